@@ -1,0 +1,56 @@
+# One file, three images. Nothing is downloaded that the locks do not name with a hash.
+#
+#   base ── wheels-web ────────────────► web        console and beat: no Spark, no compiler
+#     │         └── wheels-spark ──┬───► worker     adds PySpark (Connect sessions of the steps)
+#     └── app                      └───► pipelines  adds a Java runtime: the API server owns the Spark driver
+#
+# Pin PYTHON_IMAGE by digest where you build: --build-arg PYTHON_IMAGE=python:3.12.12-slim-bookworm@sha256:…
+ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS base
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PATH=/opt/venv/bin:$PATH
+
+FROM base AS wheels-web
+COPY requirements/uv.txt requirements/web.txt /requirements/
+RUN python -m venv /opt/venv \
+ && pip install --no-cache-dir --require-hashes -r /requirements/uv.txt \
+ && python -m uv pip sync --no-cache --python /opt/venv/bin/python --require-hashes /requirements/web.txt
+
+FROM wheels-web AS wheels-spark
+COPY requirements/spark.txt /requirements/
+RUN python -m uv pip sync --no-cache --python /opt/venv/bin/python --require-hashes /requirements/spark.txt
+
+FROM base AS app
+RUN groupadd --system --gid 10001 reprise \
+ && useradd --system --uid 10001 --gid reprise --home-dir /var/lib/reprise --shell /usr/sbin/nologin reprise \
+ && install -d -o reprise -g reprise -m 0700 /var/lib/reprise
+WORKDIR /app
+COPY manage.py ./
+COPY console console
+COPY recovery recovery
+COPY templates templates
+ENV REPRISE_HOME=/var/lib/reprise
+STOPSIGNAL SIGTERM
+USER 10001:10001
+
+FROM app AS web
+COPY --from=wheels-web /opt/venv /opt/venv
+EXPOSE 8000
+CMD ["gunicorn", "console.wsgi:application", "--bind", "0.0.0.0:8000", "--worker-class", "gthread", \
+     "--workers", "2", "--threads", "8", "--no-control-socket", "--worker-tmp-dir", "/tmp"]
+
+FROM app AS worker
+COPY --from=wheels-spark /opt/venv /opt/venv
+CMD ["celery", "-A", "console.celery", "worker", "-Q", "control,steps,probes", "-c", "3", "-l", "INFO", \
+     "--without-gossip", "--without-mingle"]
+
+FROM app AS pipelines
+USER root
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
+ && rm -rf /var/lib/apt/lists/*
+COPY --from=wheels-spark /opt/venv /opt/venv
+ENV PYSPARK_PYTHON=/opt/venv/bin/python
+USER 10001:10001
+EXPOSE 8100
+CMD ["python", "manage.py", "serve_pipelines", "--host", "0.0.0.0", "--port", "8100"]

@@ -1,0 +1,1 @@
+"""What people touch: pages, forms, settings. Knows recovery; recovery never knows console."""

@@ -1,0 +1,38 @@
+"""Values that every page's shell needs: who, counts in the rail, how fresh the inventory is."""
+
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils import timezone
+
+from recovery.models import Flow, Recovery, Workspace
+from recovery.people.roles import Actor, Right
+
+STALE_SECONDS: Final = 60
+"""Older than this, the list may not call itself live."""
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """Nothing is counted for people who have not signed in."""
+    theme = request.COOKIES.get("theme", "")
+    base: dict[str, Any] = {
+        "now": timezone.now(),
+        "theme": theme if theme in ("light", "dark") else "",
+        "debug": settings.DEBUG,
+    }
+    actor: Actor | None = getattr(request, "actor", None)
+    if actor is None:
+        return base
+    workspaces = list(Workspace.objects.order_by("name"))
+    polled_at = min((w.polled_at for w in workspaces if w.polled_at), default=None)
+    return {
+        **base,
+        "actor": actor,
+        "may": {right.name: actor.may(right) for right in Right},
+        "attention": Flow.objects.filter(state__in=("failed", "unknown"), pipeline__gone=False).count(),
+        "open_recoveries": Recovery.objects.filter(active=True).count(),
+        "polled_at": polled_at,
+        "stale": polled_at is not None and (base["now"] - polled_at).total_seconds() > STALE_SECONDS,
+        "unreachable": [w for w in workspaces if w.poll_error],
+    }

@@ -1,0 +1,96 @@
+"""Settings from the environment, read once, all errors at once.
+
+Every variable is `REPRISE_<NAME>`; a secret may instead be given as `REPRISE_<NAME>_FILE`, the path
+of a file that holds it. `$REPRISE_HOME/instance.env` (written by bin/demo, mode 0600) gives what the
+environment does not, so that `bin/manage` speaks to the instance that runs in that home.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def home() -> Path:
+    """The folder of all run-time files: `REPRISE_HOME`, else `var/` beside manage.py."""
+    return Path(os.environ.get("REPRISE_HOME") or ROOT / "var").expanduser().resolve()
+
+
+class SecretFiles(PydanticBaseSettingsSource):
+    """`REPRISE_X_FILE` names a file whose stripped text is the value of `REPRISE_X`."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        path = os.environ.get(f"REPRISE_{field_name.upper()}_FILE")
+        return (Path(path).read_text().strip() if path else None), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        values = {}
+        for name, field in self.settings_cls.model_fields.items():
+            value, key, _ = self.get_field_value(field, name)
+            if value is not None:
+                values[key] = value
+        return values
+
+
+class Env(BaseSettings):
+    """One attribute a variable; the description is the operator's guide."""
+
+    model_config = SettingsConfigDict(env_prefix="REPRISE_", extra="ignore")
+
+    secret_key: str = Field(default="", description="Signs sessions; required outside tests.")
+    debug: bool = Field(default=False, description="Django's debug pages. Never in production.")
+    allowed_hosts: str = Field(
+        default="localhost,127.0.0.1", description="Host names that the console answers to, by commas."
+    )
+    public_url: str = Field(
+        default="http://127.0.0.1:8000", description="Address of the console in links and messages."
+    )
+    secure: bool = Field(default=False, description="Served over HTTPS: secure cookies, HSTS.")
+    database_url: str = Field(
+        default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
+    )
+    database_timeout: float = Field(
+        default=20.0, description="Seconds to wait for a locked SQLite database before saying so."
+    )
+    pipelines_database_url: str = Field(
+        default="", description="Database of the Pipelines API server; empty: its own SQLite file."
+    )
+    broker_url: str = Field(
+        default="", description="`redis://…` or `redis+socket://…`; empty: the socket in REPRISE_HOME."
+    )
+    pipelines_port: int = Field(default=0, description="Port of the Pipelines API server, 0 = any free one.")
+    pipelines_url: str = Field(
+        default="",
+        description="Where the console reaches the Pipelines API server, if not where that one listens.",
+    )
+    spark_port: int = Field(default=0, description="Port of Spark Connect, 0 = any free one.")
+    spark_master: str = Field(default="local[2]", description="Master of the Spark driver.")
+    heartbeat_seconds: float = Field(default=2.0, description="How often a running step says that it lives.")
+    silence_seconds: float = Field(
+        default=20.0, description="A running step silent for this long becomes unknown."
+    )
+    count_bytes: int = Field(
+        default=1_073_741_824, description="Inputs larger than this are not counted for a forecast."
+    )
+    poll_seconds: float = Field(default=5.0, description="How often the inventory asks each workspace.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
+
+
+def load() -> Env:
+    """Read the environment. Raises pydantic's ValidationError naming every wrong variable."""
+    return Env(_env_file=home() / "instance.env")  # type: ignore[call-arg]

@@ -1,0 +1,1 @@
+"""What people type, checked at the edge before an action sees it."""

@@ -1,0 +1,49 @@
+"""Name and password of a sign-in, with the limits that make guessing slow."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from django import forms
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.utils import timezone
+
+from recovery.models import AuditEntry, Person
+
+TRIES: Final = 10
+MINUTES: Final = 5
+
+
+class SignInForm(forms.Form):
+    name = forms.CharField(max_length=150)
+    password = forms.CharField(max_length=256, strip=False)
+
+    def __init__(self, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.request = request
+        self.user: User | None = None
+
+    def clean(self) -> dict[str, Any]:
+        """Finds the person, or says in one sentence why not. The same words for a wrong name and password."""
+        given: dict[str, Any] = super().clean() or {}
+        name, password = given.get("name", ""), given.get("password", "")
+        if not name or not password:
+            raise forms.ValidationError("Give your name and your password.")
+        if _too_many(name):
+            raise forms.ValidationError(
+                f"Too many tries for this name. Wait {MINUTES} minutes, or ask an admin for a new password."
+            )
+        user = authenticate(self.request, username=name, password=password)
+        if not isinstance(user, User):
+            raise forms.ValidationError("Name or password is wrong. Check both, or ask an admin.")
+        if not Person.objects.filter(user=user, service=False).exists():
+            raise forms.ValidationError("This account has no role here. Ask an admin to give it one.")
+        self.user = user
+        return given
+
+
+def _too_many(name: str) -> bool:
+    since = timezone.now() - timedelta(minutes=MINUTES)
+    refused = AuditEntry.objects.filter(action="session.refused", target=name, at__gte=since)
+    return refused.count() >= TRIES

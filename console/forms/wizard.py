@@ -1,0 +1,32 @@
+"""What the wizard's forms send: a strategy with its key, and edited source."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+
+class StrategyForm(forms.Form):
+    strategy = forms.CharField(max_length=30, required=False)
+    key = forms.CharField(max_length=500, required=False)
+
+    def wanted(self) -> dict[str, Any]:
+        """Arguments of `choose_strategy`: the key is a list of columns, split at commas."""
+        self.is_valid()
+        given: Mapping[str, Any] = self.cleaned_data
+        columns = [c.strip() for c in str(given.get("key") or "").split(",")]
+        return {"strategy": given.get("strategy") or "", "key": [c for c in columns if c]}
+
+
+def edited(post: QueryDict) -> dict[str, str]:
+    """Text by workspace path from `path.0`, `text.0`, …; line ends as source files have them.
+
+    Browsers send CRLF for every line end of a textarea, whatever the file had.
+    """
+    found = {}
+    for name, path in post.items():
+        number = name.removeprefix("path.")
+        if name.startswith("path.") and f"text.{number}" in post and isinstance(path, str):
+            found[path] = str(post[f"text.{number}"]).replace("\r\n", "\n")
+    return found

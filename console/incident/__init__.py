@@ -1,0 +1,1 @@
+"""The demo's incident: a real pipeline that really fails. Run through the Pipelines API, never scripted."""

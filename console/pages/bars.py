@@ -1,0 +1,209 @@
+"""The bar at the bottom of each recovery page: the one primary button and what it will do."""
+
+from django.urls import reverse
+
+from console.pages.base import may_why
+from console.pages.frame import Scene
+from console.presenters.status import RECOVERY
+from console.presenters.status import badge as status_badge
+from console.presenters.wizard import Bar, Link, Primary
+from console.presenters.words import count
+from recovery.models import Plan
+from recovery.people.roles import Right
+from recovery.workflow import rules
+
+
+def may_edit(of: Scene) -> str | None:
+    """Why this person may not change this recovery now; None when they may."""
+    if not of.is_open:
+        return f"{of.recovery.label} is past this step: {status_badge(RECOVERY, of.recovery.state).word.lower()}."
+    return may_why(of.by, Right.RECOVER)
+
+
+def _to_current(of: Scene) -> Bar:
+    """Shown on earlier steps once the recovery is further: the way to where it stands."""
+    slug = of.current
+    word = {"verify": "Go to Verify", "run": "Go to Run"}.get(slug, "Go on")
+    label, state = of.recovery.label, status_badge(RECOVERY, of.recovery.state).word.lower()
+    href = reverse(slug, args=[of.pk])
+    return Bar(
+        f"{label}: {state}.", "What this step decided can no longer be changed.", Primary(word, href=href)
+    )
+
+
+def _leave(of: Scene) -> tuple[Link, ...]:
+    """The way out, for who may take it."""
+    if may_why(of.by, Right.RECOVER):
+        return ()
+    return (Link(reverse("cancel", args=[of.pk]), "Cancel recovery"),)
+
+
+def diagnose(of: Scene) -> Bar:
+    if of.recovery.state == "cancelled":
+        return Bar(
+            "This recovery was cancelled.",
+            of.recovery.reason,
+            Primary("Back to the flow", href=reverse("flow", args=[of.recovery.flow_id])),
+        )
+    if not of.is_open:
+        return _to_current(of)
+    pipeline = of.recovery.flow.pipeline.name
+    if of.early_stop is not None:
+        href = reverse(of.current if of.current != "diagnose" else "stop", args=[of.pk])
+        return Bar(
+            "The pipeline was told to stop.",
+            "Its state stands in step 2.",
+            Primary("Go on", href=href),
+            _leave(of),
+        )
+    return Bar(
+        f"Next act: stop pipeline {pipeline}",
+        "so that nothing writes while positions are read. It is safe, and undone by starting it again. "
+        "Changes no checkpoint, no code, no table.",
+        Primary(f"Stop pipeline {pipeline}", post=reverse("stop", args=[of.pk])),
+        _leave(of),
+        may_edit(of),
+    )
+
+
+def stop(of: Scene) -> Bar:
+    step, pipeline = of.early_stop, of.recovery.flow.pipeline.name
+    back = Link(reverse("diagnose", args=[of.pk]), "Back to Diagnose")
+    if not of.is_open and of.recovery.state != "needs_attention":
+        return _to_current(of)
+    if step is not None and step.state in ("pending", "running"):
+        return Bar(
+            "Nothing to do now.", "The stop was asked for; this page shows what is read back.", None, (back,)
+        )
+    if step is not None and step.state == "unknown":
+        return Bar(
+            "Nothing to do now.",
+            "A probe reads whether the pipeline runs. Nothing is repeated by itself.",
+            None,
+            (back,),
+        )
+    if step is not None and step.state == "done":
+        ready = of.recovery.facts.get("status") in ("ready", "working")
+        href = reverse("offset", args=[of.pk])
+        primary = (
+            Primary("Go to Start offset", href=href)
+            if ready
+            else Primary("Count rows, go to Start offset", post=href, name="act", value="facts")
+        )
+        return Bar(
+            "Counts what waits and judges each strategy.",
+            "Spark reads the waiting files; nothing is written anywhere.",
+            primary,
+            (back,),
+            None if ready else may_edit(of),
+        )
+    return Bar(
+        f"Stops pipeline {pipeline} and proves that nothing runs.",
+        "Changes no checkpoint, no code, no table. Undo: start it again.",
+        Primary(
+            f"Stop pipeline {pipeline}" if step is None else "Stop again", post=reverse("stop", args=[of.pk])
+        ),
+        (back,),
+        may_edit(of),
+    )
+
+
+def offset(of: Scene) -> Bar:
+    back = Link(reverse("stop", args=[of.pk]), "Back to Stop")
+    facts, href = of.recovery.facts, reverse("offset", args=[of.pk])
+    if not of.is_open:
+        return _to_current(of)
+    if facts.get("status") == "working":
+        return Bar(
+            "Nothing to do now.",
+            "Rows are being counted; the page shows them when they are there.",
+            None,
+            (back,),
+        )
+    if facts.get("status") != "ready":
+        return Bar(
+            "Counts what waits and judges each strategy.",
+            "Reads only: checkpoint, code, files, table.",
+            Primary("Count rows", post=href, name="act", value="facts"),
+            (back,),
+            may_edit(of),
+        )
+    if of.recovery.state == "planned":
+        return Bar(
+            "A plan is sealed.",
+            "Another strategy can be chosen in a new recovery, or seal again in step 5.",
+            Primary("Go to Review", href=reverse("review", args=[of.pk])),
+            (back,),
+        )
+    return Bar(
+        "Saves the strategy in this recovery.",
+        "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
+        Primary("Use this strategy, go to Patch code", form="strategy"),
+        (back,),
+        may_edit(of),
+    )
+
+
+def patch(of: Scene) -> Bar:
+    back = Link(reverse("offset", args=[of.pk]), "Back to Start offset")
+    if not of.is_open:
+        return _to_current(of)
+    if of.recovery.state == "planned":
+        return Bar(
+            "A plan is sealed with this code.",
+            "",
+            Primary("Go to Review", href=reverse("review", args=[of.pk])),
+            (back,),
+        )
+    why = may_edit(of) or (
+        None if of.recovery.choices.get("strategy") else "No strategy is chosen yet. Choose one in step 3."
+    )
+    return Bar(
+        "Saves this code in the recovery.",
+        "The workspace changes only when the recovery runs, and only if each file is still the one that was read.",
+        Primary("Keep this code, go to Review", form="patch", name="act", value="keep"),
+        (back,),
+        why,
+    )
+
+
+def review(of: Scene, void: Plan | None) -> Bar:
+    back = Link(reverse("patch", args=[of.pk]), "Back to Patch code")
+    plan, sealing = of.plan, of.recovery.choices.get("sealing") or {}
+    href = reverse("review", args=[of.pk])
+    if not of.is_open:
+        return _to_current(of)
+    if sealing.get("status") == "working":
+        return Bar("Nothing to do now.", "The facts are read again and the plan is sealed.", None, (back,))
+    if plan is None:
+        why = may_edit(of) or (
+            None
+            if of.recovery.choices.get("strategy")
+            else "No strategy is chosen yet. Choose one in step 3."
+        )
+        word = "Seal again" if void is not None else "Seal the plan"
+        return Bar(
+            "Reads everything once more and seals a plan.",
+            "Nothing runs. You see its forecast before anything happens.",
+            Primary(word, post=href),
+            (back, *_leave(of)),
+            why,
+        )
+    return _run(of, plan, back)
+
+
+def _run(of: Scene, plan: Plan, back: Link) -> Bar:
+    environment = of.recovery.flow.pipeline.environment
+    body = plan.body
+    effect = f"Runs {count(len(body['steps']), 'step')} in {environment}."
+    why = may_why(of.by, Right.RECOVER) or rules.refusal(environment)
+    links = _leave(of)
+    if body["strategy"] == "full-refresh":
+        primary = Primary("Run full refresh of 1 flow", href=reverse("confirm", args=[of.pk]))
+        return Bar(
+            effect, "Empties the table first. Cannot be undone; you are asked once more.", primary, links, why
+        )
+    primary = Primary(
+        "Run recovery of 1 flow", post=reverse("run", args=[of.pk]), name="act", value="execute"
+    )
+    return Bar(effect, str(body["rollback"]), primary, (back, *links), why)

@@ -1,0 +1,127 @@
+"""What every page shares: who acts, with what right, and how a refusal is shown.
+
+`@page(Right.X)` turns the signed-in person into an Actor, checks the right before anything is read,
+and audits a denied try. A view changes things only through `recovery.workflow.actions`; `tried` runs
+such an act and gives back the refusal to show, so that what was typed is still on the page.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, cast
+from urllib.parse import urlencode
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from console.middleware import Request
+from recovery.audit.actions import record
+from recovery.errors import Denied, NotFound, RepriseError, Unreachable
+from recovery.people.actions import actor_for_user
+from recovery.people.roles import Actor, Right
+
+P = ParamSpec("P")
+View = Callable[Concatenate[Request, Actor, P], HttpResponse]
+Page = Callable[Concatenate[Request, P], HttpResponse]
+
+
+def page(right: Right, *, methods: Sequence[str] = ("GET",)) -> Callable[[View[P]], Page[P]]:
+    """A page for people with this right. Others: sign-in (nobody signed in) or 403, audited."""
+
+    def decorate(view: View[P]) -> Page[P]:
+        @wraps(view)
+        def guarded(request: Request, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            if not request.user.is_authenticated:
+                return _to_sign_in(request)
+            try:
+                actor = actor_for_user(request.user, via="page", request_id=request.request_id)
+                request.actor = actor
+                if request.method not in (*methods, "HEAD"):
+                    return HttpResponseNotAllowed(methods)
+                require(request, actor, right)
+                return view(request, actor, *args, **kwargs)
+            except Denied as denied:
+                raise PermissionDenied(denied.sentence) from denied
+            except NotFound as missing:
+                raise Http404(missing.sentence) from missing
+            except RepriseError as problem:
+                return show_problem(request, problem)
+
+        return cast(Page[P], guarded)  # the same call, without mypy's wrapper type
+
+    return decorate
+
+
+def _to_sign_in(request: Request) -> HttpResponse:
+    """To the sign-in and back. A polling part is told to take the whole page there."""
+    polling = bool(getattr(request, "htmx", False))
+    back = request.headers.get("HX-Current-URL", "/") if polling else request.get_full_path()
+    target = f"{reverse('sign-in')}?{urlencode({'next': back})}"
+    if polling:
+        return HttpResponse(status=204, headers={"HX-Redirect": target})
+    return redirect(target)
+
+
+def require(request: Request, actor: Actor, right: Right) -> None:
+    """Raise Denied unless the actor has the right; the try is written down first."""
+    try:
+        actor.check(right)
+    except Denied as denied:
+        with transaction.atomic():
+            record(
+                action="page.denied",
+                outcome="denied",
+                by=actor,
+                target_kind="page",
+                target=request.path[:400],
+                says=denied.sentence,
+            )
+        raise
+
+
+def show(
+    request: Request,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    refusal: RepriseError | None = None,
+    status: int | None = None,
+) -> HttpResponse:
+    """Render a page; with a refusal, its sentence stands on top and the status is 409 (422 for a form)."""
+    code = status or (200 if refusal is None else 403 if isinstance(refusal, Denied) else 409)
+    return render(request, template, {**context, "refusal": refusal}, status=code)
+
+
+def show_problem(request: Request, problem: RepriseError) -> HttpResponse:
+    """A page that cannot be shown at all: what does not answer, and what to do."""
+    status = 503 if isinstance(problem, Unreachable) else 409
+    return render(request, "problem.html", {"problem": problem}, status=status)
+
+
+def tried(act: Callable[[], object]) -> RepriseError | None:
+    """Run one act; the refusal to show on the page, or None. A denial becomes the 403 page."""
+    try:
+        act()
+    except (Denied, NotFound):
+        raise
+    except RepriseError as refusal:
+        return refusal
+    return None
+
+
+def unchanged(request: Request, version: str) -> bool:
+    """Does the poller already show this version? Then 204 is answered, and focus and place stay."""
+    return request.GET.get("v") == version
+
+
+def no_news() -> HttpResponse:
+    return HttpResponse(status=204)
+
+
+def may_why(actor: Actor, right: Right) -> str | None:
+    """Why a button is disabled for this person; None when it is not."""
+    if actor.may(right):
+        return None
+    return f"Your role, {actor.role.value}, may not {right.value}. Ask a responder."

@@ -1,0 +1,48 @@
+"""Every component on one page, for who builds pages; for admins, and for everybody where DEBUG is on."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+
+from console.middleware import Request
+from console.pages.base import page, require, show
+from console.presenters import dag, diff, samples, status, wizard
+from recovery.people.roles import Actor, Right
+
+
+@page(Right.VIEW)
+def gallery(request: Request, by: Actor) -> HttpResponse:
+    if not settings.DEBUG:
+        require(request, by, Right.MANAGE)
+    section = "settings" if by.may(Right.MANAGE) else ""
+    return show(request, "components.html", {"section": section, **_samples()})
+
+
+def _samples() -> dict[str, Any]:
+    """One of each."""
+    return {
+        "statuses": [
+            ("Flows", status.FLOW.values()),
+            ("Recoveries", status.RECOVERY.values()),
+            ("Steps", status.STEP.values()),
+            ("Outcomes", status.OUTCOME.values()),
+            ("Findings", status.SEVERITY.values()),
+        ],
+        "dots": status.dots(["ok", "failed", "running", "unknown"]),
+        "diff": diff.compare("pipeline.py", samples.BEFORE, samples.AFTER),
+        "findings": samples.FINDINGS,
+        "forecast": wizard.forecast(samples.FORECAST),
+        "positions": wizard.positions(samples.POSITIONS),
+        "ladder": samples.LADDER,
+        "asks": samples.ASKS,
+        "steps": samples.STEPS,
+        "log": samples.LOG,
+        "dag": dag.draw("sample", "One source feeds a flow and its table.", samples.ITEMS, samples.EDGES),
+        "bar": wizard.Bar(
+            "Names what it does, before it is pressed.",
+            "And how it is undone.",
+            wizard.Primary("The one primary act", href="#"),
+            (wizard.Link("#", "A second one"),),
+        ),
+    }

@@ -1,0 +1,30 @@
+"""Error pages in the design: what happened, what was not changed, what to do next."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerError
+from django.shortcuts import render
+from django.template import loader
+
+
+def denied(request: HttpRequest, exception: PermissionDenied) -> HttpResponse:
+    sentence = str(exception) or "Your role does not allow this."
+    return render(request, "403.html", {"sentence": sentence}, status=403)
+
+
+def missing(request: HttpRequest, exception: Http404) -> HttpResponse:
+    words = exception.args[0] if exception.args and isinstance(exception.args[0], str) else ""
+    sentence = words if words and "tried" not in words else "There is no page at this address."
+    return render(request, "404.html", {"sentence": sentence}, status=404)
+
+
+def fault(request: HttpRequest) -> HttpResponse:
+    """Stands on nothing but the template: the database may be what is away."""
+    request_id = getattr(request, "request_id", "")
+    page = loader.get_template("500.html").render({"request_id": request_id})
+    return HttpResponseServerError(page)
+
+
+def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form whose page was older than the sign-in."""
+    sentence = "This form is older than your sign-in, so it was not sent. Go back, reload the page, and send it again."
+    return render(request, "403.html", {"sentence": sentence}, status=403)

@@ -1,0 +1,164 @@
+"""One flow: overview, checkpoint, events, code, recoveries. Reads only; opening a recovery is the one act."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+
+from console.middleware import Request
+from console.pages import source
+from console.pages.base import may_why, page, show, tried
+from console.presenters import checkpoint as checkpoints
+from console.presenters import diff, events, status
+from console.presenters import flow as flows
+from recovery.checkpoints import inspect
+from recovery.errors import RepriseError
+from recovery.models import Flow, Recovery
+from recovery.people.roles import Actor, Right
+from recovery.pipelines.workspaces import client_for
+from recovery.strategies.common import word
+from recovery.workflow import actions, diagnosing
+from recovery.workflow.places import checkpoint_of
+from recovery.workflow.selectors import open_recovery_of
+
+TABS = (("", "Overview"), ("checkpoint", "Checkpoint"), ("events", "Events"), ("code", "Code"))
+EVENTS = 250
+
+
+def _flow(flow_id: int) -> Flow:
+    found = Flow.objects.select_related("pipeline__workspace").filter(pk=flow_id).first()
+    if found is None:
+        raise Http404("There is no such flow. It may have been removed from its pipeline.")
+    return found
+
+
+def _frame(flow: Flow, tab: str) -> dict[str, Any]:
+    """What every tab shows around its own part."""
+    now = timezone.now()
+    return {
+        "section": "flows",
+        "flow": flow,
+        "workspace": flow.pipeline.workspace.name,
+        "environment": flow.pipeline.environment,
+        "badge": flows.header(flow, now),
+        "tab": tab,
+        "tabs": TABS,
+        "recovery": open_recovery_of(flow.pk),
+        "recoveries": Recovery.objects.filter(flow=flow).count(),
+    }
+
+
+def _diagnosis(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None:
+    """Of the open recovery, else made now; None where the flow did not fail."""
+    if recovery is not None:
+        return dict(recovery.diagnosis)
+    return diagnosing.diagnose_flow(flow) if flow.state == "failed" else None
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
+def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+    """What is so and the next act. POST opens a recovery."""
+    flow, refusal = _flow(flow_id), None
+    if request.method == "POST":
+        opened: list[Recovery] = []
+        refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
+        if opened:
+            return redirect("diagnose", opened[0].pk)
+    frame = _frame(flow, "")
+    diagnosis = _diagnosis(flow, frame["recovery"])
+    context = {
+        **frame,
+        "sentence": flows.sentence(flow, diagnosis),
+        "facts": flows.facts(flow, frame["recovery"], timezone.now()),
+        "dots": status.dots(flow.history),
+        "graph": flows.graph(flow, flow.pipeline.flows.all()),
+        "causes": flows.causes(flow.error),
+        "why_not": may_why(by, Right.RECOVER),
+    }
+    return show(request, "flow/overview.html", context, refusal=refusal)
+
+
+@page(Right.VIEW)
+def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+    """What stands on disk, judged now."""
+    flow = _flow(flow_id)
+    context = _frame(flow, "checkpoint")
+    try:
+        report = inspect(checkpoint_of(flow)).as_dict()
+    except RepriseError as problem:
+        return show(request, "flow/checkpoint.html", {**context, "problem": problem})
+    diagnosis = _diagnosis(flow, context["recovery"]) or {}
+    found = checkpoints.findings(report["findings"])
+    return show(
+        request,
+        "flow/checkpoint.html",
+        {
+            **context,
+            "report": report,
+            "read_at": timezone.now(),
+            "judgement": checkpoints.judgement(report),
+            "findings": found,
+            "findings_counted": checkpoints.counted(found),
+            "batches": checkpoints.batches(report),
+            "operators": checkpoints.operators(report, (diagnosis.get("operators") or {}).get("code")),
+            "sources": checkpoints.sources(report),
+        },
+    )
+
+
+@page(Right.VIEW)
+def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+    """The newest events of this flow's pipeline, asked for now."""
+    flow, wanted = _flow(flow_id), events.Wanted.of(request.GET.dict())
+    context = {**_frame(flow, "events"), "wanted": wanted, "read_at": timezone.now()}
+    try:
+        client = client_for(flow.pipeline.workspace)
+        raw = list(client.events(flow.pipeline.pipeline_id, limit=EVENTS))
+    except RepriseError as problem:
+        return show(request, "flow/events.html", {**context, "problem": problem})
+    rows = events.of_flow(raw[:EVENTS], flow.name)
+    kept = events.fitting(rows, wanted)
+    levels = [
+        (level, name, urlencode({"level": level}), sum(not level or r.level == level for r in rows))
+        for level, name in events.LEVELS
+    ]
+    extra = {
+        "rows": kept,
+        "total": len(rows),
+        "opened": events.opened(kept, request.GET.get("event", "")),
+        "types": sorted({r.type for r in rows}),
+        "updates": list(dict.fromkeys(r.update for r in rows if r.update)),
+        "levels": levels,
+    }
+    return show(request, "flow/events.html", {**context, **extra})
+
+
+@page(Right.VIEW)
+def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+    """The source of the last good update beside the source of now, with the line that is the cause."""
+    flow = _flow(flow_id)
+    context = {**_frame(flow, "code"), "read_at": timezone.now()}
+    try:
+        found = source.read(flow)
+    except RepriseError as problem:
+        return show(request, "flow/code.html", {**context, "problem": problem})
+    diagnosis = _diagnosis(flow, context["recovery"]) or {}
+    lost = [word(o) for o in (diagnosis.get("operators") or {}).get("checkpoint") or []]
+    before = found.good or found.now
+    note = "This step is gone from the code; the checkpoint still holds its state."
+    diffs = [
+        diff.point_at(d, before.get(d.path, ""), lost, note) for d in diff.compare_all(before, found.now)
+    ]
+    extra = {"source": found, "diffs": diffs, "changed": sum(d.changed for d in diffs)}
+    return show(request, "flow/code.html", {**context, **extra})
+
+
+@page(Right.VIEW)
+def history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+    """Every recovery of this flow."""
+    flow = _flow(flow_id)
+    found = Recovery.objects.filter(flow=flow).order_by("-pk")
+    rows = [(r, status.badge(status.RECOVERY, r.state)) for r in found]
+    return show(request, "flow/recoveries.html", {**_frame(flow, "recoveries"), "rows": rows})

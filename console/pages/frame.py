@@ -1,0 +1,89 @@
+"""What every page of one recovery shows around its own part: where, the stepper, hand-over, polling."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.utils import timezone
+
+from console.middleware import Request
+from console.pages.base import no_news, show, unchanged
+from console.presenters import handover, status, stepper, versions
+from recovery.errors import RepriseError
+from recovery.models import Plan, Recovery, Step
+from recovery.people.roles import Actor
+from recovery.workflow import selectors
+
+TITLES = dict(stepper.NAMES) | {"run": "Run"}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One recovery as it is now: its row, its steps in order, the plan in force."""
+
+    recovery: Recovery
+    steps: list[Step]
+    plan: Plan | None
+    by: Actor
+
+    @property
+    def pk(self) -> int:
+        return self.recovery.pk
+
+    @property
+    def is_open(self) -> bool:
+        """May the wizard's choices still be changed?"""
+        return self.recovery.state in ("diagnosing", "planned")
+
+    @property
+    def early_stop(self) -> Step | None:
+        found: Step | None = stepper.early_stop(self.steps)
+        return found
+
+    @property
+    def current(self) -> str:
+        return stepper.current(self.recovery, self.steps, self.plan)
+
+
+def scene(recovery_id: int, by: Actor) -> Scene:
+    """Read it all once. Raises NotFound."""
+    recovery = selectors.recovery_or_404(recovery_id)
+    return Scene(recovery, list(recovery.steps.order_by("ordinal")), selectors.plan_of(recovery), by)
+
+
+def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
+    """`slug` is the page; `here` the step it stands for, where they differ (run)."""
+    recovery, now = of.recovery, timezone.now()
+    flow = recovery.flow
+    return {
+        "section": "recoveries",
+        "title": TITLES[slug],
+        "slug": slug,
+        "recovery": recovery,
+        "flow": flow,
+        "plan": of.plan,
+        "workspace": flow.pipeline.workspace.name,
+        "environment": flow.pipeline.environment,
+        "badge": status.badge(status.RECOVERY, recovery.state),
+        "stepper": stepper.build(recovery, of.steps, of.plan, here or slug, now),
+        "handover": handover.text(recovery, of.plan, settings.REPRISE_PUBLIC_URL, now),
+        "version": versions.of_recovery(recovery, of.steps, now),
+        "poll": 0,
+    }
+
+
+def show_live(
+    request: Request,
+    template: str,
+    context: dict[str, Any],
+    *,
+    refusal: RepriseError | None = None,
+    status: int | None = None,
+) -> HttpResponse:
+    """The whole page; for a poll only its live part, or 204 when nothing is new."""
+    if request.GET.get("part") != "live":
+        return show(request, template, {**context, "shell": "base.html"}, refusal=refusal, status=status)
+    if unchanged(request, context["version"]) and context["poll"]:
+        return no_news()
+    return show(request, template, {**context, "shell": "_part.html"})

@@ -1,0 +1,47 @@
+"""The inventory: every flow of every workspace, what needs attention first."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from console.middleware import Request
+from console.pages.base import no_news, page, show, unchanged
+from console.presenters import inventory, versions
+from recovery.models import Flow, Pipeline, Recovery, Workspace
+from recovery.people.roles import Actor, Right
+
+
+@page(Right.VIEW)
+def flows(request: Request, by: Actor) -> HttpResponse:
+    """The list; with `part=list` only the part that is polled."""
+    wanted = inventory.Wanted.of(request.GET.dict())
+    context = _context(wanted)
+    if request.GET.get("part") != "list":
+        return show(request, "inventory/page.html", context)
+    if unchanged(request, context["version"]):
+        return no_news()
+    return render(request, "inventory/_list.html", context)
+
+
+def _context(wanted: inventory.Wanted) -> dict[str, Any]:
+    now = timezone.now()
+    found = Flow.objects.filter(pipeline__gone=False).select_related("pipeline__workspace")
+    open_ones = {r.flow_id: r for r in Recovery.objects.filter(active=True)}
+    every = inventory.rows(found, open_ones, now)
+    query = wanted.query()
+    return {
+        "section": "flows",
+        "wanted": wanted,
+        "inventory": inventory.arrange(every, wanted),
+        "shows": [(s, words, urlencode(wanted.query(show=s))) for s, words in inventory.SHOWS],
+        "sorts": {s: urlencode(wanted.query(sort=s)) for s in inventory.SORTS},
+        "environments": sorted({r.flow.pipeline.environment for r in every}),
+        "conditions": sorted({r.flow.condition for r in every if r.flow.condition}),
+        "workspaces": list(Workspace.objects.order_by("name")),
+        "pipelines": Pipeline.objects.filter(gone=False).count(),
+        "poll": urlencode({**query, "part": "list"}),
+        "version": versions.of_rows(every, now),
+    }

@@ -1,0 +1,41 @@
+"""The list of recoveries, and the one address of a recovery that always leads to where it stands."""
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+
+from console.middleware import Request
+from console.pages.base import page, show
+from console.presenters import status, stepper
+from recovery.people.roles import Actor, Right
+from recovery.workflow import selectors
+
+
+@page(Right.VIEW)
+def listing(request: Request, by: Actor) -> HttpResponse:
+    """Open ones first, then the ended ones, newest first."""
+    wanted = request.GET.get("show", "")
+    every = selectors.recoveries()
+    kept = {"open": [r for r in every if r.active], "ended": [r for r in every if not r.active]}.get(
+        wanted, every
+    )
+    context = {
+        "section": "recoveries",
+        "rows": [
+            (r, status.badge(status.RECOVERY, r.state)) for r in sorted(kept, key=lambda r: not r.active)
+        ],
+        "show": wanted if wanted in ("open", "ended") else "",
+        "counts": {
+            "": len(every),
+            "open": sum(r.active for r in every),
+            "ended": sum(not r.active for r in every),
+        },
+    }
+    return show(request, "recoveries.html", context)
+
+
+@page(Right.VIEW)
+def go_on(request: Request, by: Actor, label: str) -> HttpResponse:
+    """`/recoveries/R-12` or `/recoveries/12`: the page on which it goes on."""
+    recovery = selectors.recovery_or_404(label)
+    slug = stepper.current(recovery, list(recovery.steps.all()), selectors.plan_of(recovery))
+    return redirect(slug, recovery.pk)

@@ -1,0 +1,147 @@
+"""The run, its proof, and the acts that end a recovery. Irreversible ones are asked on a page of their own."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+
+from console.middleware import Request
+from console.pages import run_bars as bars
+from console.pages.base import may_why, page, require, show, tried
+from console.pages.frame import Scene, frame, scene, show_live
+from console.presenters import reviewing, running, status, stopping, verifying
+from recovery.errors import RepriseError
+from recovery.people.roles import Actor, Right
+from recovery.workflow import actions, selectors
+
+
+def _refusal(of: Scene) -> str | None:
+    """Why it cannot be rolled back; when that cannot be read, that is why."""
+    try:
+        return selectors.rollback_refusal(of.recovery)
+    except RepriseError as problem:
+        return problem.sentence
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
+def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Live steps. POST starts the plan, or resumes it; a full refresh is confirmed on its own page first."""
+    refusal = None
+    if request.method == "POST":
+        require(request, by, Right.RECOVER)
+        plan = selectors.plan_of(selectors.recovery_or_404(recovery_id))
+        if plan and plan.body["strategy"] == "full-refresh" and "confirmed" not in request.POST:
+            return redirect("confirm", recovery_id)
+        refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
+        if refusal is None:
+            return redirect("run", recovery_id)
+    of = scene(recovery_id, by)
+    return show_live(request, "run/run.html", _run(of), refusal=refusal)
+
+
+def _run(of: Scene) -> dict[str, Any]:
+    stuck = running.stuck(of.steps, of.plan) if of.recovery.state == "needs_attention" else None
+    rows = running.steps(of.steps, of.plan, timezone.now())
+    here = next((r.kind for r in rows if r.now), "rerun")
+    polls = running.polls(of.recovery, of.steps)
+    refusal = None if polls == 1 else _refusal(of)
+    context = {
+        **frame(of, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
+        "steps": rows,
+        "progress": running.progress(rows),
+        "log": running.log([s for s in of.steps if of.plan and s.plan_id == of.plan.pk]),
+        "stuck": stuck,
+        "refusal_back": refusal,
+        "poll": polls,
+        "bar": bars.run(of, stuck, refusal),
+        "last_sign": max((s.heartbeat_at for s in of.steps if s.heartbeat_at), default=None),
+    }
+    context["badge"] = _badge(of, rows)
+    if stuck is not None:
+        proven, open_ = stopping.evidence(stuck)
+        context |= {"asks": running.asks(of.recovery, stuck), "proven": proven, "not_proven": open_}
+        context["ladder"] = running.ladder(of.recovery, stuck, refusal)
+    return context
+
+
+def _badge(of: Scene, rows: list[running.StepRow]) -> status.Badge:
+    now = next((r for r in rows if r.now), None)
+    if now is None:
+        return status.badge(status.RECOVERY, of.recovery.state)
+    return status.Badge(now.badge.kind, f"{now.name}: {now.badge.word.lower()}", now.badge.spin)
+
+
+@page(Right.VIEW)
+def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Every line as plain text, to keep or to send."""
+    of = scene(recovery_id, by)
+    lines = [f"{line.at} {line.step} {line.text}" for line in running.log(of.steps)]
+    name = f"{of.recovery.label}.log"
+    return HttpResponse(
+        "\n".join(lines) + "\n",
+        content_type="text/plain; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+@page(Right.VIEW)
+def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """What was measured against what was fixed in the plan."""
+    of = scene(recovery_id, by)
+    measured = of.recovery.measured or {}
+    body = of.plan.body if of.plan is not None else {}
+    rows = verifying.criteria(measured, body.get("criteria") or [])
+    context = {
+        **frame(of, "verify"),
+        "verdict": verifying.verdict(of.recovery, measured),
+        "measured": measured,
+        "criteria": rows,
+        "counted": verifying.counted(rows),
+        "against": verifying.against(body.get("forecast") or {}, measured) if measured else [],
+        "forecast_wrong": measured
+        and any(a.bad for a in verifying.against(body.get("forecast") or {}, measured)),
+        "samples": verifying.samples(measured),
+        "times": verifying.times(of.recovery, of.plan, of.steps),
+        "strategy": body.get("strategy"),
+        "poll": 1 if of.recovery.state in running.LIVE else 0,
+        "bar": bars.verify(of),
+    }
+    return show_live(request, "run/verify.html", context)
+
+
+@page(Right.RECOVER)
+def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Asked once more before a table is emptied: what, which, and that there is no way back."""
+    of = scene(recovery_id, by)
+    if of.plan is None:
+        return redirect("review", recovery_id)
+    return show(request, "run/confirm.html", {**frame(of, "review"), "review": reviewing.plan(of.plan)})
+
+
+@page(Right.RECOVER, methods=("GET", "POST"))
+def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Undo what can be undone, with a reason."""
+    refusal, reason = None, request.POST.get("reason", "").strip()
+    if request.method == "POST":
+        refusal = tried(lambda: actions.roll_back(recovery_id=recovery_id, by=by, reason=reason))
+        if refusal is None:
+            return redirect("run", recovery_id)
+    of = scene(recovery_id, by)
+    context = {**frame(of, "run", here="seed"), "reason": reason, "why_not": _refusal(of)}
+    return show(request, "run/rollback.html", context, refusal=refusal)
+
+
+@page(Right.RECOVER, methods=("GET", "POST"))
+def cancel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """End a recovery that has changed nothing, with a reason."""
+    refusal, reason = None, request.POST.get("reason", "").strip()
+    if request.method == "POST":
+        refusal = tried(lambda: actions.cancel(recovery_id=recovery_id, by=by, reason=reason))
+        if refusal is None:
+            return redirect("flow", selectors.recovery_or_404(recovery_id).flow_id)
+    of = scene(recovery_id, by)
+    back = reverse(of.current, args=[of.pk])
+    context = {**frame(of, "diagnose"), "reason": reason, "back": back, "why_not": may_why(by, Right.RECOVER)}
+    return show(request, "run/cancel.html", context, refusal=refusal)

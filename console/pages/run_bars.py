@@ -1,0 +1,77 @@
+"""The bars of the run and the verification: resume, roll back, go on to the proof."""
+
+from django.urls import reverse
+
+from console.pages.base import may_why
+from console.pages.frame import Scene
+from console.presenters.wizard import Bar, Link, Primary
+from recovery.models import Step
+from recovery.people.roles import Right
+
+
+def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
+    state = of.recovery.state
+    verify = reverse("verify", args=[of.pk])
+    if state in ("running", "verifying"):
+        return Bar(
+            "Nothing to do now.",
+            "The recovery goes on without this page.",
+            None,
+            (Link(verify, "Criteria of the proof"),) if state == "verifying" else (),
+        )
+    if state == "needs_attention" and stuck is not None:
+        return _stuck(of, stuck, refusal)
+    if state in ("succeeded", "needs_attention"):
+        return Bar(
+            "All steps ran.",
+            "What was measured stands on the next page.",
+            Primary("Go to Verify", href=verify),
+        )
+    if state in ("diagnosing", "planned"):
+        return Bar("Nothing ran yet.", "", Primary("Go on", href=reverse(of.current, args=[of.pk])))
+    flow = reverse("flow", args=[of.recovery.flow_id])
+    return Bar("This recovery has ended.", of.recovery.reason, Primary("Back to the flow", href=flow))
+
+
+def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
+    links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
+    waits = stuck.state == "unknown" and not stuck.evidence
+    why = may_why(of.by, Right.RECOVER)
+    if waits and why is None:
+        why = "The probe has not answered yet. Nothing is repeated before it has."
+    again = (
+        "Goes on from the evidence: what is proven done is not done again."
+        if stuck.state == "unknown"
+        else "Runs this step again and those after it."
+    )
+    primary = Primary("Resume", post=reverse("run", args=[of.pk]), name="confirmed", value="resume")
+    return Bar("Resumes the same plan.", again, primary, links, why)
+
+
+def verify(of: Scene) -> Bar:
+    state = of.recovery.state
+    flow = reverse("flow", args=[of.recovery.flow_id])
+    steps = Link(reverse("run", args=[of.pk]), "Steps and log")
+    if state == "succeeded":
+        return Bar(
+            "Closed as proven.",
+            "The flow runs with its new position; the plan, the log and the audit entries stay.",
+            Primary("Back to the flow", href=flow),
+            (steps,),
+        )
+    if state in ("running", "verifying"):
+        return Bar("Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,))
+    if state == "needs_attention" and of.recovery.measured:
+        return Bar(
+            "Measures every criterion again.",
+            "Reads only, except that it starts one further update to prove that it adds nothing.",
+            Primary("Measure again", post=reverse("run", args=[of.pk]), name="confirmed", value="measure"),
+            (steps,),
+            may_why(of.by, Right.RECOVER),
+        )
+    return Bar(
+        "Nothing was measured yet.",
+        "",
+        Primary("Go on", href=reverse(of.current, args=[of.pk])) if of.current != "verify" else None,
+        (steps,),
+    )

@@ -1,0 +1,187 @@
+"""The wizard's first five steps. Each POST is one saved choice; each GET shows where the recovery stands."""
+
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.utils import timezone
+
+from console.forms import wizard as forms
+from console.middleware import Request
+from console.pages import bars, source
+from console.pages.base import no_news, page, require, show, tried, unchanged
+from console.pages.frame import Scene, frame, scene, show_live
+from console.presenters import checkpoint, diff, patching, reviewing, status, stopping
+from console.presenters import wizard as words
+from recovery.errors import Denied, RepriseError
+from recovery.people.roles import Actor, Right
+from recovery.strategies.catalogue import EXECUTABLE
+from recovery.workflow import actions, rules, selectors
+
+
+@page(Right.VIEW)
+def diagnose(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """What happened, how bad, what to do. Nothing is changed here."""
+    of = scene(recovery_id, by)
+    recovery = of.recovery
+    context = {
+        **frame(of, "diagnose"),
+        "asks": words.asks(recovery.diagnosis, recovery.facts),
+        "ladder": words.ladder(recovery.diagnosis),
+        "operators": words.operators(recovery.diagnosis),
+        "bar": bars.diagnose(of),
+    }
+    return show_live(request, "wizard/diagnose.html", context)
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
+def stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """POST asks a worker to stop the pipeline; the page then shows what was read back."""
+    refusal = None
+    if request.method == "POST":
+        refusal = tried(lambda: actions.request_stop(recovery_id=recovery_id, by=by))
+        if refusal is None:
+            return redirect("stop", recovery_id)
+    of = scene(recovery_id, by)
+    step = of.early_stop
+    context = {**frame(of, "stop"), "step": step, "verdict": stopping.verdict(step), "bar": bars.stop(of)}
+    context["asks"] = stopping.asks(of.recovery.flow, list(of.recovery.flow.pipeline.flows.all()))
+    context["log"] = stopping.log(step)
+    context["poll"] = 1 if step is not None and step.state in ("pending", "running", "unknown") else 0
+    return show_live(request, "wizard/stop.html", context, refusal=refusal)
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
+def offset(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Compare the strategies by this flow's numbers and choose one. `act=facts` counts (again)."""
+    refusal, form = None, forms.StrategyForm()
+    if request.method == "POST" and request.POST.get("act") == "facts":
+        refusal = tried(lambda: actions.request_facts(recovery_id=recovery_id, by=by))
+        if refusal is None:
+            return redirect("offset", recovery_id)
+    elif request.method == "POST":
+        form = forms.StrategyForm(request.POST)
+        refusal = tried(lambda: actions.choose_strategy(recovery_id=recovery_id, by=by, **form.wanted()))
+        if refusal is None:
+            return redirect("patch", recovery_id)
+    of = scene(recovery_id, by)
+    context = {**frame(of, "offset"), **_offset(of, form), "bar": bars.offset(of)}
+    code = 422 if refusal and not isinstance(refusal, Denied) and form.is_bound else None
+    return show_live(request, "wizard/offset.html", context, refusal=refusal, status=code)
+
+
+def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
+    recovery = of.recovery
+    facts = recovery.facts
+    options = facts.get("options") or []
+    typed = form.data.get("strategy") or recovery.choices.get("strategy") or ""
+    key = form.data.get("key", ", ".join(recovery.choices.get("key") or []))
+    details = [
+        (o["strategy"], words.positions(o["positions"]), checkpoint.findings(o["findings"]), o)
+        for o in options
+    ]
+    return {
+        "facts": facts,
+        "compare": words.compare(options, str(typed), EXECUTABLE),
+        "details": details,
+        "key": key,
+        "key_line": words.key_line(facts),
+        "poll": 1 if facts.get("status") == "working" else 0,
+    }
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
+def patch(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Edit, save, validate, keep. What was typed stays on the page when an act is refused."""
+    if request.GET.get("part") == "validation":
+        return _validation(request, by, recovery_id)
+    refusal, typed = None, None
+    if request.method == "POST":
+        require(request, by, Right.RECOVER)
+        typed = forms.edited(request.POST)
+        refusal, goal = _patch_act(request.POST, typed, recovery_id, by)
+        if refusal is None:
+            return redirect(goal, recovery_id)
+    of = scene(recovery_id, by)
+    context = {**frame(of, "patch"), "bar": bars.patch(of), "validation": patching.validation(of.recovery)}
+    context["poll"] = 0
+    context["poll_validation"] = (of.recovery.choices.get("validation") or {}).get("status") == "working"
+    try:
+        context |= _editors(of, typed)
+    except RepriseError as problem:
+        context |= {"problem": problem}
+    return show_live(request, "wizard/patch.html", context, refusal=refusal, status=422 if refusal else None)
+
+
+def _patch_act(
+    post: QueryDict, typed: dict[str, str], recovery_id: int, by: Actor
+) -> tuple[RepriseError | None, str]:
+    """Save first, then what the button says. Only files that differ from the workspace are a patch."""
+    act = post.get("act", "save")
+    recovery = selectors.recovery_or_404(recovery_id)
+    read: list[dict[str, str]] = []
+    refusal = tried(lambda: read.append(selectors.source_files(recovery)))
+    if refusal is None:
+        files = patching.changed(read[0], typed)
+        refusal = tried(lambda: actions.save_patch(recovery_id=recovery_id, files=files, by=by))
+    if refusal is None and act == "validate":
+        refusal = tried(lambda: actions.request_validation(recovery_id=recovery_id, by=by))
+    return refusal, "review" if act == "keep" else "patch"
+
+
+def _editors(of: Scene, typed: dict[str, str] | None) -> dict[str, Any]:
+    """Files with their text to edit, and the diff of what would run against what last ran well."""
+    found = source.read(of.recovery.flow)
+    texts = patching.wanted(of.recovery, found.now, found.good, typed)
+    base = found.good or found.now
+    diffs = diff.compare_all(base, texts)
+    against_now = diff.compare_all(found.now, texts)
+    return {
+        "source": found,
+        "editors": patching.editors(texts, found.now, of.recovery.flow),
+        "diffs": [d for d in diffs if d.changed],
+        "written": [d for d in against_now if d.changed],
+        "advice": patching.advice(of.recovery, found.now, texts, bool(found.good)),
+        "checks": patching.checks(of.recovery, against_now),
+        "read_at": timezone.now(),
+    }
+
+
+def _validation(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Only the panel: polling it must not touch what somebody is typing."""
+    of = scene(recovery_id, by)
+    state = (of.recovery.choices.get("validation") or {}).get("status")
+    context = {
+        **frame(of, "patch"),
+        "validation": patching.validation(of.recovery),
+        "may_edit": bars.may_edit(of),
+    }
+    context["poll_validation"] = state == "working"
+    if state == "working" and unchanged(request, context["version"]):
+        return no_news()
+    return show(request, "wizard/_validation.html", context)
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
+def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """One page, no tabs: what, where, why, rows, positions, code, way back. POST seals."""
+    refusal = None
+    if request.method == "POST":
+        refusal = tried(lambda: actions.request_plan(recovery_id=recovery_id, by=by))
+        if refusal is None:
+            return redirect("review", recovery_id)
+    of = scene(recovery_id, by)
+    sealing = of.recovery.choices.get("sealing") or {}
+    void = selectors.void_plan_of(of.recovery)
+    context = {
+        **frame(of, "review"),
+        "sealing": sealing,
+        "void": reviewing.void(void) if void is not None else None,
+        "review": reviewing.plan(of.plan) if of.plan is not None else None,
+        "votes": rules.approvals_needed(of.recovery.flow.pipeline.environment),
+        "bar": bars.review(of, void),
+        "poll": 1 if sealing.get("status") == "working" else 0,
+    }
+    if context["void"] is not None and sealing.get("status") != "working":
+        context["badge"] = status.Badge("failed", "Plan void, nothing ran")
+    return show_live(request, "wizard/review.html", context, refusal=refusal)

@@ -1,0 +1,165 @@
+"""The flow page: header, facts, the graph around the flow. Pure over rows already read."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+
+from console.presenters import dag, status, words
+from console.presenters.inventory import first_sentence
+from recovery.models import Flow, Recovery
+
+
+@dataclass(frozen=True)
+class Fact:
+    name: str
+    value: str
+    small: str = ""
+
+
+@dataclass(frozen=True)
+class Tab:
+    slug: str
+    name: str
+    count: int | None = None
+
+
+def header(flow: Flow, now: datetime) -> status.Badge:
+    """The badge beside the name: `Failed 32 min ago`."""
+    found = status.badge(status.FLOW, flow.state)
+    if flow.state == "failed" and flow.failing_since:
+        return status.Badge(found.kind, f"Failed {words.ago(flow.failing_since, now)}")
+    return found
+
+
+def sentence(flow: Flow, diagnosis: dict[str, Any] | None) -> tuple[str, str]:
+    """What is so, in one sentence, and what it means."""
+    if flow.state == "failed":
+        title = (diagnosis or {}).get("title") or first_sentence(flow.error)
+        says = (diagnosis or {}).get("says") or "The error was not recognised; it stands below as it came."
+        damaged = (diagnosis or {}).get("damaged") or ""
+        return title, says if "damaged" in says else f"{says} {damage(damaged)}".strip()
+    return {
+        "ok": ("This flow is as it should be.", "Its last update ended well. There is nothing to recover."),
+        "running": ("An update is running.", "The page shows its result once the poller has seen it."),
+        "stopped": ("This flow is stopped.", "No update is active; it did not fail."),
+    }.get(
+        flow.state, ("Nobody could say how this flow is.", "Look at its events, or wait for the next poll.")
+    )
+
+
+def damage(damaged: str) -> str:
+    """`Nothing is damaged.`; else what is. Empty where the diagnosis does not say."""
+    if not damaged:
+        return ""
+    return "Nothing is damaged." if damaged == "nothing" else f"Damaged: {damaged}."
+
+
+def facts(flow: Flow, recovery: Recovery | None, now: datetime) -> list[Fact]:
+    """Six facts across; what was not counted says so."""
+    gathered = recovery.facts if recovery and recovery.facts.get("status") == "ready" else {}
+    at = words.moment((flow.last_progress or {}).get("timestamp"))
+    batch = Fact(
+        "Last committed batch",
+        "none" if flow.last_batch is None else f"batch {flow.last_batch:,}",
+        f"{words.clock(at, now)}, {words.ago(at, now)}" if at else "",
+    )
+    since = (
+        Fact("Failing since", words.clock(flow.failing_since, now), words.ago(flow.failing_since, now))
+        if flow.failing_since and flow.state == "failed"
+        else Fact("Failing since", "not failing")
+    )
+    if not gathered:
+        return [
+            since,
+            batch,
+            Fact("Waiting", "not counted", "a recovery counts it"),
+            Fact("Table now", "not counted"),
+        ]
+    waiting = gathered.get("waiting_files") or []
+    read = int(gathered.get("processed_files") or 0)
+    counted = f"counted {words.clock(gathered.get('at'), now)}"
+    files = f"{words.count(len(waiting), 'file')}, {words.size(sum(f['size'] for f in waiting))}"
+    return [
+        since,
+        batch,
+        Fact("Waiting", words.count(gathered.get("waiting_rows"), "row"), files),
+        Fact("Files", f"{read} read, {len(waiting)} not", counted),
+        Fact("Table now", words.count(gathered.get("table_rows"), "row"), counted),
+    ]
+
+
+@dataclass(frozen=True)
+class Cause:
+    title: str
+    text: str
+    root: bool
+    tags: tuple[str, ...]
+
+
+def causes(error: Sequence[dict[str, Any]]) -> list[Cause]:
+    """The chain from the outside in; the last one is the root."""
+    found = []
+    for number, cause in enumerate(error):
+        root = number == len(error) - 1
+        name = words.last_part(str(cause.get("class_name", ""))) or "Error"
+        found.append(Cause(name, first_sentence([cause]), root, ("Innermost",) if root else ()))
+    return found
+
+
+def graph(flow: Flow, flows: Iterable[Flow]) -> dag.Graph:
+    """Sources → flow → table → views of this flow's pipeline; what the failed flow feeds is out of date."""
+    every = list(flows)
+    tables = {f.dataset for f in every}
+    edges: list[tuple[str, str]] = []
+    for one in every:
+        key, table = _keys(one)
+        if key != table:
+            edges.append((key, table))
+        edges += [(i if i in tables else f"source {i}", key) for i in _inputs(one)]
+    failed = {_keys(f)[0] for f in every if f.state == "failed"}
+    stale = set[str]().union(*(dag.neighbours(edges, key) for key in failed)) - failed
+    items = _items(every, tables, failed, stale)
+    says = ". ".join(f"{f.short}: {status.badge(status.FLOW, f.state).word}" for f in every) + "."
+    return dag.draw(flow.pipeline.name, says, items, edges)
+
+
+def _keys(flow: Flow) -> tuple[str, str]:
+    """Key of a flow's own node and of its table; a view is both at once."""
+    return (f"flow {flow.name}", flow.dataset) if flow.streaming else (flow.dataset, flow.dataset)
+
+
+def _inputs(flow: Flow) -> list[str]:
+    """Names of what it reads: datasets, else the sources of its last batch."""
+    named = [str(i.get("name", i)) if isinstance(i, dict) else str(i) for i in flow.inputs or []]
+    if named or not flow.streaming:
+        return named
+    sources = (flow.last_progress or {}).get("sources") or []
+    return [str(s.get("description")) for s in sources if isinstance(s, dict) and s.get("description")]
+
+
+def _items(every: list[Flow], tables: set[str], failed: set[str], stale: set[str]) -> list[dag.Item]:
+    items: dict[str, dag.Item] = {}
+    for one in every:
+        key, table = _keys(one)
+        for name in _inputs(one):
+            if name not in tables:
+                items.setdefault(
+                    f"source {name}", dag.Item(f"source {name}", dag.source_name(name), "source")
+                )
+        batch = "" if one.last_batch is None else f", batch {one.last_batch}"
+        word = status.badge(status.FLOW, one.state).word.lower()
+        kind = "bad" if key in failed else "stale" if key in stale else "ok" if one.state == "ok" else ""
+        says = "out of date" if kind == "stale" else f"{word}{batch}"
+        href = reverse("flow", args=[one.pk])
+        items[key] = dag.Item(
+            key, one.short if one.streaming else f"{dag.short(table)} (view)", says, kind, href
+        )
+        if key != table:
+            kind = "stale" if table in stale else "ok" if one.state == "ok" else ""
+            items[table] = dag.Item(
+                table, dag.short(table), "out of date" if kind == "stale" else "table", kind
+            )
+    return list(items.values())

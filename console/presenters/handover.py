@@ -1,0 +1,29 @@
+"""Ready words for the incident channel: what is so, where it stands, the address. Pure."""
+
+from datetime import datetime
+from typing import Any
+
+from console.presenters import status, words
+
+
+def text(recovery: Any, plan: Any | None, public_url: str, now: datetime) -> str:
+    """Three lines that can be pasted as they stand."""
+    flow = recovery.flow
+    lines = [
+        f"{recovery.label}: {flow.short} of pipeline {flow.pipeline.name} ({flow.pipeline.environment}, "
+        f"workspace {flow.pipeline.workspace.name}). {recovery.diagnosis.get('title', '')}".rstrip(),
+        f"State at {words.clock(now, now)}: {status.badge(status.RECOVERY, recovery.state).word.lower()}.{_plan(plan)}",
+        f"{public_url.rstrip('/')}/recoveries/{recovery.label}",
+    ]
+    return "\n".join(lines)
+
+
+def _plan(plan: Any | None) -> str:
+    if plan is None:
+        return ""
+    forecast = plan.body.get("forecast") or {}
+    numbers = ", ".join(
+        f"{name} {words.number((forecast.get(key) or {}).get('rows'))}"
+        for key, name in (("lost", "lost"), ("doubled", "doubled"), ("reread", "read again"))
+    )
+    return f" Plan {plan.hash[:8]}, {plan.body.get('strategy')}: {numbers}."

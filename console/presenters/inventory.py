@@ -1,0 +1,214 @@
+"""The inventory's rows: what is wrong first, how long, the next act. Pure over rows already read."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from console.presenters import status, words
+from recovery.models import Flow, Recovery
+
+SHOWS: Final = (
+    ("attention", "Needs attention"),
+    ("recovering", "Recovering"),
+    ("not-running", "Not running"),
+    ("all", "All"),
+)
+SORTS: Final = ("urgent", "name", "since", "commit")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the address asks for. `words` are all looked for, in names, errors and recoveries."""
+
+    show: str = "attention"
+    env: str = ""
+    condition: str = ""
+    q: str = ""
+    sort: str = "urgent"
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Wanted":
+        """From a query string; a value that is not known counts as not given."""
+        show, sort = query.get("show", ""), query.get("sort", "")
+        return cls(
+            show=show if show in dict(SHOWS) else "attention",
+            env=query.get("env", ""),
+            condition=query.get("class", ""),
+            q=query.get("q", "").strip()[:200],
+            sort=sort if sort in SORTS else "urgent",
+        )
+
+    def query(self, **changes: str) -> dict[str, str]:
+        """The query string's values, defaults left out."""
+        full = {"show": self.show, "env": self.env, "class": self.condition, "q": self.q, "sort": self.sort}
+        full |= changes
+        defaults = {"show": "attention", "sort": "urgent"}
+        return {k: v for k, v in full.items() if v and v != defaults.get(k)}
+
+
+@dataclass(frozen=True)
+class Row:
+    flow: Flow
+    recovery: Recovery | None
+    badge: status.Badge
+    since: str
+    wrong: str
+    condition: str
+    commit: str
+    commit_age: str
+    dots: status.Dots
+    kind: str  # "", or what it is when it is no streaming flow
+
+    @property
+    def needs_attention(self) -> bool:
+        stuck = self.recovery is not None and self.recovery.state == "needs_attention"
+        return stuck or self.flow.state in ("failed", "unknown")
+
+
+def rows(flows: Iterable[Flow], recoveries: Mapping[int, Recovery], now: datetime) -> list[Row]:
+    """One row a flow; `recoveries` are the open ones by flow."""
+    return [row(flow, recoveries.get(flow.pk), now) for flow in flows]
+
+
+def row(flow: Flow, recovery: Recovery | None, now: datetime) -> Row:
+    return Row(
+        flow=flow,
+        recovery=recovery,
+        badge=_badge(flow, recovery),
+        since=_since(flow, now),
+        wrong=what_is_wrong(flow, recovery),
+        condition=flow.condition if flow.state == "failed" else "",
+        commit="" if flow.last_batch is None else f"batch {flow.last_batch:,}",
+        commit_age=_age(flow, now),
+        dots=status.dots(flow.history),
+        kind="" if flow.streaming else "materialized view",
+    )
+
+
+def _badge(flow: Flow, recovery: Recovery | None) -> status.Badge:
+    if recovery is not None and recovery.state in ("running", "verifying"):
+        return status.Badge("running", "Recovering", spin=True)
+    return status.badge(status.FLOW, flow.state)
+
+
+def _since(flow: Flow, now: datetime) -> str:
+    if flow.failing_since is None or flow.state != "failed":
+        return ""
+    gone = words.ago(flow.failing_since, now).removesuffix(" ago")
+    return f"since {words.clock(flow.failing_since, now, zone=False)}, {gone}"
+
+
+def _age(flow: Flow, now: datetime) -> str:
+    at = words.moment((flow.last_progress or {}).get("timestamp"))
+    return "" if at is None else f"{words.ago(at, now).removesuffix(' ago')} old"
+
+
+def what_is_wrong(flow: Flow, recovery: Recovery | None) -> str:
+    """The diagnosis' sentence where there is one, else the first sentence of the innermost error."""
+    if recovery is not None and recovery.state == "needs_attention":
+        return recovery.reason or "The recovery needs a person."
+    if flow.state == "unknown":
+        return "Nobody could say how it is."
+    if flow.state != "failed":
+        return ""
+    if recovery is not None and recovery.diagnosis.get("title"):
+        return str(recovery.diagnosis["title"])
+    return first_sentence(flow.error)
+
+
+def first_sentence(error: list[dict[str, Any]]) -> str:
+    """The innermost cause's first sentence, without its bracketed class."""
+    message = str(error[-1].get("message", "")) if error else ""
+    if message.startswith("[") and "] " in message:
+        message = message.split("] ", 1)[1]
+    line = message.strip().splitlines()[0] if message.strip() else "It failed; the error was not recorded."
+    cut = line.find(". ")
+    line = line[: cut + 1] if cut > 0 else line
+    return line if len(line) <= 160 else line[:157].rstrip() + "…"
+
+
+def matches(row: Row, wanted: Wanted) -> bool:
+    """Every filter but `show`, so that the counts of the quick filters stay true."""
+    flow = row.flow
+    if wanted.env and flow.pipeline.environment != wanted.env:
+        return False
+    if wanted.condition and flow.condition != wanted.condition:
+        return False
+    said = " ".join(str(e.get("message", "")) for e in flow.error)
+    label = row.recovery.label if row.recovery else ""
+    pipeline = f"{flow.pipeline.name} {flow.pipeline.workspace.name}"
+    text = f"{flow.name} {flow.dataset} {pipeline} {row.wrong} {flow.condition} {label} {said}"
+    return all(word in text.lower() for word in wanted.q.lower().split())
+
+
+def shown_in(row: Row, show: str) -> bool:
+    return {
+        "attention": row.needs_attention,
+        "recovering": row.recovery is not None,
+        "not-running": row.flow.state == "stopped",
+        "all": True,
+    }[show]
+
+
+ENVIRONMENTS: Final = {"production": 0, "staging": 1, "development": 2}
+
+
+def order(found: list[Row], sort: str) -> list[Row]:
+    """Most urgent first: production before the rest, then what fails longest."""
+    if sort == "name":
+        return sorted(found, key=lambda r: (r.flow.short, r.flow.pipeline.environment))
+    if sort == "commit":
+        return sorted(
+            found, key=lambda r: str((r.flow.last_progress or {}).get("timestamp", "")), reverse=True
+        )
+    stamp = [(r.flow.failing_since.timestamp() if r.flow.failing_since else 9e12, r) for r in found]
+    if sort == "since":
+        return [r for _, r in sorted(stamp, key=lambda p: p[0])]
+    return [
+        r
+        for _, r in sorted(
+            stamp, key=lambda p: (ENVIRONMENTS.get(p[1].flow.pipeline.environment, 9), p[0], p[1].flow.name)
+        )
+    ]
+
+
+@dataclass(frozen=True)
+class Group:
+    title: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The whole list as a page shows it. `counts` belong to the quick filters."""
+
+    groups: list[Group]
+    counts: dict[str, int]
+    total: int
+    attention: int
+    in_production: int
+
+    @property
+    def empty(self) -> bool:
+        return not any(g.rows for g in self.groups)
+
+
+def arrange(every: list[Row], wanted: Wanted) -> Inventory:
+    """Filter, count, order and group."""
+    fitting = [r for r in every if matches(r, wanted)]
+    shown = order([r for r in fitting if shown_in(r, wanted.show)], wanted.sort)
+    urgent = [r for r in shown if r.needs_attention]
+    rest = [r for r in shown if not r.needs_attention]
+    groups = [
+        Group(f"Needs attention ({len(urgent)}), most urgent first", urgent),
+        Group(f"Everything else ({len(rest)})" if urgent else f"Flows ({len(rest)})", rest),
+    ]
+    attention = [r for r in every if r.needs_attention]
+    return Inventory(
+        groups=[g for g in groups if g.rows],
+        counts={show: sum(shown_in(r, show) for r in fitting) for show, _ in SHOWS},
+        total=len(every),
+        attention=len(attention),
+        in_production=sum(r.flow.pipeline.environment == "production" for r in attention),
+    )

@@ -1,0 +1,155 @@
+"""The patch step: which text stands in which editor, what differs, what the validation said. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from console.presenters import status, words
+from console.presenters.diff import Diff
+from console.presenters.stopping import EvidenceRow
+
+
+def wanted(
+    recovery: Any, now: Mapping[str, str], good: Mapping[str, str], typed: Mapping[str, str] | None
+) -> dict[str, str]:
+    """The whole source as it would run: what was just typed, else what is saved, else what the strategy begins with."""
+    if typed is not None:
+        return {**now, **typed}
+    if "patch" in recovery.choices and (
+        recovery.choices["patch"] or recovery.choices.get("strategy") != "revert"
+    ):
+        return {**now, **recovery.choices["patch"]}
+    if recovery.choices.get("strategy") == "revert" and good:
+        return {**now, **good}
+    return dict(now)
+
+
+def changed(now: Mapping[str, str], typed: Mapping[str, str]) -> dict[str, str]:
+    """Only what differs from the workspace is a patch; a file that is not there cannot be edited."""
+    return {path: text for path, text in typed.items() if path in now and now[path] != text}
+
+
+@dataclass(frozen=True)
+class Editor:
+    number: int
+    path: str
+    text: str
+    lines: int
+    kind: str
+    main: bool
+    edited: bool
+
+
+def editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Any) -> list[Editor]:
+    """The file that defines the flow first and open; the rest folded."""
+    table = words.last_part(flow.dataset)
+
+    def about(path: str) -> int:
+        text = texts[path]
+        return -(3 * (flow.short in text) + 2 * (table in text) + (now.get(path) != text))
+
+    ordered = sorted(texts, key=lambda p: (about(p), p))
+    return [
+        Editor(
+            number,
+            path,
+            texts[path],
+            len(texts[path].splitlines()),
+            "SQL" if path.endswith(".sql") else "Python" if path.endswith(".py") else "Text",
+            number == 0,
+            now.get(path) != texts[path],
+        )
+        for number, path in enumerate(ordered)
+    ]
+
+
+@dataclass(frozen=True)
+class Advice:
+    kind: str
+    title: str
+    text: str
+
+
+def advice(recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good_known: bool) -> Advice:
+    """Whether this strategy needs a change, in one sentence."""
+    strategy = recovery.choices.get("strategy")
+    same = dict(now) == dict(texts)
+    if strategy == "revert":
+        if same and not good_known:
+            return Advice(
+                "attention",
+                "The old code is not known here.",
+                "Edit it back in below: revert runs exactly what stands here.",
+            )
+        if same:
+            return Advice(
+                "attention",
+                "Nothing to put back.",
+                "The workspace already holds the code of the last good update.",
+            )
+        return Advice(
+            "info",
+            "The code of the last good update is filled in.",
+            "It is what revert puts back. Edit it only if it must differ.",
+        )
+    if same:
+        return Advice(
+            "ok",
+            "No change needed.",
+            f"{strategy or 'The strategy'} runs the code as it is deployed. "
+            "Change it only if the flow itself is wrong.",
+        )
+    return Advice(
+        "info",
+        "This recovery changes the code.",
+        "It is written to the workspace when the recovery runs, and read back.",
+    )
+
+
+def checks(recovery: Any, against_now: Sequence[Diff]) -> list[EvidenceRow]:
+    """What can be said about the text before Spark sees it."""
+    touched = [d for d in against_now if d.changed]
+    if not touched:
+        return [
+            EvidenceRow(
+                "ok",
+                "The workspace's files stay as they are",
+                f"{words.count(len(against_now), 'file')} read",
+            )
+        ]
+    return [
+        EvidenceRow("info", d.path.rsplit("/", 1)[-1], f"{d.says}; written when the recovery runs")
+        for d in touched
+    ]
+
+
+@dataclass(frozen=True)
+class Validation:
+    badge: status.Badge
+    says: str
+    at: Any
+    detail: str = ""
+
+
+def validation(recovery: Any) -> Validation:
+    """The last answer of validate_only, or that none was asked for."""
+    told = recovery.choices.get("validation") or {}
+    state, says = told.get("status") or "none", str(told.get("says") or told.get("problem") or "")
+    if state == "working":
+        return Validation(
+            status.Badge("running", "Being validated", spin=True),
+            "Spark is asked whether the graph is valid.",
+            told.get("started_at"),
+        )
+    if state == "valid":
+        return Validation(status.Badge("ok", "Valid"), says, told.get("at"))
+    if state == "invalid":
+        first = says.splitlines()[0] if says else "The graph is not valid."
+        return Validation(status.Badge("failed", "Not valid"), first, told.get("at"), says)
+    if state == "failed":
+        return Validation(status.Badge("unknown", "Could not be validated"), says, told.get("at"))
+    return Validation(
+        status.Badge("pending", "Not validated"),
+        "Ask Spark before the plan is sealed; sealing validates as well.",
+        None,
+    )

@@ -1,0 +1,188 @@
+"""A sealed plan, and a void one, as the review page shows them. Pure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from console.presenters import checkpoint, diff, wizard, words
+
+STEP_NAMES: Final = {
+    "stop": "Stop",
+    "patch": "Patch code",
+    "seed": "Reset flow",
+    "rerun": "Rerun",
+    "verify": "Verify",
+    "rollback": "Roll back",
+}
+IF_NOT: Final = {
+    "stop": "nothing was changed: the plan is void, and says what moved",
+    "patch": "the step fails; roll back writes the old file back",
+    "seed": "the old version stays in use; nothing was switched",
+    "rerun": "unknown until proven: a probe reads what happened",
+    "verify": "the recovery stays open and says which row differs",
+}
+
+
+@dataclass(frozen=True)
+class StepRow:
+    number: int
+    name: str
+    says: str
+    if_not: str
+
+
+@dataclass(frozen=True)
+class Review:
+    body: Mapping[str, Any]
+    lead: str
+    forecast: list[wizard.Forecast]
+    grows: str
+    positions: list[wizard.PositionRow]
+    numbering: str
+    findings: list[checkpoint.FindingRow]
+    counted: str
+    steps: list[StepRow]
+    diffs: list[diff.Diff]
+    fingerprints: list[tuple[str, str]]
+    key_line: str
+
+
+def plan(of: Any) -> Review:
+    body = of.body
+    found = checkpoint.findings(body["findings"])
+    numbering = body["numbering"]
+    query = "new query id" if numbering["query_id"] == "new" else "same query id"
+    state = (
+        f"state kept ({body.get('state_held', 'as it is')})"
+        if body["state"] == "keep"
+        else f"state dropped ({body.get('state_held', 'none')})"
+    )
+    return Review(
+        body=body,
+        lead=lead(body),
+        forecast=wizard.forecast(body["forecast"]),
+        grows=_grows(body),
+        positions=wizard.positions(body["positions"]),
+        numbering=f"The first new batch is {numbering['next_batch']}; {query}; {state}.",
+        findings=found,
+        counted=checkpoint.counted(found),
+        steps=[
+            StepRow(n, STEP_NAMES.get(s["kind"], s["kind"]), s["says"], IF_NOT.get(s["kind"], ""))
+            for n, s in enumerate(body["steps"], start=1)
+        ],
+        diffs=[diff.compare(p["path"], p.get("before", ""), p.get("after", "")) for p in body["patch"]],
+        fingerprints=fingerprints(body["preconditions"]),
+        key_line=wizard.key_line(body),
+    )
+
+
+def lead(body: Mapping[str, Any]) -> str:
+    """One sentence: what this plan does to which flow, where."""
+    flow, pipeline, place = words.last_part(body["flow"]), body["pipeline"]["name"], body["environment"]
+    where = f"flow {flow} of pipeline {pipeline} in {place}"
+    last = body["numbering"]["next_batch"] - 1
+    return {
+        "continue": f"Continue {where} after batch {last}, without the old state.",
+        "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
+        "full-refresh": f"Empty the table of {where} and read everything that can still be read again.",
+    }.get(body["strategy"], f"Recover {where} by {body['strategy']}.")
+
+
+def _grows(body: Mapping[str, Any]) -> str:
+    forecast, waiting = body["forecast"], body.get("waiting_files") or []
+    grown = words.count(forecast.get("new_rows"), "new row")
+    table = (
+        f"Table {words.number(body.get('table_rows'))} → {words.count(forecast.get('table_after'), 'row')}."
+    )
+    return f"{grown}, {words.count(len(waiting), 'file')} waiting. {table}"
+
+
+def fingerprints(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the plan relies on; read again before anything is changed."""
+    point, sink = conditions["checkpoint"], conditions["sink"]
+    rows = [
+        (
+            "Checkpoint",
+            f"version {point['version']}, batch {point['last_committed']}, {words.short(point['fingerprint'])}",
+        ),
+        ("Table's log", f"batch {sink['head']}, {words.short(sink['fingerprint'])}"),
+        ("Active update", str(conditions.get("active_update") or "none")),
+    ]
+    return rows + [
+        (words.tail(path), f"sha256 {words.short(digest)}") for path, digest in conditions["code"].items()
+    ]
+
+
+@dataclass(frozen=True)
+class DriftRow:
+    what: str
+    planned: str
+    now: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Void:
+    hash: str
+    at: Any
+    sealed_at: Any
+    sealed_by: str
+    says: str
+    rows: list[DriftRow]
+    replaced: bool
+
+
+WHAT: Final = {
+    "checkpoint": "Checkpoint",
+    "code": "Code",
+    "sink": "Table's log",
+    "update": "Active update",
+    "plan": "Plan",
+}
+
+
+def void(of: Any) -> Void:
+    """Void stays void: what was sealed, what was found, who sealed it."""
+    rows = [
+        DriftRow(
+            WHAT.get(d["what"], d["what"]),
+            str(d.get("planned") or "–"),
+            str(d.get("now") or "–"),
+            str(d["says"]),
+        )
+        for d in of.drift
+    ]
+    return Void(
+        words.short(of.hash),
+        of.voided_at,
+        of.sealed_at,
+        of.sealed_by,
+        " ".join(r.says for r in rows) or "It no longer holds.",
+        rows,
+        any(d["what"] == "plan" for d in of.drift),
+    )
+
+
+def plain(value: Any) -> str:
+    """A JSON value of a criterion in people's words: `batch 3, offsets {"logOffset":2}`."""
+    if value is None:
+        return "not measured"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{str(k).replace('_', ' ')} {_inner(v)}" for k, v in value.items()) or "–"
+    return _inner(value)
+
+
+def _inner(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return words.number(value)
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        shown = ", ".join(_inner(v) for v in value[:6])
+        return (shown + (f" and {len(value) - 6} more" if len(value) > 6 else "")) or "none"
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

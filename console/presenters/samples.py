@@ -1,0 +1,81 @@
+"""Made-up values for the component gallery only; no page of a flow or a recovery reads them."""
+
+from typing import Any, Final
+
+from console.presenters import checkpoint, dag, status
+from console.presenters.running import StepRow
+from console.presenters.stopping import LogLine
+from console.presenters.wizard import Ask, Rung
+
+BEFORE: Final = 'rows = (\n    source\n    .dropDuplicates(["id"])\n)\n'
+AFTER: Final = "# without the step\nrows = (\n    source\n)\n"
+
+_FINDINGS: Final[list[dict[str, Any]]] = [
+    {
+        "code": "SAMPLE_BLOCKER",
+        "severity": "blocker",
+        "says": "It cannot go on like this.",
+        "do": "Do this first.",
+    },
+    {
+        "code": "SAMPLE_WARNING",
+        "severity": "warning",
+        "says": "A person should know this.",
+        "do": "Look at that.",
+    },
+    {"code": "SAMPLE_NOTE", "severity": "info", "says": "A fact, for the record.", "do": "Nothing to do."},
+]
+FINDINGS: Final = checkpoint.findings(_FINDINGS)
+
+FORECAST: Final[dict[str, Any]] = {
+    "lost": {
+        "rows": 8,
+        "files": 3,
+        "from": "c.json",
+        "to": "e.json",
+        "exact": True,
+        "why": "A loss is red and says why.",
+    },
+    "doubled": {"rows": 0, "files": 0, "exact": True, "why": "Nothing is doubled."},
+    "reread": {"rows": None, "files": 0, "exact": False, "why": "What was not counted is unknown, never 0."},
+}
+
+POSITIONS: Final[list[dict[str, Any]]] = [
+    {
+        "source": 0,
+        "location": "file:/data/in/*.json",
+        "before": {"label": "file 4 of 7", "offset_json": '{"logOffset":2}', "name": "d.json"},
+        "after": {"label": "file 4 of 7", "offset_json": '{"logOffset":2}', "name": "d.json"},
+        "next": {"name": "e.json", "mtime_ms": 1795231267000, "files": 3, "rows": 8, "exact": True},
+        "readable": {"ok": True, "says": "7 of 7 files"},
+    }
+]
+
+LADDER: Final = [
+    Rung("The safest act", "Why it is the safest.", ("Recommended", "Can be undone"), first=True),
+    Rung("Another one", "When it is right.", ("Cannot be undone",)),
+]
+ASKS: Final = [
+    Ask("What happened", "One plain sentence", "And what it means."),
+    Ask("How bad", "Late, not lost", "What is damaged, what waits."),
+    Ask("Safe to wait?", "Yes", "For how long, and what gets worse."),
+]
+STEPS: Final = [
+    StepRow("stop", "Stop", status.STEP["done"], "What was read back.", "", "0.3 s", 1, False),
+    StepRow("seed", "Reset flow", status.STEP["running"], "What it does now.", "", "since 03:24:02", 1, True),
+    StepRow(
+        "rerun", "Rerun", status.STEP["unknown"], "What it is to do.", "Nobody saw it end.", "4.0 s", 2, False
+    ),
+    StepRow("verify", "Verify", status.STEP["pending"], "What it is to do.", "", "–", 0, False),
+]
+LOG: Final = [
+    LogLine("2026-11-21T03:24:02.182Z", "rerun", "A line, as the step wrote it."),
+    LogLine("2026-11-21T03:24:32.190Z", "rerun", "A line that a person should see.", warn=True),
+]
+ITEMS: Final = [
+    dag.Item("s", "in/*.json", "source"),
+    dag.Item("f", "orders_flow", "failed, batch 3", "bad"),
+    dag.Item("t", "orders", "out of date", "stale"),
+    dag.Item("v", "orders_by_day (view)", "out of date", "stale"),
+]
+EDGES: Final = [("s", "f"), ("f", "t"), ("t", "v")]

@@ -1,0 +1,189 @@
+"""The eight steps of a recovery: which are done, what was chosen in each, where one stands. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.urls import reverse
+
+from console.presenters import words
+
+NAMES: Final = (
+    ("diagnose", "Diagnose"),
+    ("stop", "Stop"),
+    ("offset", "Start offset"),
+    ("patch", "Patch code"),
+    ("review", "Review"),
+    ("seed", "Reset flow"),
+    ("rerun", "Rerun"),
+    ("verify", "Verify"),
+)
+RAN: Final = ("running", "verifying", "succeeded", "failed", "needs_attention", "rolled_back")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of the eight. `href` is empty where one cannot go yet."""
+
+    number: int
+    slug: str
+    name: str
+    done: bool
+    current: bool
+    note: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Stepper:
+    steps: Sequence[Place]
+
+    @property
+    def _here(self) -> int:
+        return next((i for i, s in enumerate(self.steps) if s.current), 0)
+
+    @property
+    def number(self) -> int:
+        return self._here + 1
+
+    @property
+    def name(self) -> str:
+        return self.steps[self._here].name
+
+    @property
+    def next(self) -> str:
+        return self.steps[self._here + 1].name if self._here + 1 < len(self.steps) else ""
+
+
+def early_stop(steps: Sequence[Any]) -> Any | None:
+    """The newest stop before any plan."""
+    return next((s for s in reversed(steps) if s.kind == "stop" and s.plan_id is None), None)
+
+
+def of_plan(steps: Sequence[Any], kind: str, plan: Any | None) -> Any | None:
+    """The newest step of this kind under the plan in force."""
+    if plan is None:
+        return None
+    return next((s for s in reversed(steps) if s.kind == kind and s.plan_id == plan.pk), None)
+
+
+def began(recovery: Any, steps: Sequence[Any], plan: Any | None) -> bool:
+    """Did the plan in force start?"""
+    return recovery.state in RAN or any(
+        s.plan_id and plan is not None and s.plan_id == plan.pk and s.state not in ("pending", "skipped")
+        for s in steps
+    )
+
+
+def current(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
+    """The slug of the page on which this recovery goes on: what `/recoveries/<id>` leads to."""
+    if recovery.state in ("running", "rolled_back", "failed"):
+        return "run"
+    if recovery.state in ("verifying", "succeeded"):
+        return "verify"
+    if recovery.state == "needs_attention":
+        stuck = any(s.plan_id and s.state in ("failed", "unknown", "running", "pending") for s in steps)
+        return "verify" if recovery.measured and not stuck else "run"
+    if plan is not None:
+        return "review"
+    stop = early_stop(steps)
+    if recovery.state == "cancelled" or stop is None:
+        return "diagnose"
+    if stop.state != "done":
+        return "stop"
+    if not recovery.choices.get("strategy"):
+        return "offset"
+    voided = any(s.plan_id for s in steps)
+    return "review" if voided or "patch" in recovery.choices else "patch"
+
+
+def build(recovery: Any, steps: Sequence[Any], plan: Any | None, here: str, now: datetime) -> Stepper:
+    """`here` is the slug of the page shown."""
+    done = _done(recovery, steps, plan)
+    notes = _notes(recovery, steps, plan, now)
+    ran = began(recovery, steps, plan)
+    if here == "rerun" and of_plan(steps, "seed", plan) is not None and not done["seed"]:
+        here = "seed"  # the run page stands for both
+    places = []
+    for number, (slug, name) in enumerate(NAMES, start=1):
+        earlier = all(done[s] for s, _ in NAMES[: number - 1]) if number <= 5 else False
+        open_ = slug in ("diagnose", "stop") or done[slug] or earlier
+        if number > 5:
+            open_ = ran
+        note = "now" if slug == here and not notes[slug] else notes[slug]
+        places.append(
+            Place(number, slug, name, done[slug], slug == here, note, _href(recovery, slug) if open_ else "")
+        )
+    return Stepper(places)
+
+
+def _href(recovery: Any, slug: str) -> str:
+    page = "run" if slug in ("seed", "rerun") else slug
+    return reverse(page, args=[recovery.pk])
+
+
+def _done(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bool]:
+    stop = early_stop(steps)
+    ran = began(recovery, steps, plan)
+    chosen = bool(recovery.choices.get("strategy"))
+    rerun = of_plan(steps, "rerun", plan)
+    seed = of_plan(steps, "seed", plan)
+    rerun_done = rerun is not None and rerun.state == "done"
+    return {
+        "diagnose": True,
+        "stop": (stop is not None and stop.state == "done") or plan is not None,
+        "offset": chosen or plan is not None,
+        "patch": "patch" in recovery.choices or plan is not None,
+        "review": ran,
+        "seed": seed.state == "done" if seed is not None else rerun_done,
+        "rerun": rerun_done,
+        "verify": recovery.state == "succeeded",
+    }
+
+
+def _notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime) -> dict[str, str]:
+    stop = early_stop(steps)
+    return {
+        "diagnose": words.clock(recovery.created_at, now, zone=False)[-8:],
+        "stop": _took(stop),
+        "offset": str(recovery.choices.get("strategy") or ""),
+        "patch": _patched(recovery, plan),
+        "review": f"sealed {plan.hash[:8]}" if plan is not None else "",
+        "seed": _seed(steps, plan),
+        "rerun": _took(of_plan(steps, "rerun", plan)),
+        "verify": _verified(recovery),
+    }
+
+
+def _took(step: Any | None) -> str:
+    if step is None or step.state in ("pending", "skipped"):
+        return ""
+    if step.state == "done" and step.started_at and step.ended_at:
+        return words.duration((step.ended_at - step.started_at).total_seconds())
+    return {"running": "running", "failed": "failed", "unknown": "unknown", "done": "done"}.get(
+        step.state, ""
+    )
+
+
+def _seed(steps: Sequence[Any], plan: Any | None) -> str:
+    if plan is None:
+        return ""
+    if of_plan(steps, "seed", plan) is None:
+        return "by the rerun" if plan.body.get("strategy") == "full-refresh" else "not needed"
+    return _took(of_plan(steps, "seed", plan))
+
+
+def _patched(recovery: Any, plan: Any | None) -> str:
+    changed = plan.body.get("patch") if plan is not None else recovery.choices.get("patch")
+    if changed is None:
+        return ""
+    return words.count(len(changed), "file") if changed else "no change"
+
+
+def _verified(recovery: Any) -> str:
+    if recovery.state == "succeeded":
+        return "proven"
+    if recovery.state == "verifying":
+        return "running"
+    return "not proven" if recovery.measured and recovery.measured.get("verified") is False else ""

@@ -1,0 +1,112 @@
+"""The stop step: what would stop, what was read back. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from console.presenters import status, words
+from console.presenters.wizard import Ask
+
+
+@dataclass(frozen=True)
+class Verdict:
+    kind: str
+    title: str
+    text: str
+    at: Any = None
+
+
+def asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
+    """What runs, what could start it, what stops with it."""
+    pipeline = flow.pipeline
+    others = [f.short for f in flows if f.pk != flow.pk]
+    names = ", ".join(others) or "no other flow"
+    last = (pipeline.updates or [{}])[0]
+    runs = (
+        f"Update {last.get('update_id')} is {last.get('state')}."
+        if last.get("update_id")
+        else "No update is known."
+    )
+    idle = pipeline.state in ("IDLE", "FAILED", "DELETED", "")
+    return [
+        Ask(
+            "What runs now",
+            "Nothing, as last polled" if idle else f"The pipeline is {pipeline.state}",
+            f"{runs} The stop itself reads it again.",
+        ),
+        Ask(
+            "What could start it",
+            "People, jobs and schedules",
+            "Reprise cannot take away the right to start a pipeline. "
+            "A start from outside voids a sealed plan, and is shown.",
+        ),
+        Ask(
+            "What stops with it",
+            words.count(len(flows), "flow"),
+            f"The whole pipeline stops, so {names} {'gets' if len(others) == 1 else 'get'} older meanwhile."
+            if others
+            else "The pipeline has no other flow.",
+        ),
+    ]
+
+
+def verdict(step: Any | None) -> Verdict | None:
+    """None before the act."""
+    if step is None:
+        return None
+    if step.state in ("pending", "running"):
+        return Verdict(
+            "running",
+            "The pipeline is being stopped.",
+            "Asked for; what is read back appears here. Usually 2 s.",
+        )
+    if step.state == "failed":
+        return Verdict("failed", "The pipeline is not proven to be stopped.", step.problem)
+    if step.state == "unknown":
+        return Verdict("unknown", "Whether the pipeline runs is not known.", step.problem)
+    result = step.result or {}
+    if result.get("was") == "running":
+        took = words.duration(result.get("seconds"))
+        said = f"Update {result.get('update_id')} was active; read back, it is {result.get('ended')}. It took {took}."
+    else:
+        said = "No update was active. Read from the Pipelines API, not from the answer to the order."
+    return Verdict("ok", "No update of this pipeline is active.", said, step.ended_at)
+
+
+@dataclass(frozen=True)
+class LogLine:
+    at: str
+    step: str
+    text: str
+    warn: bool = False
+
+
+def log(step: Any | None) -> list[LogLine]:
+    return [] if step is None else [LogLine(str(at), step.kind, str(text)) for at, text in step.log]
+
+
+@dataclass(frozen=True)
+class EvidenceRow:
+    kind: str
+    says: str
+    small: str = ""
+
+
+def evidence(step: Any) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
+    """What a probe proved (either way) and what it could not."""
+    proven, open_ = [], []
+    for line in step.evidence:
+        told = line.get("proven")
+        if told is None:
+            open_.append(EvidenceRow("unknown", str(line["says"])))
+        else:
+            proven.append(
+                EvidenceRow(
+                    "ok" if told else "attention", str(line["says"]), "" if told else "proven not to be so"
+                )
+            )
+    return proven, open_
+
+
+def badge(step: Any) -> status.Badge:
+    return status.badge(status.STEP, step.state)

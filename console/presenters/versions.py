@@ -1,0 +1,46 @@
+"""A short fingerprint of what a polled part shows: the same fingerprint, nothing to send. Pure."""
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from console.presenters.inventory import Row
+
+
+def digest(*parts: Any) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def tick(now: datetime, seconds: int) -> int:
+    """Changes every so many seconds, so that relative times do not grow old."""
+    return int(now.timestamp()) // seconds
+
+
+def of_rows(rows: Iterable[Row], now: datetime) -> str:
+    """Of the inventory: every state, batch and open recovery, and the clock by quarter minutes."""
+    told = [
+        (
+            r.flow.pk,
+            r.flow.state,
+            r.flow.last_batch,
+            r.wrong,
+            r.recovery and (r.recovery.pk, r.recovery.state),
+            r.dots.kinds,
+        )
+        for r in rows
+    ]
+    return digest(told, tick(now, 15))
+
+
+def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: int = 5) -> str:
+    """Of a recovery's page: its row, its steps with their logs, and a slow clock."""
+    told = [(s.pk, s.state, s.attempt, len(s.log), len(s.evidence), s.problem) for s in steps]
+    row = (
+        recovery.state,
+        recovery.version,
+        recovery.choices,
+        recovery.facts.get("status"),
+        recovery.facts.get("at"),
+    )
+    return digest(row, told, bool(recovery.measured), tick(now, seconds))

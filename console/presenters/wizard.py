@@ -1,0 +1,364 @@
+"""What the wizard's pages say: the three questions, the ladder, the comparison, the bar. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from console.presenters import status, words
+from console.presenters.flow import damage
+from recovery.strategies.common import word
+
+
+@dataclass(frozen=True)
+class Link:
+    href: str
+    word: str
+
+
+@dataclass(frozen=True)
+class Primary:
+    """The one primary button: a link (`href`), a form elsewhere on the page (`form`), or its own (`post`)."""
+
+    word: str
+    href: str = ""
+    form: str = ""
+    post: str = ""
+    name: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What the primary act does stands beside it, before it is pressed; `why_not` disables it with the reason."""
+
+    effect: str
+    more: str
+    primary: Primary | None = None
+    links: Sequence[Link] = field(default_factory=tuple)
+    why_not: str | None = None
+
+
+@dataclass(frozen=True)
+class Ask:
+    ask: str
+    answer: str
+    text: str
+
+
+SEVERITIES: Final = {
+    1: "A note",
+    2: "Minor",
+    3: "The flow is down",
+    4: "Rows are at risk",
+    5: "Rows are lost or doubled",
+}
+
+
+def asks(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
+    """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
+    ready = facts.get("status") == "ready"
+    waiting = facts.get("waiting_files") or []
+    bad = SEVERITIES.get(int(diagnosis.get("severity") or 3), SEVERITIES[3])
+    rows = (
+        f" {words.count(facts.get('waiting_rows'), 'row')} in {words.count(len(waiting), 'file')} wait to be read."
+        if ready
+        else ""
+    )
+    return [
+        Ask(
+            "What happened",
+            str(diagnosis.get("title") or "The update failed"),
+            str(diagnosis.get("says") or ""),
+        ),
+        Ask("How bad", bad, (damage(str(diagnosis.get("damaged") or "")) + rows).strip() or "Not known yet."),
+        _wait(facts if ready else {}),
+    ]
+
+
+def _wait(facts: Mapping[str, Any]) -> Ask:
+    readable = [
+        p.get("readable") or {}
+        for o in facts.get("options") or []
+        if o.get("strategy") == "continue"
+        for p in o.get("positions") or []
+    ]
+    if not readable:
+        return Ask(
+            "Safe to wait?",
+            "Not known yet",
+            "Step 3 reads whether every waiting file is still there. "
+            "Waiting makes the table older; it does not start anything.",
+        )
+    says = ", ".join(str(r.get("says")) for r in readable)
+    if all(r.get("ok") for r in readable):
+        return Ask(
+            "Safe to wait?",
+            "Yes, as long as the files stay",
+            f"{says} can be read now. Waiting makes the table older, nothing else.",
+        )
+    return Ask(
+        "Safe to wait?", "No", f"Only {says} can still be read. What is gone does not come back by waiting."
+    )
+
+
+@dataclass(frozen=True)
+class Rung:
+    title: str
+    text: str = ""
+    tags: tuple[str, ...] = ()
+    first: bool = False
+    root: bool = False
+
+
+def ladder(diagnosis: Mapping[str, Any]) -> list[Rung]:
+    """The diagnosis' advice, safest first, as it is ordered there."""
+    return [
+        Rung(str(text), tags=("Recommended",) if number == 0 else (), first=number == 0)
+        for number, text in enumerate(diagnosis.get("do") or [])
+    ]
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    number: int
+    held: str
+    in_code: str
+    badge: status.Badge
+    means: str
+
+
+def operators(diagnosis: Mapping[str, Any]) -> list[OperatorRow]:
+    """Stateful operators, checkpoint against code, by place."""
+    told = diagnosis.get("operators") or {}
+    held, there = list(told.get("checkpoint") or []), told.get("code")
+    rows = []
+    for place in range(max(len(held), len(there or []))):
+        a = held[place] if place < len(held) else None
+        b = there[place] if there is not None and place < len(there) else None
+        if there is None:
+            verdict, means = status.Badge("unknown", "Cannot tell"), "The code's operators were not read yet."
+        elif a == b:
+            verdict, means = status.Badge("ok", "Compatible"), "Nothing to do."
+        else:
+            verdict = status.Badge("failed", "Not compatible")
+            means = (
+                f"The state of {word(a)} cannot be kept." if a else f"There is no state for {word(str(b))}."
+            )
+        rows.append(OperatorRow(place, _named(a), "not read" if there is None else _named(b), verdict, means))
+    return rows
+
+
+def _named(operator: str | None) -> str:
+    if not operator:
+        return "none"
+    people = word(operator)
+    return people if people == operator else f"{people} ({operator})"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the comparison: a big number with its unit, or words; what is under it; its badge."""
+
+    text: str = ""
+    big: str = ""
+    unit: str = ""
+    small: str = ""
+    bad: bool = False
+    badge: status.Badge | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    strategy: str
+    summary: str
+    recommended: bool
+    blocked: str | None
+    disabled: bool
+    checked: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    question: str
+    cells: list[tuple[Column, Cell]]
+
+
+@dataclass(frozen=True)
+class Compare:
+    columns: list[Column]
+    lines: list[Line]
+
+
+def compare(options: Sequence[Mapping[str, Any]], chosen: str, executable: Sequence[str]) -> Compare:
+    """Strategies as columns, questions as rows. The chosen one is checked, else the recommended one."""
+    wanted = chosen or next((str(o["strategy"]) for o in options if o.get("recommended")), "")
+    columns = [
+        Column(
+            strategy=str(o["strategy"]),
+            summary=str(o["summary"]),
+            recommended=bool(o.get("recommended")),
+            blocked=o.get("blocked"),
+            disabled=o["strategy"] not in executable or (bool(o.get("blocked")) and not may_mend(o)),
+            checked=o["strategy"] == wanted,
+        )
+        for o in options
+    ]
+    rows = [
+        ("Can it run?", [_can(o) for o in options]),
+        ("Rows lost", [_amount(o["forecast"]["lost"], bad=True) for o in options]),
+        ("Rows doubled", [_amount(o["forecast"]["doubled"], bad=True) for o in options]),
+        ("Read again", [_amount(o["forecast"]["reread"]) for o in options]),
+        ("Table after", [_after(o["forecast"]) for o in options]),
+        ("State", [Cell(str(o["forecast"]["state"])) for o in options]),
+        ("Code change live?", [Cell(str(o["code_live"])) for o in options]),
+        ("Table meanwhile", [Cell(str(o["table_meanwhile"])) for o in options]),
+        ("Takes about", [Cell(_seconds(o["forecast"].get("seconds"))) for o in options]),
+        ("Undo", [Cell(str(o["rollback"])) for o in options]),
+    ]
+    return Compare(columns, [Line(q, list(zip(columns, cells, strict=True))) for q, cells in rows])
+
+
+def may_mend(option: Mapping[str, Any]) -> bool:
+    """Blocked only by the code as it stands or is known: an edit in the next step may free it."""
+    reason = str(option.get("blocked") or "").lower()
+    return any(word in reason for word in ("code", "not known", "nothing needs a reset"))
+
+
+def _can(option: Mapping[str, Any]) -> Cell:
+    if option.get("blocked"):
+        return Cell(badge=status.Badge("failed", "Blocked"), small=str(option["blocked"]))
+    careful = option["strategy"] == "full-refresh" or any(
+        option["forecast"][k]["rows"] != 0 for k in ("lost", "doubled")
+    )
+    if careful:
+        return Cell(badge=status.Badge("attention", "Yes, with care"))
+    return Cell(badge=status.Badge("ok", "Yes"))
+
+
+def _amount(amount: Mapping[str, Any], *, bad: bool = False) -> Cell:
+    rows = amount.get("rows")
+    why = str(amount.get("why") or "")
+    said = precision(amount)
+    return Cell(
+        big=words.number(rows),
+        unit="row" if rows == 1 else "rows",
+        small=f"{said}: {why}" if why and rows != 0 else said,
+        bad=bad and rows != 0,
+    )
+
+
+def precision(amount: Mapping[str, Any]) -> str:
+    """`exact`, `estimate`, or `unknown`: every number says which."""
+    if amount.get("rows") is None:
+        return "unknown"
+    return "exact" if amount.get("exact") else "estimate"
+
+
+def _after(forecast: Mapping[str, Any]) -> Cell:
+    grown = forecast.get("new_rows")
+    plus = "" if grown is None else f"{words.count(grown, 'row')} written"
+    return Cell(words.count(forecast.get("table_after"), "row"), small=plus)
+
+
+def _seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return "not known"
+    return f"{round(seconds)} s" if seconds < 60 else words.duration(round(seconds))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    word: str
+    rows: str
+    unit: str
+    tag: str
+    why: str
+    bad: bool
+
+
+def forecast(raw: Mapping[str, Any]) -> list[Forecast]:
+    """Lost, doubled, read again: three honest numbers."""
+    found = []
+    for key, name in (("lost", "Lost"), ("doubled", "Doubled"), ("reread", "Read again")):
+        amount = raw.get(key) or {}
+        rows = amount.get("rows")
+        files = int(amount.get("files") or 0)
+        span = f" {words.count(files, 'file')}" + (
+            f", {amount['from']} to {amount['to']}." if files and amount.get("from") else "."
+        )
+        found.append(
+            Forecast(
+                name,
+                words.number(rows),
+                "row" if rows == 1 else "rows",
+                precision(amount),
+                str(amount.get("why") or "") + (span if files else ""),
+                key != "reread" and rows != 0,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class PositionRow:
+    source: str
+    place: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    same: str
+    next_name: str
+    next_at: int | None
+    next_says: str
+    readable: status.Badge
+    readable_says: str
+
+
+def positions(raw: Sequence[Mapping[str, Any]]) -> list[PositionRow]:
+    """Before → after per source, with what is read first."""
+    rows = []
+    for p in raw:
+        ahead, readable = p.get("next") or {}, p.get("readable") or {}
+        ok = readable.get("ok")
+        kind = "unknown" if ok is None else "ok" if ok else "failed"
+        same = p["before"] == p["after"]
+        rows.append(
+            PositionRow(
+                source=str(p.get("source", "")),
+                place=str(p.get("location") or "unknown place").removeprefix("file:"),
+                before=p["before"],
+                after=p["after"],
+                same="same place, same bytes" if same else "begins anew",
+                next_name=str(ahead.get("name") or ""),
+                next_at=ahead.get("mtime_ms"),
+                next_says=_ahead(ahead),
+                readable=status.Badge(kind, ""),
+                readable_says=str(readable.get("says") or "not known"),
+            )
+        )
+    return rows
+
+
+def _ahead(ahead: Mapping[str, Any]) -> str:
+    files = int(ahead.get("files") or 0)
+    if not files:
+        return "nothing waits; the next file that arrives"
+    rows = ahead.get("rows")
+    tail = (
+        "rows not counted"
+        if rows is None
+        else f"{words.count(rows, 'row')}, {'exact' if ahead.get('exact') else 'estimate'}"
+    )
+    return f"{words.count(files, 'file')} in all, {tail}"
+
+
+def since(value: Any, now: datetime) -> str:
+    """`6 s` since a look began."""
+    return words.ago(value, now).removesuffix(" ago")
+
+
+def key_line(facts: Mapping[str, Any]) -> str:
+    """By what rows are told apart, and who says so."""
+    key = ", ".join(facts.get("key") or []) or "the whole row"
+    whence = facts.get("key_from")
+    return f"Rows are told apart by {key}" + (f" ({whence})." if whence and whence != key else ".")

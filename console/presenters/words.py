@@ -1,0 +1,104 @@
+"""Numbers and times in people's words: every number with its unit, every time with its zone. Pure."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+
+
+def number(value: int | float | None) -> str:
+    """`1,204,880`; None is `unknown`, never 0."""
+    return "unknown" if value is None else f"{value:,}"
+
+
+def count(value: int | None, noun: str, plural: str = "") -> str:
+    """`1 row`, `2 rows`, `unknown rows`."""
+    return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
+
+
+def size(value: int | None) -> str:
+    """Bytes as `702 B`, `1.9 KiB`, `2.4 MiB`."""
+    if value is None:
+        return "unknown size"
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def duration(seconds: float | None) -> str:
+    """`0.3 s`, `12 s`, `4 min 10 s`, `1 h 14 min`, `3 d 2 h`; None is `unknown`."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    whole = int(seconds)
+    for size_, unit, small, sub in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size_:
+            rest = whole % size_ // small
+            return f"{whole // size_} {unit}" + (f" {rest} {sub}" if rest else "")
+    return f"{whole} s"
+
+
+def moment(value: Any) -> datetime | None:
+    """A datetime from a datetime, ISO text or milliseconds since the epoch; None when it is none of these."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value / 1000, UTC)
+    found = (
+        value if isinstance(value, datetime) else parse_datetime(value) if isinstance(value, str) else None
+    )
+    if found is not None and found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return found.astimezone(UTC) if found else None
+
+
+def clock(value: Any, now: datetime, *, zone: bool = True) -> str:
+    """`03:24:02 UTC` today, `20 Nov 2026, 03:24:02 UTC` on another day."""
+    at = moment(value)
+    if at is None:
+        return "unknown"
+    text = at.strftime("%H:%M:%S")
+    if at.date() != now.astimezone(UTC).date():
+        text = f"{at.day} {at.strftime('%b %Y')}, {text}"
+    return f"{text} UTC" if zone else text
+
+
+def exact(value: Any) -> str:
+    """`03:24:02.182`: time within a log, in UTC."""
+    at = moment(value)
+    return at.strftime("%H:%M:%S.%f")[:-3] if at else "unknown"
+
+
+def ago(value: Any, now: datetime) -> str:
+    """`12 s ago`, `4 min ago`; `just now` under two seconds; `in 3 min` for what is to come."""
+    at = moment(value)
+    if at is None:
+        return "at an unknown time"
+    seconds = (now - at).total_seconds()
+    if seconds < -2:
+        return f"in {_coarse(-seconds)}"
+    return "just now" if seconds < 2 else f"{_coarse(seconds)} ago"
+
+
+def _coarse(seconds: float) -> str:
+    """Relative times need no tenths and, beyond a minute, no seconds."""
+    if seconds < 60:
+        return f"{int(seconds)} s"
+    return duration(int(seconds) // 60 * 60) if seconds < 86400 else duration(int(seconds) // 3600 * 3600)
+
+
+def short(digest: str | None) -> str:
+    """`4f9a1c03` of a long hash."""
+    return (digest or "none")[:8]
+
+
+def tail(path: str | None) -> str:
+    """The last part of a path or dotted name, for people; the whole is shown elsewhere."""
+    return (path or "").rstrip("/").rsplit("/", 1)[-1]
+
+
+def last_part(name: str | None) -> str:
+    """`customers_changes` of `spark_catalog.crm.customers_changes`."""
+    return (name or "").rsplit(".", 1)[-1]

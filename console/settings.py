@@ -1,0 +1,197 @@
+"""Django settings of every Reprise process: web, worker, beat, commands, Pipelines API server."""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from console import env as environment
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = environment.home()
+ENV = environment.load()
+with contextlib.suppress(OSError):  # bin/demo says it in one sentence; a read-only image may not need it
+    HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+SECRET_KEY = ENV.secret_key or "only-for-tests-and-checks-not-for-serving"
+DEBUG = ENV.debug
+ALLOWED_HOSTS = [h.strip() for h in ENV.allowed_hosts.split(",") if h.strip()]
+CSRF_TRUSTED_ORIGINS = [ENV.public_url]
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "csp",
+    "recovery",
+    "recovery.server",
+    "console",
+]
+
+MIDDLEWARE = [
+    "console.middleware.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "console.urls"
+WSGI_APPLICATION = "console.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "console.context.shell",
+            ],
+            "libraries": {"reprise": "console.templatetags.reprise"},
+        },
+    }
+]
+
+
+def database(url: str, sqlite_name: str) -> dict[str, Any]:
+    """A Django database entry: PostgreSQL from a URL, else a SQLite file in REPRISE_HOME.
+
+    SQLite runs in WAL with BEGIN IMMEDIATE, so that two writers wait for each other instead of
+    failing half-way.
+    """
+    if not url:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": HOME / sqlite_name,
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": ENV.database_timeout,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+            },
+        }
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql"):
+        raise ValueError(f"Database URL has scheme {parts.scheme!r}; Reprise knows postgresql:// only.")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.path.lstrip("/"),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or "",
+        "PORT": parts.port or "",
+        "CONN_MAX_AGE": 60,
+    }
+
+
+DATABASES = {
+    "default": database(ENV.database_url, "reprise.sqlite3"),
+    "pipelines": database(ENV.pipelines_database_url, "pipelines.sqlite3"),
+}
+DATABASE_ROUTERS = ["recovery.server.router.ServerRouter"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = HOME / "static"
+STATICFILES_DIRS = [ROOT / "console" / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+LOGIN_URL = "/sign-in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/sign-in"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+CSRF_FAILURE_VIEW = "console.pages.errors.csrf"
+SESSION_COOKIE_AGE = 8 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.secure
+SECURE_SSL_REDIRECT = ENV.secure
+SECURE_HSTS_SECONDS = 31536000 if ENV.secure else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = ENV.secure
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+APPEND_SLASH = False
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "font-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+BROKER_SOCKET = HOME / "broker.sock"
+CELERY_BROKER_URL = ENV.broker_url or f"redis+socket://{BROKER_SOCKET}?virtual_host=0"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the database owns the step; nothing is redelivered by itself
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 6 * 3600}
+CELERY_TASK_DEFAULT_QUEUE = "control"
+CELERY_TASK_ROUTES = {
+    "recovery.workflow.tasks.run_step": {"queue": "steps"},
+    "recovery.workflow.tasks.probe_step": {"queue": "probes"},
+}
+CELERY_BEAT_SCHEDULE = {
+    "poll-inventory": {
+        "task": "recovery.pipelines.tasks.poll_workspaces",
+        "schedule": ENV.poll_seconds,
+        "options": {"expires": ENV.poll_seconds * 2},
+    },
+    "reap-silent-steps": {
+        "task": "recovery.workflow.tasks.reap",
+        "schedule": ENV.heartbeat_seconds * 2,
+        "options": {"expires": ENV.heartbeat_seconds * 4},
+    },
+}
+
+REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds
+REPRISE_SILENCE_SECONDS = ENV.silence_seconds
+REPRISE_COUNT_BYTES = ENV.count_bytes
+REPRISE_PUBLIC_URL = ENV.public_url
+REPRISE_PIPELINES_PORT = ENV.pipelines_port
+REPRISE_SPARK_PORT = ENV.spark_port
+REPRISE_SPARK_MASTER = ENV.spark_master
+REPRISE_HOME = HOME
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+}

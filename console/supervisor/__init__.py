@@ -1,0 +1,1 @@
+"""Starts, watches and ends every process of one Reprise instance on one machine (bin/demo)."""

@@ -1,0 +1,131 @@
+"""What one instance consists of: its secrets and addresses, and the command of every child."""
+
+import http.client
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from console.supervisor import broker
+from console.supervisor.bootstrap import CannotStart
+from console.supervisor.children import Child, environment
+from console.supervisor.home import read_env, read_json, write_env
+from console.supervisor.options import Options
+
+CELERY = (sys.executable, "-m", "celery", "-A", "console.celery")
+
+
+@dataclass
+class Instance:
+    """One run of one home. `listener` is the console's socket, held here so that its port is never lost."""
+
+    home: Path
+    listener: socket.socket
+    mark: str = field(default_factory=lambda: secrets.token_hex(16))
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def child_environment(self) -> dict[str, str]:
+        """For every child. PYSPARK_PYTHON: Spark would take PATH's python3, which has no pyarrow."""
+        return environment(self.home, {**self.settings, "PYSPARK_PYTHON": sys.executable})
+
+
+def listen(port: int) -> socket.socket:
+    """Take the console's port before anything else is started. Raises CannotStart when it is in use."""
+    taken = socket.socket(socket.AF_INET)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind(("127.0.0.1", port))
+        taken.listen(128)
+    except OSError as problem:
+        taken.close()
+        raise CannotStart(
+            f"Port {port} cannot be used ({problem.strerror}); choose another one with --port "
+            "(0 takes any free one)."
+        ) from problem
+    return taken
+
+
+def given_broker() -> str:
+    """The broker that the person named, by REPRISE_BROKER_URL or its _FILE twin; empty: bring one."""
+    named = os.environ.get("REPRISE_BROKER_URL_FILE")
+    return os.environ.get("REPRISE_BROKER_URL") or (Path(named).read_text().strip() if named else "")
+
+
+def configure(options: Options, listener: socket.socket) -> Instance:
+    """Settle secret key, broker and address; write them to `instance.env` for every bin/manage."""
+    path = options.home / "instance.env"
+    instance = Instance(options.home, listener)
+    before = read_env(path)
+    instance.settings = {
+        "REPRISE_SECRET_KEY": os.environ.get("REPRISE_SECRET_KEY")
+        or before.get("REPRISE_SECRET_KEY")
+        or secrets.token_urlsafe(48),
+        "REPRISE_BROKER_URL": given_broker() or broker.url(broker.socket_path(options.home)),
+        "REPRISE_PUBLIC_URL": os.environ.get("REPRISE_PUBLIC_URL") or instance.url,
+    }
+    write_env(path, instance.settings)
+    return instance
+
+
+def web_answers(instance: Instance) -> bool:
+    """Whether the console answers; any page will do, a fault of the server will not."""
+    client = http.client.HTTPConnection("127.0.0.1", instance.listener.getsockname()[1], timeout=1)
+    try:
+        client.request("GET", "/healthz")
+        return client.getresponse().status < 500
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        client.close()
+
+
+def pipelines_port(home: Path) -> int:
+    """The port that the Pipelines API had last time, so that its address stays; 0 if it is taken."""
+    port = read_json(home / "supervisor.json").get("pipelines_port")
+    if not isinstance(port, int):
+        return 0
+    with socket.socket(socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return 0
+    return port
+
+
+def children(instance: Instance) -> list[Child]:
+    """Every child in the order of its start; the broker only where none was given."""
+    home, fd = instance.home, instance.listener.fileno()
+
+    def child(name: str, command: list[str], ready: Callable[[Child], bool], **how: Any) -> Child:
+        log, mark = home / "logs" / f"{name}.log", f"{instance.mark}:{name}"
+        return Child(name, command, instance.child_environment(), log, mark, ready, **how)
+
+    def pipelines_ready(server: Child) -> bool:
+        return read_json(home / "pipelines.json").get("pid") == server.pid
+
+    place = broker.socket_path(home)
+    broker_command = broker.command(place, home / "broker")
+    pipelines = [sys.executable, "manage.py", "serve_pipelines", "--port", str(pipelines_port(home))]
+    pipelines += ["--token-file", str(home / "pipelines.token")]
+    web = [sys.executable, "-m", "gunicorn", "console.wsgi:application", "--bind", f"fd://{fd}"]
+    web += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--no-control-socket"]
+    worker = [*CELERY, "worker", "-Q", "control,steps,probes", "-c", "3", "-l", "INFO"]
+    worker += ["--without-gossip", "--without-mingle"]
+    beat = [*CELERY, "beat", "-l", "INFO", "-s", str(home / "beat-schedule"), "--pidfile="]
+    all_of_them = [
+        child("broker", broker_command, lambda _: broker.answers(place), seconds=15),
+        child("pipelines", pipelines, pipelines_ready, seconds=240, grace=20),
+        child("web", web, lambda _: web_answers(instance), seconds=90, inherit=(fd,)),
+        child("worker", worker, lambda c: c.said(" ready."), seconds=90, grace=10),
+        child("beat", beat, lambda c: c.said("beat: Starting"), seconds=90),
+    ]
+    return all_of_them[1:] if given_broker() else all_of_them

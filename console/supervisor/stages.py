@@ -1,0 +1,92 @@
+"""The stages of a start that need Django: the broker's check, the databases, the demo's people.
+
+Passwords and tokens of the demo's people stay in `people.json` (mode 0600). A password is written there
+before the person is made and a token right after, so a crash at any point costs one unused token at most.
+"""
+
+import hashlib
+import json
+import secrets
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from kombu.exceptions import OperationalError
+
+from console.celery import app
+from console.supervisor import home as homes
+from recovery.errors import Unreachable
+from recovery.models import Token
+from recovery.people.actions import create_person, create_token, set_password
+from recovery.people.roles import SYSTEM
+from recovery.pipelines.actions import register_workspace
+
+PEOPLE = {
+    "viewer": "viewer", "responder": "responder", "approver": "approver", "approver2": "approver",
+    "auditor": "auditor", "admin": "admin",
+}  # fmt: skip
+
+
+def check_broker() -> None:
+    """Raises Unreachable when nobody answers at the address that the person gave."""
+    try:
+        with app.connection_for_write() as connection:
+            connection.ensure_connection(max_retries=1, interval_start=1, timeout=5)
+    except (OperationalError, OSError, ValueError, KeyError) as problem:
+        raise Unreachable(
+            f"The broker named by REPRISE_BROKER_URL does not answer ({problem}); start it, or "
+            "unset the variable."
+        ) from problem
+
+
+def prepare_databases() -> None:
+    """Tables of both databases, and the static files with their hashes."""
+    call_command("migrate", verbosity=0, interactive=False)
+    call_command("migrate", database="pipelines", verbosity=0, interactive=False)
+    call_command("collectstatic", verbosity=0, interactive=False)
+
+
+def prepare_people() -> None:
+    """One person a role with a password and a token that work, and the workspace of the own API server."""
+    kept = homes.read_json(settings.REPRISE_HOME / "people.json")
+    for name, role in PEOPLE.items():
+        known = {**kept.get(name, {}), "role": role}
+        ensure_password(name, known)
+        ensure_token(name, known)
+    listens = homes.read_json(settings.REPRISE_HOME / "pipelines.json").get("url", "")
+    register_workspace(
+        name="demo",
+        url=settings.ENV.pipelines_url or listens,
+        token_ref=f"file:{settings.REPRISE_HOME / 'pipelines.token'}",
+        spark_remote_ref=f"file:{settings.REPRISE_HOME / 'spark.remote'}",
+        environment="development",
+        by=SYSTEM,
+    )
+
+
+def ensure_password(name: str, known: dict[str, Any]) -> None:
+    """Make the person, or give them the kept password again should it no longer be theirs."""
+    known.setdefault("password", secrets.token_urlsafe(12))
+    keep(name, known)
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        create_person(name=name, role=known["role"], password=known["password"], by=SYSTEM)
+    elif not user.check_password(known["password"]):
+        set_password(user=user, password=known["password"], by=SYSTEM)
+
+
+def ensure_token(name: str, known: dict[str, Any]) -> None:
+    """Make a token unless the kept one still works."""
+    digest = hashlib.sha256(str(known.get("token", "")).encode()).hexdigest()
+    if not Token.objects.filter(sha256=digest, user__username=name, revoked_at=None).exists():
+        known["token"] = create_token(owner=User.objects.get(username=name), name="demo", by=SYSTEM)
+        keep(name, known)
+
+
+def keep(name: str, known: dict[str, Any]) -> None:
+    path = settings.REPRISE_HOME / "people.json"
+    homes.write_private(path, json.dumps(homes.read_json(path) | {name: known}, indent=2))
+
+
+STAGES = {"broker": check_broker, "databases": prepare_databases, "people": prepare_people}

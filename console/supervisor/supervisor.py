@@ -1,0 +1,237 @@
+"""Starts an instance, keeps it running, ends it.
+
+One thread, no exceptions from signal handlers: SIGINT, SIGTERM and SIGHUP set a flag that every wait looks
+at, so a signal can never come between starting a child and knowing about it. A second signal stops waiting
+for anybody to end in peace.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+from console.supervisor import home as homes
+from console.supervisor import processes
+from console.supervisor.bootstrap import ROOT, CannotStart, progress
+from console.supervisor.children import Child
+from console.supervisor.instance import Instance, children
+from console.supervisor.terminal import say, sign_ins
+
+TICK = 0.25  # seconds between two looks at the running children
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Ending(Exception):
+    """Somebody asked us to end while we were waiting for something."""
+
+
+class Supervisor:
+    """The life of one instance: `start`, `watch` until a signal, `stop` in any case."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.children: list[Child] = []
+        self.asked = 0  # signals so far
+        self.helper = 0  # pid of the process that `run` waits for
+        self.restart_at: dict[str, float] = {}
+        self.server: dict[str, Any] = {}  # pipelines.json as it was last seen
+        self.announced: float | None = None  # its mtime then
+
+    # -- signals ---------------------------------------------------------------------------------------
+
+    def listen_to_signals(self) -> None:
+        for number in SIGNALS:
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.asked += 1
+
+    def pause(self, seconds: float = 0.05) -> None:
+        """Wait a moment; raises Ending when a signal came."""
+        if self.asked:
+            raise Ending
+        time.sleep(seconds)
+        processes.reap({c.pid for c in self.children} | {self.helper})
+
+    # -- start -----------------------------------------------------------------------------------------
+
+    def start(self, *, incident: bool) -> None:
+        """Bring everything up. Raises CannotStart with one sentence, or Ending."""
+        began = time.monotonic()
+        first = not (self.instance.home / "people.json").exists()
+        self._remember()
+        self.children = children(self.instance)
+        waiting = list(self.children)
+        if waiting[0].name == "broker":
+            self.bring_up([waiting.pop(0)])
+        else:
+            self.stage("broker", "Broker ready", "the one of REPRISE_BROKER_URL")
+        self.stage("databases", "Databases and static files ready")
+        self.bring_up(waiting)
+        self.stage("people", "People and workspace ready")
+        if incident:
+            self.make_incident()
+        self.announce()
+        say(progress("Reprise is ready", time.monotonic() - began))
+        say("\n".join(["", *sign_ins(self.instance.url, self.people(), first), ""]))
+
+    def _remember(self) -> None:
+        """Name this run's mark before the first child exists, so that the next start can find them all."""
+        path = self.instance.home / "supervisor.json"
+        kept = homes.read_json(path)
+        kept |= {"instance": self.instance.mark, "pid": os.getpid()}
+        port = homes.read_json(self.instance.home / "pipelines.json").get("url", "").rpartition(":")[2]
+        kept |= {"pipelines_port": int(port)} if port.isdigit() else {}
+        homes.write_private(path, json.dumps(kept))
+
+    def bring_up(self, some: list[Child]) -> None:
+        """Start these together and say each as it gets ready."""
+        for child in some:
+            child.start()
+        waiting = list(some)
+        while waiting:
+            for child in [c for c in waiting if c.check_ready()]:
+                waiting.remove(child)
+                say(progress(f"{child.name.capitalize()} ready", time.monotonic() - child.started))
+            self.pause()
+
+    def run(self, command: list[str]) -> tuple[int, str]:
+        """Run a helper process to its end; its lines on stdout are shown as they come.
+
+        Returns its exit code and the last line of its stderr.
+        """
+        log = self.instance.home / "logs" / "start.log"
+        mark = {processes.MARK: f"{self.instance.mark}:start"}
+        log.parent.mkdir(exist_ok=True)
+        with log.open("w+") as errors:
+            helper = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+                env=self.instance.child_environment() | mark,
+            )  # fmt: skip
+            self.helper = helper.pid
+            try:
+                while helper.poll() is None:
+                    self.pause()
+            finally:
+                if helper.poll() is None:
+                    processes.end_marked(mark[processes.MARK], grace=2)
+                    helper.wait()
+            errors.seek(0)
+            lines = [line.strip() for line in errors.read().splitlines() if line.strip()]
+        return helper.returncode, lines[-1] if lines else f"it said nothing; exit {helper.returncode}"
+
+    def stage(self, name: str, says: str, note: str = "") -> None:
+        began = time.monotonic()
+        code, last = self.run([sys.executable, "-m", "console.supervisor.prepare", name])
+        if code:
+            raise CannotStart(last)
+        say(progress(says, time.monotonic() - began, note))
+
+    def make_incident(self) -> None:
+        """The incident is run, never copied; the instance is useful without it, so a failure is only said."""
+        began = time.monotonic()
+        code, last = self.run([sys.executable, "-m", "console.incident"])
+        if code:
+            say(f"  The incident could not be made: {last}")
+        else:
+            say(progress("Incident ready", time.monotonic() - began))
+
+    # -- what others read ------------------------------------------------------------------------------
+
+    def people(self) -> dict[str, dict[str, str]]:
+        return homes.read_json(self.instance.home / "people.json")
+
+    def announce(self) -> None:
+        """Write demo.json as things are now: addresses, people, process ids."""
+        home = self.instance.home
+        source = home / "pipelines.json"
+        self.announced = source.stat().st_mtime if source.exists() else None
+        self.server = homes.read_json(source) or self.server
+        pids = {"supervisor": os.getpid()} | {c.name: c.pid for c in self.children}
+        if self.server["pid"] == pids["pipelines"]:  # else Spark is just starting again, with the server
+            pids["spark"] = self.server["spark_pid"]
+        people = self.people()
+        homes.write_private(
+            home / "demo.json",
+            json.dumps(
+                {
+                    "console_url": self.instance.url,
+                    "console_token": people["admin"]["token"],
+                    "pipelines_url": self.server["url"],
+                    "pipelines_token": (home / "pipelines.token").read_text().strip(),
+                    "spark_remote": self.server["spark_remote"],
+                    "users": people,
+                    "pids": pids,
+                },
+                indent=2,
+            ),
+        )
+        self._remember()
+        self.keep_port()
+
+    def keep_port(self) -> None:
+        """An API server that is started again takes the port it had: its address is in the database."""
+        port = self.server["url"].rpartition(":")[2]
+        for child in self.children:
+            if child.name == "pipelines":
+                child.command[child.command.index("--port") + 1] = port
+
+    # -- watch -----------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Start again what dies, keep demo.json true; returns when a signal came."""
+        try:
+            while True:
+                self.pause(TICK)
+                for child in self.children:
+                    self.look_at(child)
+                self.follow_pipelines()
+        except Ending:
+            return
+
+    def look_at(self, child: Child) -> None:
+        """One look at one child: dead, due to start again, or just got ready."""
+        if child.name in self.restart_at:
+            if time.monotonic() >= self.restart_at[child.name]:
+                del self.restart_at[child.name]
+                child.start()
+                self.announce()
+        elif how := child.ended():
+            child.clear()
+            if child.name == "pipelines":
+                (self.instance.home / "pipelines.json").unlink(missing_ok=True)
+            wait = child.wait_before_restart()
+            soon = "starting it again" if not wait else f"starting it again in {wait:.0f} s"
+            say(f"  {child.name.capitalize()} ended ({how}), {soon}; {child.log} has its last words")
+            self.restart_at[child.name] = time.monotonic() + wait
+        elif not child.is_ready and child.ready(child):
+            child.is_ready = True
+            say(progress(f"{child.name.capitalize()} ready again", time.monotonic() - child.started))
+
+    def follow_pipelines(self) -> None:
+        """Write demo.json anew when the API server or its Spark was started again."""
+        try:
+            changed = (self.instance.home / "pipelines.json").stat().st_mtime != self.announced
+        except OSError:  # it is starting; the file comes when it is ready
+            return
+        if changed:
+            self.announce()
+
+    # -- stop ------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End what was started, in reverse order; demo.json goes first, so nobody begins to use it now."""
+        (self.instance.home / "demo.json").unlink(missing_ok=True)
+        asked = self.asked
+        for child in reversed(self.children):
+            if child.process:
+                began = time.monotonic()
+                child.stop(hurry=lambda: self.asked > max(asked, 1))
+                say(progress(f"{child.name.capitalize()} ended", time.monotonic() - began))
+        processes.end_marked(f"{self.instance.mark}:", grace=1)
+        for name in ("pipelines.json", "broker.sock"):
+            (self.instance.home / name).unlink(missing_ok=True)

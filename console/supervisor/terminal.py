@@ -1,0 +1,23 @@
+"""What the person at the terminal reads."""
+
+import os
+import sys
+
+
+def say(text: str) -> None:
+    """Print a line. A terminal or pipe that went away is no reason to end an instance that others use."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool) -> list[str]:
+    """The address, and the passwords where this is the first start of the home."""
+    lines = [f"  {url}", ""]
+    if not first:
+        return [*lines, "  Sign-ins were shown at the first start; bin/demo --reset makes new ones."]
+    lines += [f"  {'name':<12}{'role':<12}password", *[
+        f"  {name:<12}{who['role']:<12}{who['password']}" for name, who in people.items()
+    ]]  # fmt: skip
+    return [*lines, "", "  These passwords are shown this once. Ctrl-C ends everything that was started."]

@@ -1,0 +1,122 @@
+"""The commands of bin/, each one function. Standard library only: they run before the environment exists."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from console.supervisor import bootstrap, browser, options
+from console.supervisor.bootstrap import ROOT, CannotStart, progress, refuse, say
+
+CHECK_ENV = {
+    "REPRISE_SECRET_KEY": "check-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "REPRISE_SECURE": "true",
+    "REPRISE_ALLOWED_HOSTS": "reprise.example",
+}
+
+
+def quiet(_: str) -> None:
+    """Progress that nobody needs to see: `manage` must print its answer alone."""
+
+
+def demo(arguments: list[str]) -> int:
+    """Bring the environment, then become the supervisor in it."""
+    options.parse(arguments)  # --help and wrong options are answered before minutes of downloads
+    if sys.platform != "linux":
+        raise CannotStart(f"bin/demo runs on Linux; this is {sys.platform}: use docker-compose.yml there.")
+    say("Reprise")
+    python = bootstrap.ensure("demo")
+    os.chdir(ROOT)
+    os.execv(python, [str(python), "-m", "console.supervisor", *arguments])  # noqa: S606
+
+
+def manage(arguments: list[str]) -> int:
+    python = bootstrap.ensure("demo", quiet)
+    os.execv(python, [str(python), str(ROOT / "manage.py"), *arguments])  # noqa: S606
+
+
+def run_tests(arguments: list[str]) -> int:
+    """bin/check, then pytest; with arguments pytest alone. Exit code of the first that failed."""
+    python = bootstrap.ensure("dev")
+    began = time.monotonic()
+    os.environ["CONSOLE_TEST_BROWSER"] = browser.ensure(python, ROOT / ".venv" / "browser", say)
+    say(progress("Browser ready", time.monotonic() - began, os.environ["CONSOLE_TEST_BROWSER"]))
+    if not arguments and (code := check([])):
+        return code
+    os.chdir(ROOT)
+    return subprocess.run([str(python), "-m", "pytest", *arguments]).returncode
+
+
+def check_commands(python: str) -> list[tuple[str, list[str]]]:
+    """What bin/check runs, in order of speed."""
+    templates = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "templates").rglob("*.html"))]
+    manage_py = [python, "manage.py"]
+    bin_of = str(Path(python).parent)
+    return [
+        ("Lint", [python, "-m", "ruff", "check", "--quiet", "."]),
+        ("Format", [python, "-m", "ruff", "format", "--check", "--quiet", "."]),
+        *(
+            [("Templates", [f"{bin_of}/djade", "--check", "--target-version", "5.2", *templates])]
+            if templates
+            else []
+        ),
+        ("Import rules", [f"{bin_of}/lint-imports", "--no-cache", "--no-logo"]),
+        ("Migrations", [*manage_py, "makemigrations", "--check", "--dry-run"]),
+        ("Deployment", [*manage_py, "check", "--deploy", "--fail-level", "WARNING"]),
+        ("Types", [python, "-m", "mypy"]),
+    ]
+
+
+def check(arguments: list[str]) -> int:
+    """Every check, all of them even after one failed; exit 1 if any did."""
+    if arguments:
+        raise CannotStart("bin/check takes no arguments.")
+    python = str(bootstrap.ensure("dev"))
+    env = {name: value for name, value in os.environ.items() if not name.startswith("REPRISE_")}
+    env |= CHECK_ENV | {"REPRISE_HOME": str(ROOT / ".venv" / "check-home")}
+    failed = []
+    for name, command in check_commands(python):
+        began = time.monotonic()
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+        say(progress(name, time.monotonic() - began, "" if done.returncode == 0 else "FAILED"))
+        if done.returncode:
+            failed.append(name)
+            say((done.stdout + done.stderr).rstrip())
+    if failed:
+        say(f"Checks failed: {', '.join(failed)}.")
+    return 1 if failed else 0
+
+
+def lock(arguments: list[str]) -> int:
+    """Compile the largest set, then the others with it as constraint, so that all agree in versions."""
+    if set(arguments) - {"--upgrade"}:
+        raise CannotStart("bin/lock takes no argument but --upgrade.")
+    python = str(bootstrap.ensure("dev"))
+    base = [python, "-m", "uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11"]
+    base += ["--generate-hashes", "--no-header", "--no-emit-index-url", *arguments]
+    for name in ("dev", "demo", "spark", "web", "uv"):
+        constraint = [] if name in ("dev", "uv") else ["-c", "requirements/dev.txt"]
+        command = [*base, *constraint, f"requirements/{name}.in", "-o", f"requirements/{name}.txt"]
+        began = time.monotonic()
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            raise CannotStart(f"requirements/{name}.in cannot be locked: {done.stderr.strip()}")
+        say(progress(f"requirements/{name}.txt", time.monotonic() - began))
+    return 0
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "demo": demo, "test": run_tests, "check": check, "manage": manage, "lock": lock,
+}  # fmt: skip
+
+
+def main(command: str, arguments: list[str]) -> int:
+    """Run one command of bin/. An expected failure is one sentence on stderr and exit code 2."""
+    try:
+        return COMMANDS[command](arguments)
+    except CannotStart as problem:
+        return refuse(str(problem))
+    except KeyboardInterrupt:
+        return refuse("Interrupted.", 130)

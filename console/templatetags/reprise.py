@@ -1,0 +1,100 @@
+"""Template filters and tags of the console: one tag a small component, each with its own partial."""
+
+import json
+import re
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from console.presenters import words
+
+register = template.Library()
+
+
+@register.inclusion_tag("_components/badge.html")
+def badge(of: Any, word: str = "", box: bool = False) -> dict[str, Any]:
+    """A status: word and shape. `word` replaces the status's own word."""
+    return {"b": of, "word": word or of.word, "box": box}
+
+
+@register.inclusion_tag("_components/dots.html")
+def dots(of: Any) -> dict[str, Any]:
+    return {"d": of}
+
+
+@register.inclusion_tag("_components/icon.html")
+def icon(name: str) -> dict[str, Any]:
+    return {"name": name}
+
+
+@register.inclusion_tag("_components/mark.html")
+def mark(kind: str) -> dict[str, Any]:
+    """A status's shape without its word, beside a sentence that says it."""
+    return {"kind": kind}
+
+
+@register.simple_tag
+def when(value: Any, zone: bool = True) -> str:
+    """`<time>` with the absolute time in UTC."""
+    at = words.moment(value)
+    if at is None:
+        return format_html('<span class="faint">{}</span>', "unknown")
+    return format_html(
+        '<time datetime="{}">{}</time>', at.isoformat(), words.clock(at, timezone.now(), zone=zone)
+    )
+
+
+@register.simple_tag
+def ago(value: Any) -> str:
+    return words.ago(value, timezone.now())
+
+
+@register.filter
+def logtime(value: Any) -> str:
+    return words.exact(value)
+
+
+@register.filter
+def breakable(text: Any) -> SafeString:
+    """Long codes and paths may break after `_`, `/`, `.` and `-`, and nowhere else."""
+    return mark_safe(re.sub(r"([_/.\-])", r"\1<wbr>", escape(str(text))))  # noqa: S308  (escaped first)
+
+
+@register.filter
+def number(value: Any) -> str:
+    return words.number(value) if value is None or isinstance(value, int | float) else str(value)
+
+
+@register.filter
+def last_part(value: Any) -> str:
+    return words.last_part(str(value))
+
+
+@register.filter
+def tail(value: Any) -> str:
+    return words.tail(str(value))
+
+
+@register.filter
+def size(value: Any) -> str:
+    return words.size(value)
+
+
+@register.filter
+def short(value: Any) -> str:
+    return words.short(value)
+
+
+@register.filter
+def lookup(mapping: Any, key: str) -> Any:
+    """A value of a dict by a key that holds characters which a template name may not."""
+    return mapping.get(key) if hasattr(mapping, "get") else None
+
+
+@register.filter
+def as_json(value: Any) -> str:
+    """An offset as Spark writes it: JSON without spaces, text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,52 @@
+"""Addresses of the console. Every page can be pasted into an incident channel and gone on with by another."""
+
+from django.urls import URLPattern, URLResolver, path
+
+from console.pages import (
+    account,
+    audit,
+    components,
+    flow,
+    inventory,
+    recoveries,
+    run,
+    session,
+    settings,
+    wizard,
+)
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", inventory.flows, name="inventory"),
+    path("sign-in", session.sign_in, name="sign-in"),
+    path("sign-out", session.sign_out, name="sign-out"),
+    path("theme", session.theme, name="theme"),
+    path("account", account.tokens, name="account"),
+    path("flows/<int:flow_id>", flow.overview, name="flow"),
+    path("flows/<int:flow_id>/checkpoint", flow.checkpoint, name="flow-checkpoint"),
+    path("flows/<int:flow_id>/events", flow.event_log, name="flow-events"),
+    path("flows/<int:flow_id>/code", flow.code, name="flow-code"),
+    path("flows/<int:flow_id>/recoveries", flow.history, name="flow-recoveries"),
+    path("recoveries", recoveries.listing, name="recoveries"),
+    path("recoveries/<str:label>", recoveries.go_on, name="recovery"),
+    path("recoveries/<int:recovery_id>/diagnose", wizard.diagnose, name="diagnose"),
+    path("recoveries/<int:recovery_id>/stop", wizard.stop, name="stop"),
+    path("recoveries/<int:recovery_id>/offset", wizard.offset, name="offset"),
+    path("recoveries/<int:recovery_id>/patch", wizard.patch, name="patch"),
+    path("recoveries/<int:recovery_id>/review", wizard.review, name="review"),
+    path("recoveries/<int:recovery_id>/run", run.run, name="run"),
+    path("recoveries/<int:recovery_id>/run/confirm", run.confirm, name="confirm"),
+    path("recoveries/<int:recovery_id>/log", run.raw_log, name="log"),
+    path("recoveries/<int:recovery_id>/verify", run.verify, name="verify"),
+    path("recoveries/<int:recovery_id>/rollback", run.rollback, name="rollback"),
+    path("recoveries/<int:recovery_id>/cancel", run.cancel, name="cancel"),
+    path("audit", audit.log, name="audit"),
+    path("audit/chain", audit.chain, name="audit-chain"),
+    path("audit/export", audit.export, name="audit-export"),
+    path("audit/<int:seq>", audit.entry, name="audit-entry"),
+    path("settings", settings.overview, name="settings"),
+    path("_components", components.gallery, name="components"),
+]
+
+handler403 = "console.pages.errors.denied"
+handler404 = "console.pages.errors.missing"
+handler500 = "console.pages.errors.fault"

@@ -1,0 +1,1 @@
+"""The audit log: who did or tried what, on what, with which outcome."""

@@ -1,0 +1,74 @@
+"""The highest entry this machine has seen, kept in a file outside the database.
+
+A chain proves its middle, not its end: whoever can write to the database could cut off the newest
+entries, or rewrite all of them with new hashes, and the rest would still fit together. The anchor
+remembers where the chain had already been. It is written after the commit, so a crash in between
+leaves it one entry behind, never ahead. A database in memory ends with its process and has none.
+"""
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TextIO
+
+from django.conf import settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    seq: int
+    hash: str
+
+
+def path(connection: BaseDatabaseWrapper) -> Path | None:
+    """Where the anchor of this very database lies, or None for one in memory."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor == "sqlite":
+        if ":memory:" in name or "mode=memory" in name:
+            return None
+        identity = str(Path(name).resolve())
+    else:
+        with connection.cursor() as cursor:  # the oid tells a database from one dropped and made again
+            cursor.execute("SELECT oid FROM pg_database WHERE datname = current_database()")
+            identity = f"{connection.settings_dict['HOST']}/{name}/{cursor.fetchone()[0]}"
+    return Path(settings.REPRISE_HOME) / f"audit-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.head"
+
+
+def read(file: Path | None) -> Anchor | None:
+    """The anchor, or None where there is none yet. Raises ValueError when the file is not one."""
+    if file is None or not file.exists():
+        return None
+    with _locked(file) as handle:
+        found = json.loads(handle.read())
+    if not isinstance(found, dict) or set(found) != {"seq", "hash"}:
+        raise ValueError(f"{file} is no audit anchor.")
+    return Anchor(seq=int(found["seq"]), hash=str(found["hash"]))
+
+
+def advance(file: Path | None, anchor: Anchor) -> None:
+    """Move the anchor forward, never back. A full or read-only disk is logged: the act itself is done."""
+    if file is None:
+        return
+    try:
+        with _locked(file) as handle:
+            text = handle.read()
+            if text and json.loads(text)["seq"] >= anchor.seq:
+                return
+            handle.seek(0)
+            handle.write(json.dumps(asdict(anchor)).ljust(len(text)))  # one write, no truncation before it
+            handle.flush()
+    except (OSError, ValueError, KeyError) as error:
+        log.warning("The audit anchor %s could not be written: %s", file, error)
+
+
+def _locked(file: Path) -> TextIO:
+    handle = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+")
+    fcntl.flock(handle, fcntl.LOCK_EX)  # freed when the file is closed
+    return handle

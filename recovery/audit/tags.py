@@ -1,0 +1,58 @@
+"""The registry of audited acts: a code for machines, people's words for screens and exports.
+
+An act that is not here cannot be recorded, so that no code is misspelt and every one has its words.
+"""
+
+from typing import Final
+
+ACTIONS: Final[dict[str, str]] = {
+    "person.create": "added a person or a service account",
+    "person.password": "set a password",
+    "token.create": "made an access token",
+    "token.revoke": "withdrew an access token",
+    "token.refused": "tried an access token that is not good",
+    "session.sign_in": "signed in",
+    "session.refused": "tried to sign in",
+    "session.sign_out": "signed out",
+    "workspace.register": "registered a workspace",
+    "recovery.open": "opened a recovery",
+    "recovery.stop": "asked for the pipeline to be stopped",
+    "recovery.facts": "asked for the facts",
+    "recovery.strategy": "chose a strategy",
+    "recovery.patch": "edited the pipeline's code",
+    "recovery.validate": "asked for the code to be validated",
+    "plan.seal": "sealed a plan",
+    "plan.void": "voided a plan",
+    "recovery.execute": "started the plan",
+    "recovery.resume": "resumed the plan",
+    "recovery.rollback": "rolled the recovery back",
+    "recovery.cancel": "cancelled the recovery",
+    "step.run": "ran a step",
+    "step.unknown": "lost sight of a step",
+    "step.probe": "found out what a step had done",
+    "recovery.end": "ended the recovery",
+    "audit.export": "exported the audit log",
+    "audit.verify": "checked the audit log",
+    "page.denied": "asked for a page without the right to see it",
+    "command.denied": "ran a command without the right to",
+}
+
+OUTCOMES: Final[dict[str, str]] = {
+    "done": "Done",
+    "denied": "Denied",
+    "failed": "Failed",
+    "unknown": "Unknown",
+}
+
+
+def words(action: str) -> str:
+    """People's words for an act. Raises KeyError for a code that is not registered."""
+    return ACTIONS[action]
+
+
+def check(action: str, outcome: str) -> None:
+    """Raise ValueError for a code or an outcome that is not registered: a bug in the caller."""
+    if action not in ACTIONS:
+        raise ValueError(f"Audit action {action!r} is not registered in recovery/audit/tags.py.")
+    if outcome not in OUTCOMES:
+        raise ValueError(f"Audit outcome {outcome!r} is none of {', '.join(OUTCOMES)}.")

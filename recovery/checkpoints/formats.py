@@ -1,0 +1,210 @@
+"""Parsers of Spark's small checkpoint files: bytes in, frozen values or Malformed out. No I/O.
+
+Sources: OffsetSeqLog (v1, v2), CommitLog (v1, v2), StreamMetadata, OperatorStateMetadataV1, SchemaWriter v2.
+"""
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+KNOWN = {"offsets": (1, 2), "commits": (1, 2), "sources": (1,)}
+
+
+class Malformed(Exception):
+    """These bytes are not what Spark writes. `why` is for people; `newer` the version, if that is the reason."""
+
+    def __init__(self, why: str, newer: str | None = None) -> None:
+        super().__init__(why)
+        self.why, self.newer = why, newer
+
+
+@dataclass(frozen=True)
+class OffsetLine:
+    """One source's line: key (index, or name in v2) and the exact offset text (None for `-`)."""
+
+    key: str
+    offset_json: str | None
+
+
+@dataclass(frozen=True)
+class OffsetFile:
+    """One file of offsets/. `watermark_ms` and `timestamp_ms` are epoch milliseconds."""
+
+    version: int
+    watermark_ms: int
+    timestamp_ms: int
+    conf: dict[str, str]
+    sources: tuple[OffsetLine, ...]
+
+
+@dataclass(frozen=True)
+class CommitFile:
+    """One file of commits/. `operators` are the ids named in stateUniqueIds (v2), else empty."""
+
+    version: int
+    watermark_ms: int
+    operators: tuple[str, ...] = ()
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+def text_of(data: bytes) -> str:
+    """UTF-8 text, or Malformed."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed("it is not UTF-8 text") from error
+
+
+def json_of(text: str) -> Any:
+    """JSON, or Malformed: also for nesting and numbers beyond reason."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Malformed("it is cut short or is not JSON") from error
+
+
+def object_of(text: str) -> dict[str, Any]:
+    value = json_of(text)
+    if not isinstance(value, dict):
+        raise Malformed("it does not hold a JSON object")
+    return value
+
+
+def number(body: dict[str, Any], name: str) -> int:
+    value = body.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Malformed(f"{name} is missing or is not a whole number")
+    return value
+
+
+def version_of(line: str, log: str) -> int:
+    """`v1` -> 1. Malformed for anything else; `newer` set for a version that is not known here."""
+    if not line.startswith("v") or not line[1:].isascii() or not line[1:].isdigit() or len(line) > 9:
+        raise Malformed("it does not begin with a version line")
+    version = int(line[1:])
+    if version not in KNOWN[log]:
+        raise Malformed(f"it is in format {line}", newer=line)
+    return version
+
+
+def parse_metadata(data: bytes) -> str:
+    """The query id."""
+    if not data:
+        raise Malformed("it is empty")
+    query_id = object_of(text_of(data)).get("id")
+    if not isinstance(query_id, str) or not query_id:
+        raise Malformed("it has no id")
+    return query_id
+
+
+def parse_offsets(data: bytes) -> OffsetFile:
+    """v1: a line per source in plan order. v2: `<source>:<offset>` lines."""
+    if not data:
+        raise Malformed("it is empty")
+    lines = text_of(data).split("\n")
+    version = version_of(lines[0], "offsets")
+    if len(lines) < 2:
+        raise Malformed("it is cut short after the version line")
+    header = object_of(lines[1])
+    conf = header.get("conf", {})
+    if not isinstance(conf, dict):
+        raise Malformed("its conf is not a JSON object")
+    body = lines[2:-1] if lines[-1] == "" else lines[2:]
+    return OffsetFile(
+        version,
+        number(header, "batchWatermarkMs"),
+        number(header, "batchTimestampMs"),
+        {str(k): str(v) for k, v in conf.items()},
+        tuple(_line(version, index, line) for index, line in enumerate(body)),
+    )
+
+
+def _line(version: int, index: int, line: str) -> OffsetLine:
+    if version == 1:
+        return OffsetLine(str(index), None if line == "-" else line)
+    key, colon, offset = line.partition(":")
+    if not colon or not key:
+        raise Malformed("a source line has no source before its colon")
+    return OffsetLine(key, None if offset == "-" else offset)
+
+
+def parse_commit(data: bytes) -> CommitFile:
+    """v1 and v2 (with ids of the state files)."""
+    if not data:
+        raise Malformed("it is empty")
+    lines = text_of(data).split("\n")
+    version = version_of(lines[0], "commits")
+    if len(lines) < 2 or not lines[1]:
+        raise Malformed("it is cut short after the version line")
+    body = object_of(lines[1])
+    ids = body.get("stateUniqueIds") or {}
+    if not isinstance(ids, dict):
+        raise Malformed("its stateUniqueIds is not a JSON object")
+    return CommitFile(version, number(body, "nextBatchWatermarkMs"), tuple(ids), body)
+
+
+def log_offset(offset_json: str | None) -> int | None:
+    """The log id of a file source's offset (`{"logOffset":12}`), None for any other source's offset."""
+    if offset_json is None:
+        return None
+    try:
+        body = json_of(offset_json)
+    except Malformed:
+        return None
+    if not isinstance(body, dict) or set(body) != {"logOffset"}:
+        return None
+    value = body["logOffset"]
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def parse_operator(data: bytes) -> tuple[int, str, int, tuple[str, ...]]:
+    """Operator metadata v1 -> (operator id, name, partitions, stores)."""
+    if not data:
+        raise Malformed("it is empty")
+    lines = text_of(data).split("\n")
+    if lines[0] != "v1" or len(lines) < 2:
+        raise Malformed("it is not operator metadata in format v1")
+    body = object_of(lines[1])
+    info, stores = body.get("operatorInfo"), body.get("stateStoreInfo")
+    if (
+        not isinstance(info, dict)
+        or not isinstance(stores, list)
+        or not isinstance(info.get("operatorName"), str)
+    ):
+        raise Malformed("it names no operator")
+    known = [s for s in stores if isinstance(s, dict)]
+    partitions = max((number(s, "numPartitions") for s in known), default=0)
+    return (
+        number(info, "operatorId"),
+        info["operatorName"],
+        partitions,
+        tuple(str(s.get("storeName")) for s in known),
+    )
+
+
+def parse_key_columns(data: bytes) -> tuple[str, ...]:
+    """Field names of the state key from a state schema file (v2, written with Java's writeUTF)."""
+    try:
+        version, rest = _utf(data)
+        if version != "v2":
+            raise Malformed("it is not a state schema in format v2")
+        (chunks,) = struct.unpack(">i", rest[:4])
+        rest, text = rest[4:], ""
+        for _ in range(min(max(chunks, 0), 1024)):
+            piece, rest = _utf(rest)
+            text += piece
+    except (struct.error, UnicodeDecodeError) as error:
+        raise Malformed("it is cut short") from error
+    fields = object_of(text).get("fields")
+    if not isinstance(fields, list):
+        raise Malformed("its key has no fields")
+    return tuple(str(f["name"]) for f in fields if isinstance(f, dict) and "name" in f)
+
+
+def _utf(data: bytes) -> tuple[str, bytes]:
+    (size,) = struct.unpack(">H", data[:2])
+    piece = data[2 : 2 + size]
+    if len(piece) < size:
+        raise Malformed("it is cut short")
+    return piece.decode("utf-8"), data[2 + size :]

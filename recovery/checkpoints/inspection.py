@@ -1,0 +1,297 @@
+"""Reads and judges one checkpoint. Only reads; whatever the bytes are, the answer is findings or one sentence.
+
+Where the facts come from: MicroBatchExecution.populateStartOffsets reads the two newest offset files and the
+newest commit; FileStreamSource reads the newest compacted entry of its log and all later ones.
+"""
+
+import hashlib
+import re
+
+from recovery.checkpoints import filelog, formats, sinklog
+from recovery.checkpoints.findings import finding
+from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
+from recovery.checkpoints.older import judge_older
+from recovery.checkpoints.operators import read_operators
+from recovery.checkpoints.progress import read_sources
+from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.storage import MAX_FILES, Store, reaching
+from recovery.checkpoints.tree import MAX_LOG_BYTES, Tree
+from recovery.errors import Unreachable
+
+PARTS = {"metadata", "offsets", "commits", "sources", "state"}
+LOGS = ("offsets/", "commits/", "sources/")
+SHOWN_BATCHES = 100  # Spark keeps this many (minBatchesToRetain)
+VERSION = re.compile(r"[0-9]{1,9}")
+
+
+def versions(flow_location: str) -> list[int]:
+    """Numbers of the checkpoint versions in an SDP flow directory, ascending ([]: it has never run).
+
+    Any numeric name counts, a file's too, as it does in SystemMetadata.getLatestCheckpointDir.
+    Raises Unreachable when the storage fails; a missing directory has no versions.
+    """
+    with reaching(flow_location):
+        try:
+            return sorted(_numbers(Store.open(flow_location)))
+        except FileNotFoundError:
+            return []
+
+
+def fingerprint(location: str) -> str:
+    """sha256 (hex) over names, sizes and the contents of metadata, offsets, commits and source logs.
+
+    `location` as for `inspect`; of state files names and sizes only. Equal means that nothing moved.
+    """
+    with reaching(location):
+        store, _, _ = _resolve(Store.open(location))
+        return _digest(_tree(store))
+
+
+def inspect(location: str, *, sink: str | None = None, deep: bool = False) -> CheckpointReport:
+    """Judge a checkpoint directory, or the newest version in an SDP flow directory.
+
+    `sink`: location of the table; its `_spark_metadata` is compared. `deep`: parse also the files that only a
+    rewind would read. Raises Unreachable when a path cannot
+    be read, WrongUse for a path of an unknown scheme; damage is never an exception but a finding.
+    """
+    with reaching(location):
+        store, version, first = _resolve(Store.open(location))
+        tree = _tree(store)
+        return _judge(tree, version, first, sink, deep)
+
+
+def _numbers(flow: Store) -> dict[int, str]:
+    return {int(e.name): e.name for e in flow.entries() if VERSION.fullmatch(e.name)}
+
+
+def _resolve(store: Store) -> tuple[Store, int | None, list[Finding]]:
+    """The checkpoint directory itself, its version number where it is one of a flow's, findings so far."""
+    try:
+        entries = store.entries()
+    except FileNotFoundError as error:
+        raise Unreachable(f"{store.location} does not exist. Check the path.") from error
+    except NotADirectoryError as error:
+        raise Unreachable(f"{store.location} is a file; a checkpoint is a directory.") from error
+    if PARTS & {e.name for e in entries}:
+        return store, None, []
+    numbered = {int(e.name): e for e in entries if VERSION.fullmatch(e.name)}
+    if not numbered:
+        return store, None, []
+    newest = numbered[max(numbered)]
+    if newest.is_dir:
+        return store.child(newest.name), max(numbered), []
+    found = [finding("VERSION_NOT_A_DIRECTORY", newest.name, name=newest.name)]
+    directories = [n for n, e in numbered.items() if e.is_dir]
+    if not directories:
+        return store, None, found
+    return store.child(numbered[max(directories)].name), max(directories), found
+
+
+def _tree(store: Store) -> Tree:
+    files, directories, whole = store.walk()
+    return Tree(store, files, directories, whole)
+
+
+def _digest(tree: Tree) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tree.files):
+        digest.update(f"{name}\0{tree.files[name]}\n".encode("utf-8", "surrogateescape"))
+        if (name == "metadata" or name.startswith(LOGS)) and tree.files[name] <= MAX_LOG_BYTES:
+            try:
+                for piece in tree.pieces(name):
+                    digest.update(piece)
+            except FileNotFoundError:
+                digest.update(b"gone")
+    return digest.hexdigest()
+
+
+def _judge(
+    tree: Tree, version: int | None, first: list[Finding], sink: str | None, deep: bool
+) -> CheckpointReport:
+    findings = list(first)
+    if not tree.whole:
+        findings.append(finding("TOO_MANY_FILES", limit=MAX_FILES))
+    known = {name.split("/", 1)[0] for name in (*tree.files, *tree.directories)} & PARTS
+    if not known:
+        findings += _nothing(tree, first)
+    commits = tree.numbers("commits")
+    offsets = tree.numbers("offsets")
+    stray = _strays(offsets, commits)
+    offsets -= stray
+    findings += [finding("OFFSET_STRAY", f"offsets/{n}", batch=n) for n in sorted(stray)]
+    committed, planned = max(commits, default=None), max(offsets, default=None)
+    query_id = _query_id(tree, bool(known), findings)
+    commit = _commit(tree, committed, findings)
+    findings += _numbering(tree, offsets, committed, planned)
+    read = _offsets(tree, offsets, committed, planned, findings)
+    sources = read_sources(tree, read.get(committed), read.get(planned), findings)
+    conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
+    operators = read_operators(tree, conf, commit, findings)
+    findings += _orphans(tree)
+    if deep:
+        findings += judge_older(tree, findings)
+    if sink is not None:
+        with reaching(sink):
+            findings += _beside(Store.open(sink), committed, planned)
+    return CheckpointReport(
+        location=tree.store.location,
+        format="structured-streaming" if known else "none",
+        version=version,
+        query_id=query_id,
+        last_committed=committed,
+        last_planned=planned,
+        sources=sources,
+        state_operators=operators,
+        findings=tuple(findings),
+        batches=_batches(read, offsets, commits),
+        conf=conf,
+        fingerprint=_digest(tree),
+        size_bytes=sum(tree.files.values()),
+    )
+
+
+def _nothing(tree: Tree, first: list[Finding]) -> list[Finding]:
+    if first:
+        return []
+    hidden = all(n.rsplit("/", 1)[-1].startswith(".") or n.startswith(".") for n in tree.files)
+    return [finding("CHECKPOINT_EMPTY" if hidden else "NOT_A_CHECKPOINT")]
+
+
+def _strays(offsets: set[int], commits: set[int]) -> set[int]:
+    """Offset files that follow on nothing: neither they nor the batch before them was ever committed."""
+    stray: set[int] = set()
+    while offsets - stray:
+        newest = max(offsets - stray)
+        alone = newest > 0 and newest - 1 not in offsets and not {newest, newest - 1} & commits
+        if not alone or len(offsets - stray) == 1:
+            return stray
+        stray.add(newest)
+    return stray
+
+
+def _query_id(tree: Tree, known: bool, findings: list[Finding]) -> str | None:
+    if "metadata" not in tree.files:
+        if known:
+            findings.append(finding("METADATA_MISSING", "metadata"))
+        return None
+    try:
+        return formats.parse_metadata(tree.bytes_of("metadata"))
+    except Malformed as problem:
+        findings.append(finding("METADATA_UNREADABLE", "metadata", why=problem.why))
+        return None
+
+
+def _commit(tree: Tree, newest: int | None, findings: list[Finding]) -> CommitFile | None:
+    if newest is None:
+        return None
+    name = f"commits/{newest}"
+    try:
+        return formats.parse_commit(tree.bytes_of(name))
+    except Malformed as problem:
+        if problem.newer:
+            findings.append(finding("COMMIT_NEWER_FORMAT", name, batch=newest, version=problem.newer))
+        else:
+            findings.append(finding("COMMIT_UNREADABLE", name, batch=newest, why=problem.why))
+        return None
+
+
+def _numbering(tree: Tree, offsets: set[int], committed: int | None, planned: int | None) -> list[Finding]:
+    """How the newest offset and the newest commit stand to each other."""
+    if planned is None:
+        # A log entry without an offset file is no damage: Spark writes it just before batch 0 is planned.
+        left = committed is not None or tree.names("state")
+        return [finding("OFFSETS_MISSING", "offsets")] if left else []
+    found: list[Finding] = []
+    if planned > 0 and planned - 1 not in offsets:
+        found.append(finding("OFFSET_NEIGHBOUR_MISSING", f"offsets/{planned - 1}", batch=planned - 1))
+    if committed is not None and committed > planned:
+        found.append(finding("COMMITS_AHEAD", f"commits/{committed}", batch=committed, newest=planned))
+    elif committed is None or committed < planned:
+        if planned - 1 > (-1 if committed is None else committed):
+            newest = "missing" if committed is None else committed
+            found.append(finding("COMMITS_BEHIND", None, planned=planned, before=planned - 1, newest=newest))
+        found.append(finding("BATCH_PLANNED", f"offsets/{planned}", batch=planned))
+    return found
+
+
+def _offsets(
+    tree: Tree, offsets: set[int], committed: int | None, planned: int | None, findings: list[Finding]
+) -> dict[int | None, OffsetFile]:
+    """Offset files by batch, the newest hundred; findings only for those that a restart reads."""
+    read: dict[int | None, OffsetFile] = {}
+    matter = {b for b in (planned, committed) if b is not None}
+    matter |= {b - 1 for b in matter}
+    for batch in sorted(offsets)[-SHOWN_BATCHES:]:
+        name = f"offsets/{batch}"
+        try:
+            read[batch] = formats.parse_offsets(tree.bytes_of(name))
+        except Malformed as problem:
+            if batch not in matter:
+                continue
+            ahead = committed is None or batch > committed
+            if problem.newer:
+                findings.append(finding("OFFSET_NEWER_FORMAT", name, batch=batch, version=problem.newer))
+            else:
+                code = "OFFSET_PLANNED_UNREADABLE" if ahead else "OFFSET_UNREADABLE"
+                findings.append(finding(code, name, batch=batch, why=problem.why))
+    for batch in sorted(matter & set(read) - {None}):
+        _same_sources(read, batch, committed, findings)
+    return read
+
+
+def _same_sources(
+    read: dict[int | None, OffsetFile], batch: int, committed: int | None, findings: list[Finding]
+) -> None:
+    found = len(read[batch].sources)
+    expected = len(read[batch - 1].sources) if batch - 1 in read else max(found, 1)
+    if found == expected:
+        return
+    name = f"offsets/{batch}"
+    if committed is not None and batch <= committed:
+        findings.append(finding("OFFSET_SOURCES_LOST", name, batch=batch, found=found, expected=expected))
+    else:
+        why = f"it has {found} source lines; the batch before has {expected}"
+        findings.append(finding("OFFSET_PLANNED_UNREADABLE", name, batch=batch, why=why))
+
+
+def _orphans(tree: Tree) -> list[Finding]:
+    """Checksum sidecars in the way of the next write: Hadoop's local file system then refuses the rename."""
+    if not tree.store.local:
+        return []
+    found = []
+    logs = ["offsets", "commits", *(f"sources/{n}" for n in tree.names("sources"))]
+    for folder in logs:
+        names = tree.names(folder)
+        newest = max(filelog.index_of(names), default=-1)
+        for name in sorted(names):
+            if not (name.startswith(".") and name.endswith(".crc")) or name[1:-4] in names:
+                continue
+            parsed = filelog.parse_name(name[1:-4])
+            if parsed and parsed[0] > newest:
+                found.append(finding("ORPHAN_CRC", f"{folder}/{name}", name=name))
+    return found
+
+
+def _beside(table: Store, committed: int | None, planned: int | None) -> list[Finding]:
+    if not table.exists():
+        raise Unreachable(f"Table {table.location} does not exist. Check the path.")
+    log = sinklog.read(table)
+    if not log.present and table.is_dir("_delta_log"):
+        return []
+    return sinklog.judge(log, committed, planned)
+
+
+def _batches(
+    read: dict[int | None, OffsetFile], offsets: set[int], commits: set[int]
+) -> tuple[dict[str, object], ...]:
+    shown = sorted(offsets | commits, reverse=True)[:SHOWN_BATCHES]
+    return tuple(
+        {
+            "batch": batch,
+            "planned": batch in offsets,
+            "committed": batch in commits,
+            "offsets": [line.offset_json for line in read[batch].sources] if batch in read else [],
+            "timestamp_ms": read[batch].timestamp_ms if batch in read else None,
+        }
+        for batch in shown
+    )

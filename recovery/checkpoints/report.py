@@ -1,0 +1,123 @@
+"""What an inspection of a checkpoint says: frozen values, no I/O.
+
+Terms are Spark's (StreamExecution, OffsetSeqLog, CommitLog, FileStreamSourceLog, OperatorStateMetadata).
+"""
+
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+SHOWN_PLANNED = 100
+
+
+class Severity(StrEnum):
+    """blocker: Spark fails or rows are lost or doubled; warning: a person should know; info: a fact."""
+
+    BLOCKER = "blocker"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One judgement. `code` is stable; `says` what is so; `spark` what Spark will do; `do` what to do."""
+
+    code: str
+    severity: Severity
+    says: str
+    do: str
+    file: str | None = None
+    spark: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {k: (v.value if isinstance(v, Severity) else v) for k, v in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class SourceEntry:
+    """One input file in a file source's log: URL-encoded URI as Spark wrote it, mtime in ms, log id."""
+
+    path: str
+    timestamp_ms: int
+    batch_id: int
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """Where one source stood at the last committed batch.
+
+    `offset_json` holds the exact bytes of Spark's offset line (None for `-`). For a file source
+    `log_offset` is its own log id, `committed` the log entries up to it and `planned` those after
+    it, which a failed restart may have left behind.
+    """
+
+    index: int
+    kind: str  # "files", "unknown"
+    offset_json: str | None
+    log_offset: int | None = None
+    committed: tuple[SourceEntry, ...] = ()
+    planned: tuple[SourceEntry, ...] = ()
+    compacted: bool = False
+    name: str | None = None  # named sources (source evolution): the name, else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values: counts and the ends of the log, never a hundred thousand entries."""
+        return {
+            "index": self.index,
+            "name": self.name,
+            "kind": self.kind,
+            "offset_json": self.offset_json,
+            "log_offset": self.log_offset,
+            "committed_files": len(self.committed),
+            "planned_files": len(self.planned),
+            "oldest": asdict(self.committed[0]) if self.committed else None,
+            "newest": asdict(self.committed[-1]) if self.committed else None,
+            "planned": [asdict(e) for e in self.planned[:SHOWN_PLANNED]],
+            "compacted": self.compacted,
+        }
+
+
+@dataclass(frozen=True)
+class StateOperator:
+    """One stateful operator: id and name as in `state/<id>/_metadata/metadata`, partitions, stores, keys."""
+
+    operator_id: int
+    name: str
+    partitions: int
+    stores: tuple[str, ...] = ("default",)
+    provider: str | None = None
+    key_columns: tuple[str, ...] = ()
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class CheckpointReport:
+    """The whole judgement of one checkpoint directory. Readable: no blocker among the findings."""
+
+    location: str
+    format: str  # "structured-streaming" | "none"
+    version: int | None  # SDP: number of the checkpoint version (directory name), else None
+    query_id: str | None
+    last_committed: int | None
+    last_planned: int | None
+    sources: tuple[SourceProgress, ...] = ()
+    state_operators: tuple[StateOperator, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    batches: tuple[
+        dict[str, Any], ...
+    ] = ()  # newest first: {batch, planned, committed, offsets[], timestamp_ms}
+    conf: dict[str, str] = field(default_factory=dict)
+    fingerprint: str = ""  # sha256 over names, sizes and log contents; equal = nothing moved
+    size_bytes: int = 0
+
+    @property
+    def blockers(self) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.severity is Severity.BLOCKER)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object that `inspect --json` prints."""
+        plain = replace(self, sources=(), findings=())
+        out = asdict(plain)
+        out["sources"] = [s.as_dict() for s in self.sources]
+        out["findings"] = [f.as_dict() for f in self.findings]
+        return out

@@ -1,0 +1,146 @@
+"""What a file sink's log (`<table>/_spark_metadata`) says, and whether a next batch fits it.
+
+Here and not in the sinks room, because an inspection compares the two and must not depend on that room.
+Source: FileStreamSink.addBatch skips every batch id that is not above the newest one of this log.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recovery.checkpoints import filelog
+from recovery.checkpoints.filelog import SinkEntry
+from recovery.checkpoints.findings import finding
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.report import Finding
+from recovery.checkpoints.storage import Store, TooLarge
+
+FOLDER = "_spark_metadata"
+MAX_ENTRY_BYTES = 1 << 29
+
+
+@dataclass(frozen=True)
+class SinkLog:
+    """`head`: newest batch id (None: no log). `batches`: batch id -> its data files, URL-encoded URIs.
+
+    `older` are data files whose batch can no longer be told: their own entries were compacted away.
+    """
+
+    present: bool
+    head: int | None = None
+    earliest: int | None = None
+    batches: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    older: tuple[str, ...] = ()
+    files: tuple[SinkEntry, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    fingerprint: str = ""
+    size_bytes: int = 0
+
+
+def read(table: Store) -> SinkLog:
+    """Read a table's log. Raises OSError when the storage fails."""
+    if not table.is_dir(FOLDER):
+        return SinkLog(present=False)
+    log = table.child(FOLDER)
+    sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
+    index = filelog.index_of(sizes)
+    ids, missing = filelog.needed(index)
+    findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
+    parsed = {i: _entries(log, index[i], findings, must=i in ids) for i in sorted(index)}
+    batches, older = _by_batch(index, parsed)
+    return SinkLog(
+        present=True,
+        head=max(index, default=None),
+        earliest=min(index, default=None),
+        batches=batches,
+        older=older,
+        files=tuple(e for i in ids for e in parsed[i] or ()),
+        findings=tuple(findings),
+        fingerprint=_fingerprint(log, sizes),
+        size_bytes=sum(sizes.values()),
+    )
+
+
+def _entries(log: Store, name: str, findings: list[Finding], *, must: bool) -> list[SinkEntry] | None:
+    """None: not readable; a finding only where Spark needs this file."""
+    try:
+        return filelog.parse_sink(log.read(name, MAX_ENTRY_BYTES))
+    except FileNotFoundError:
+        return None  # expired between the listing and now
+    except Malformed as problem:
+        if must:
+            findings.append(finding("SINK_LOG_UNREADABLE", f"{FOLDER}/{name}", why=problem.why))
+    except TooLarge as problem:
+        if must:
+            findings.append(
+                finding("TOO_LARGE", f"{FOLDER}/{name}", name=name, size=problem.size, limit=problem.limit)
+            )
+    return None
+
+
+def _by_batch(
+    index: Mapping[int, str], parsed: Mapping[int, list[SinkEntry] | None]
+) -> tuple[dict[int, tuple[str, ...]], tuple[str, ...]]:
+    """A compacted entry has its own batch's files and all earlier ones: what is new in it is its own.
+
+    That holds only while every batch since the last compacted entry is known one by one; what cannot be
+    told apart is given back as the second value.
+    """
+    batches: dict[int, tuple[str, ...]] = {}
+    older: list[str] = []
+    known: set[str] = set()
+    expected, whole = 0, True
+    for batch in sorted(index):
+        paths = [e.path for e in parsed[batch] or () if e.action == "add"]
+        fresh = tuple(p for p in paths if p not in known)
+        compacted = index[batch].endswith(".compact")
+        whole = whole and batch == expected
+        if compacted and not whole:
+            older.extend(fresh)
+        else:
+            batches[batch] = fresh
+        whole = whole or compacted
+        known.update(paths)
+        expected = batch + 1
+    return batches, tuple(older)
+
+
+def _fingerprint(log: Store, sizes: Mapping[str, int]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(n for n in sizes if filelog.parse_name(n)):
+        digest.update(f"{name}\0{sizes[name]}\n".encode())
+        try:
+            for piece in log.chunks(name):
+                digest.update(piece)
+        except FileNotFoundError:
+            digest.update(b"gone")
+    return digest.hexdigest()
+
+
+def fit(head: int | None, next_batch: int) -> Finding | None:
+    """What will go wrong when `next_batch` is written to a file table whose log ends at `head`; None: nothing."""
+    if head is None:
+        return None if next_batch == 0 else finding("SINK_LOG_MISSING", FOLDER, next=next_batch)
+    if head == next_batch - 1:
+        return None
+    code = "SINK_SWALLOWS" if head >= next_batch else "SINK_LOG_BEHIND"
+    return finding(code, FOLDER, head=head, next=next_batch, wanted=head + 1)
+
+
+def judge(log: SinkLog, committed: int | None, planned: int | None) -> list[Finding]:
+    """Findings of a table's log beside a checkpoint that has committed and planned these batches."""
+    found = list(log.findings)
+    following = 0 if committed is None else committed + 1
+    if planned is not None and planned >= following:
+        following = planned  # Spark runs a planned batch first, over its own range
+    if log.head is not None and log.head == following == planned:
+        found.append(finding("SINK_UNCOMMITTED_BATCH", FOLDER, head=log.head))
+    elif problem := fit(log.head, following):
+        found.append(problem)
+    return found
+
+
+def several_writers(table: str, flows: Mapping[str, str]) -> Finding | None:
+    """The finding for a file table that more than one flow writes. `flows`: flow name -> its table."""
+    writers = sorted(name for name, target in flows.items() if target == table)
+    return finding("SINK_SHARED", None, flows=", ".join(writers)) if len(writers) > 1 else None

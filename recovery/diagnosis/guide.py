@@ -1,0 +1,49 @@
+"""Writes the error table as a page of the documentation: `python -m recovery.diagnosis.guide > docs/diagnosis.md`."""
+
+import sys
+from typing import Final
+
+from recovery.diagnosis.row import Row
+from recovery.diagnosis.table import ROWS
+
+HEAD: Final = """\
+# What Spark's errors mean
+
+Generated from `recovery/diagnosis/table.py` by `python -m recovery.diagnosis.guide`; a test keeps both equal.
+
+Reprise collects every condition (`[LIKE_THIS]` or `[LIKE.THIS]`) from an error and its chain of causes, leaves
+out wrappers such as `STREAM_FAILED`, and keeps the innermost one that this table knows. Names in lower case are
+ours, for errors that Spark gives no condition. An error that is not here is called unknown, and nothing is guessed.
+
+Severity: 1 a fact, 2 fix and start again, 3 a person must decide, 4 something is damaged, 5 data is at risk.
+"""
+
+
+def markdown() -> str:
+    """The whole page."""
+    families: dict[str, list[Row]] = {}
+    for row in ROWS:
+        families.setdefault(row.family, []).append(row)
+    return HEAD + "".join(
+        f"\n## {family.capitalize()}\n" + "".join(map(_row, rows)) for family, rows in families.items()
+    )
+
+
+def _row(row: Row) -> str:
+    names = ", ".join(f"`{c}`" for c in row.conditions)
+    texts = "; ".join(f"“{' … '.join(p.strip() for p in parts)}”" for parts in row.texts)
+    lines = [f"\n### {row.title}\n"]
+    lines += [f"- Conditions: {names}"] if names else [f"- Name: `{row.code}`"]
+    lines += [f"- Also known by the words: {texts}"] if texts else []
+    lines += [
+        f"- Damaged: {row.damaged}",
+        f"- Needs a reset of the checkpoint: {row.reset}",
+        f"- Severity: {row.severity}",
+        *(f"- Do: {text}" for text in row.do),
+        *(f"- {text}" for text in row.dont),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

@@ -1,0 +1,263 @@
+"""From conditions to a diagnosis in people's words, checked against the checkpoint where it was read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from recovery.checkpoints.report import CheckpointReport
+from recovery.diagnosis import operators as ops
+from recovery.diagnosis.parsing import Condition, chain_of, innermost, parse
+from recovery.diagnosis.row import KEEP, Row
+
+FAMILY_UNKNOWN: Final = "unknown"
+
+
+@dataclass
+class Judgement:
+    """What is being said, while the checks refine it."""
+
+    title: str
+    damaged: str
+    severity: int
+    do: list[str]
+    dont: list[str]
+    says: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the checks may look at. `text`: every message of the chain, innermost last."""
+
+    row: Row | None
+    text: str
+    report: CheckpointReport | None
+    operators: ops.Operators
+    old_text: str = ""
+    new_text: str = ""
+
+
+def diagnose(
+    *,
+    causes: Sequence[Mapping[str, Any]] | str | None,
+    report: CheckpointReport | None = None,
+    operators_code: tuple[str, ...] | None = None,
+    old_text: str = "",
+    new_text: str = "",
+    attempts: int | None = None,
+) -> dict[str, Any]:
+    """The diagnosis of a failure, as plain JSON (the shape of `recovery.diagnosis` in docs/wiring.md).
+
+    `operators_code`: Spark's names of the stateful operators of the code as it is, where somebody knows;
+    `old_text`, `new_text`: the code that last worked and the code that failed. Never raises; an error that
+    the table does not know is said to be unknown.
+    """
+    chain = chain_of(causes)
+    conditions = parse(chain)
+    reason = innermost(conditions)
+    row = reason.row if reason else None
+    text = "\n".join(c["message"] for c in chain)
+    evidence = Evidence(row, text, report, _operators(text, report, operators_code), old_text, new_text)
+    judged = _judge(evidence, chain)
+    return {
+        "condition": reason.name if reason else "",
+        "family": row.family if row else FAMILY_UNKNOWN,
+        "title": judged.title,
+        "says": " ".join(judged.says),
+        "damaged": judged.damaged,
+        "severity": judged.severity,
+        "reset": row.reset if row else "not known",
+        "do": judged.do,
+        "dont": judged.dont,
+        "operators": {
+            "checkpoint": list(evidence.operators.checkpoint or ()),
+            "code": list(evidence.operators.code or ()),
+        },
+        "causes": [{**c, "condition": _condition_at(conditions, at)} for at, c in enumerate(chain)],
+        "attempts": attempts if attempts is not None else _attempts(text),
+    }
+
+
+def _condition_at(conditions: Sequence[Condition], at: int) -> str:
+    return next((c.name for c in reversed(conditions) if c.cause == at), "")
+
+
+def _attempts(text: str) -> int | None:
+    """Spark says "has FAILED more than N times" once it gives up: that was N + 1 attempts."""
+    _, found, rest = text.partition("has FAILED more than ")
+    number = rest.split(" ", 1)[0]
+    return int(number) + 1 if found and number.isdigit() and len(number) < 6 else None
+
+
+def _operators(text: str, report: CheckpointReport | None, code: tuple[str, ...] | None) -> ops.Operators:
+    said = ops.from_text(text)
+    stored = said.checkpoint
+    if stored is None and report is not None:
+        stored = tuple(o.name for o in sorted(report.state_operators, key=lambda o: o.operator_id))
+    return ops.Operators(checkpoint=stored, code=code if code is not None else said.code)
+
+
+def _judge(evidence: Evidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
+    row = evidence.row
+    if row is None:
+        judged = _unknown(chain)
+    else:
+        judged = Judgement(row.title, row.damaged, row.severity, list(row.do), list(row.dont))
+        check = CHECKS.get(row.code)
+        if check:
+            check(judged, evidence)
+    _add_blockers(judged, evidence.report)
+    return judged
+
+
+def _unknown(chain: Sequence[Mapping[str, str]]) -> Judgement:
+    if not chain:
+        return Judgement(
+            title="No error is recorded for this flow.",
+            damaged="not known",
+            severity=2,
+            do=["Run an update, or look at the driver's log, to see the error."],
+            dont=list(KEEP),
+        )
+    return Judgement(
+        title="Spark stopped the flow with an error that Reprise does not know.",
+        damaged="not known",
+        severity=3,
+        do=[
+            "Read the innermost message below.",
+            "Read the checkpoint with `inspect`: if it is whole, the error is most likely in code, data or access.",
+        ],
+        dont=list(KEEP),
+    )
+
+
+def _add_blockers(judged: Judgement, report: CheckpointReport | None) -> None:
+    """What the checkpoint itself shows outweighs what the error says."""
+    if report is None:
+        judged.says.append("The checkpoint could not be read from here, so this rests on the error alone.")
+        return
+    blockers = report.blockers
+    if not blockers:
+        if report.last_committed is not None:
+            judged.says.append(
+                f"The checkpoint is readable; its last committed batch is {report.last_committed}."
+            )
+        return
+    found = [f.file or f.says.rstrip(".") for f in blockers[:3]]
+    more = f" and {len(blockers) - 3} more" if len(blockers) > 3 else ""
+    judged.damaged = f"{', '.join(found)}{more}"
+    judged.severity = max(judged.severity, 4)
+    judged.says.append("The checkpoint is damaged: " + " ".join(f.says for f in blockers[:3]))
+    judged.do = [*dict.fromkeys(f.do for f in blockers[:3]), *judged.do]
+
+
+def _stateful_steps(judged: Judgement, evidence: Evidence) -> None:
+    found = evidence.operators
+    title = ops.title(found)
+    if title is None or found.checkpoint is None or found.code is None:
+        return
+    judged.title = title
+    stored = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.checkpoint) or "none"
+    running = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.code) or "none"
+    judged.says.append(f"Stateful steps in the checkpoint: {stored}; in the code: {running}.")
+    judged.says.append("Nothing is damaged: position and state are as the last good batch left them.")
+    gone, new = ops.missing(found.checkpoint, found.code), ops.missing(found.code, found.checkpoint)
+    if gone:
+        judged.do = [
+            f"If {ops.listed(gone)} was taken out by mistake, put it back: the checkpoint fits the old code as it is.",
+            f"If it was meant, continue with a seeded checkpoint: what was read stays read, and only the state of "
+            f"{ops.listed(gone)} is dropped.",
+        ]
+    elif new:
+        judged.do[0] = (
+            f"If {ops.listed(new)} was added by mistake, take it out: the checkpoint fits the old code."
+        )
+    _name_the_line(judged, evidence, [*gone, *new])
+
+
+def _name_the_line(judged: Judgement, evidence: Evidence, names: list[str]) -> None:
+    if not (evidence.old_text and evidence.new_text):
+        return
+    gone, came = ops.changed_lines(evidence.old_text, evidence.new_text, names)
+    judged.says += [f"Taken out since it last worked: `{line}`." for line in gone]
+    judged.says += [f"Put in since it last worked: `{line}`." for line in came]
+
+
+def _state_directory(judged: Judgement, evidence: Evidence) -> None:
+    report = evidence.report
+    if report is None:
+        return
+    if report.state_operators:
+        stored = ops.listed(o.name for o in report.state_operators)
+        judged.says.append(
+            f"The checkpoint has operator metadata of {stored}: its state is lost or not whole."
+        )
+        judged.damaged = "state"
+    else:
+        judged.title = "The code has a stateful step that the checkpoint has never stored state for."
+        judged.damaged = "nothing"
+        judged.severity = 3
+
+
+def _source_count(judged: Judgement, evidence: Evidence) -> None:
+    """ "There are [0] sources" is what a cut offset file looks like; the file before it tells which it is."""
+    counts = _offset_counts(evidence.report)
+    zero = "there are [0] sources in the checkpoint" in evidence.text.lower()
+    if (len(counts) > 1 and counts[0] < counts[1]) or (zero and (not counts or counts[0] == 0)):
+        judged.title = "The newest offset file lost its source lines, which looks like a change of sources."
+        judged.damaged = "the newest offset file"
+        judged.severity = max(judged.severity, 3)
+        judged.do = [
+            "If its batch is not committed, the file may go: the batch is planned again. Otherwise rebuild it.",
+            "The code need not be changed.",
+        ]
+    elif len(counts) > 1:
+        judged.damaged = "nothing"
+        judged.says.append(
+            f"The two newest offset files both hold {counts[0]} sources: it is the code that changed."
+        )
+
+
+def _offset_counts(report: CheckpointReport | None) -> list[int]:
+    """How many source lines the newest offset files have, newest first."""
+    if report is None:
+        return []
+    planned = [b for b in report.batches if b.get("planned") and isinstance(b.get("offsets"), list | tuple)]
+    return [len(b["offsets"]) for b in planned[:2]]
+
+
+def _concurrent(judged: Judgement, evidence: Evidence) -> None:
+    report = evidence.report
+    if report is None or report.last_committed is None:
+        return
+    if report.last_planned is None or report.last_committed > report.last_planned:
+        judged.title = (
+            f"The offset file of batch {report.last_committed} is lost, which looks like a second run: "
+            "nobody else is writing."
+        )
+        judged.damaged = f"offsets/{report.last_committed}"
+        judged.do = [
+            f"Rebuild offsets/{report.last_committed} from progress events, or continue with a seeded checkpoint.",
+            "Before either, check the table: the batch before it may have been written a second time.",
+        ]
+        judged.severity = 4
+    else:
+        judged.says.append("Offsets and commits fit together, so look for a second run or a stale .crc file.")
+
+
+def _batch_missing(judged: Judgement, evidence: Evidence) -> None:
+    if evidence.report is None:
+        return
+    files = [f.file or "" for f in evidence.report.findings]
+    if any(f.startswith("sources") or "/sources/" in f for f in files):
+        judged.damaged = "a source log"
+    elif any(f.startswith("offsets") or "/offsets/" in f for f in files):
+        judged.damaged = "offsets"
+
+
+CHECKS: Final[Mapping[str, Callable[[Judgement, Evidence], None]]] = {
+    "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": _stateful_steps,
+    "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY": _state_directory,
+    "source-count-changed": _source_count,
+    "CONCURRENT_STREAM_LOG_UPDATE": _concurrent,
+    "batch-missing": _batch_missing,
+}

@@ -1,0 +1,103 @@
+"""Finds Spark's error conditions in a chain of causes.
+
+`StreamingQueryException` always calls itself STREAM_FAILED, and user functions and task failures wrap
+further: the reason is the innermost condition that the table knows. What is wrapped is often only text.
+The input is from outside: it may be huge, empty or hostile, so it is cut before it is searched.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from recovery.diagnosis import table
+from recovery.diagnosis.row import Row
+
+TOKEN: Final = re.compile(r"\[([A-Z][A-Z0-9_]{1,120}(?:\.[A-Z0-9_]{1,120})?)\]")
+WRAPPERS: Final = frozenset({"STREAM_FAILED", "PIPELINE_RUN_FAILED"})
+WRAPPER_END: Final = "_USER_FUNCTION_ERROR"
+LEVELS: Final = frozenset({"ERROR", "WARN", "INFO", "DEBUG", "TRACE", "FATAL"})
+MOST_CAUSES: Final = 40
+MOST_TEXT: Final = 12_000
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition in a chain. `name`: Spark's, or the row's own code for a bare text. `cause`: its place."""
+
+    name: str
+    cause: int
+    row: Row | None
+
+
+def chain_of(causes: Sequence[Mapping[str, Any]] | str | None) -> list[dict[str, str]]:
+    """The chain as `{class_name, message}`, outermost first, cut to a size that is quick to search.
+
+    Of a long chain both ends are kept, of a long message as well: the reason stands at one of them.
+    """
+    if isinstance(causes, str):
+        causes = [{"class_name": "", "message": causes}]
+    chain = [c for c in causes or () if isinstance(c, Mapping)]
+    if len(chain) > MOST_CAUSES:
+        chain = [*chain[: MOST_CAUSES // 2], *chain[-MOST_CAUSES // 2 :]]
+    return [
+        {
+            "class_name": _cut(str(c.get("class_name") or ""), 500),
+            "message": _cut(str(c.get("message") or "")),
+        }
+        for c in chain
+    ]
+
+
+def _cut(text: str, most: int = MOST_TEXT) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
+
+
+def parse(causes: Sequence[Mapping[str, Any]] | str | None) -> list[Condition]:
+    """Conditions of a chain, outermost first, wrappers left out; the last one is the innermost.
+
+    Texts count only where no cause carries a condition that the table knows.
+    """
+    chain = chain_of(causes)
+    found = [
+        Condition(name, at, table.named(name)) for at, cause in enumerate(chain) for name in _tokens(cause)
+    ]
+    real = [c for c in found if not _wraps(c.name)]
+    if any(c.row for c in real):
+        return real
+    texts = [c for at, cause in enumerate(chain) for c in _texts(at, cause)]
+    if texts:
+        return [*real, *texts]
+    return real or [c for c in found if c.row and c.name.endswith(WRAPPER_END)]
+
+
+def innermost(conditions: Iterable[Condition]) -> Condition | None:
+    """The condition that tells the reason: the innermost that the table knows, else the innermost."""
+    every = list(conditions)
+    known = [c for c in every if c.row]
+    chosen = known or every
+    return chosen[-1] if chosen else None
+
+
+def condition_of(causes: Sequence[Mapping[str, Any]] | str | None) -> str:
+    """The name of the reason, or "" when none is to be found."""
+    found = innermost(parse(causes))
+    return found.name if found else ""
+
+
+def _tokens(cause: Mapping[str, str]) -> list[str]:
+    return [t for t in TOKEN.findall(cause["message"]) if t not in LEVELS and ("_" in t or table.named(t))]
+
+
+def _texts(at: int, cause: Mapping[str, str]) -> list[Condition]:
+    lowered = (
+        f"{cause['class_name']}: {cause['message']}".lower()
+        if cause["class_name"]
+        else cause["message"].lower()
+    )
+    row = next(table.said(lowered), None)
+    return [Condition(row.code, at, row)] if row else []
+
+
+def _wraps(name: str) -> bool:
+    return name in WRAPPERS or name.endswith(WRAPPER_END)

@@ -1,0 +1,60 @@
+"""One line of the error table: what Spark says, what it means, what to do and what never to do."""
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import translate
+from typing import Final
+
+GAP: Final = r"[^\n]{0,300}?"
+
+EMPTY: Final = (
+    "Do not reset to an empty checkpoint: everything would be read again, and a table of files silently skips "
+    "new rows when batch numbers start again."
+)
+DELETE: Final = "Do not delete the checkpoint folder: it is the only record of what was already processed."
+AGAIN: Final = (
+    "Do not just start it again: it fails the same way each time, and a failed start may plan more batches."
+)
+KEEP: Final = (EMPTY, DELETE)
+
+RESET_NO: Final = "no"
+RESET_LATER: Final = "only if the gentler steps fail"
+RESET_YES: Final = "yes, seeded with the known progress"
+
+
+@dataclass(frozen=True)
+class Row:
+    """`code`: Spark's condition, or a lower-case name of ours where Spark gives none.
+
+    conditions: Spark's names (`*` allowed). texts: alternatives, each a run of literal parts that must
+    follow one another in one line, lower case. exact: a whole message. severity: 1 (a fact) to 5 (data at risk).
+    """
+
+    code: str
+    family: str
+    title: str
+    damaged: str
+    reset: str
+    severity: int
+    do: tuple[str, ...]
+    dont: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    texts: tuple[tuple[str, ...], ...] = ()
+    exact: tuple[str, ...] = ()
+    patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+    globs: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        compiled = tuple(re.compile(GAP.join(re.escape(part) for part in parts)) for parts in self.texts)
+        object.__setattr__(self, "patterns", compiled)
+        object.__setattr__(
+            self, "globs", tuple(re.compile(translate(c)) for c in self.conditions if "*" in c)
+        )
+
+    def names(self, condition: str) -> bool:
+        """Is this Spark condition named by the row, itself or by a pattern?"""
+        return condition in self.conditions or any(g.match(condition) for g in self.globs)
+
+    def says(self, lowered: str) -> bool:
+        """Does this lower-case message carry one of the row's texts?"""
+        return lowered.strip() in self.exact or any(p.search(lowered) for p in self.patterns)

@@ -1,0 +1,106 @@
+"""Options and texts that the commands which plan and run recoveries share."""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recovery.errors import WrongUse
+from recovery.management.commands._base import Answer
+from recovery.models import Flow, Recovery
+from recovery.pipelines.find import find_flow, find_pipeline
+from recovery.pipelines.inventory import refresh
+from recovery.workflow import by_hand
+
+WAIT_SECONDS = 1800.0
+
+
+def say(line: str) -> None:
+    """Progress goes to stderr: stdout is the answer's."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def flow_options(parser: ArgumentParser) -> None:
+    """PIPELINE, --flow."""
+    parser.add_argument("pipeline", help="Id or unique name of the pipeline.")
+    parser.add_argument(
+        "--flow", help="Name, last part of the name, or target table; default: the failing one."
+    )
+
+
+def plan_options(parser: ArgumentParser) -> None:
+    """What a plan may be told."""
+    flow_options(parser)
+    parser.add_argument(
+        "--strategy",
+        default="continue",
+        help="continue (seeded reset, the default), revert (put the old code back) or full-refresh.",
+    )
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument(
+        "--code", metavar="DIR", help="Folder with the changed source, laid out like the root."
+    )
+    change.add_argument("--patch", metavar="FILE.diff", help="Unified diff against the source of today.")
+    parser.add_argument("--key", default="", help="Columns by which rows are told apart when verifying: a,b.")
+    parser.add_argument(
+        "--position",
+        action="append",
+        default=[],
+        metavar="SOURCE=VALUE",
+        help="Where a source shall start. File sources go on where the last committed batch ended; "
+        "no other position can be chosen in this version.",
+    )
+
+
+def flow_of(options: Mapping[str, Any]) -> Flow:
+    """The flow that PIPELINE and --flow name, as the workspace has it now. Raises NotFound, Unreachable."""
+    pipeline = find_pipeline(options["pipeline"])
+    refresh(workspace_id=pipeline.workspace_id)
+    pipeline.refresh_from_db()
+    return find_flow(pipeline, options["flow"])
+
+
+def check_positions(given: Sequence[str]) -> None:
+    """Raise WrongUse for any --position: a wrong one must never be taken silently."""
+    if given:
+        raise WrongUse(
+            f"--position {given[0]} cannot be taken: a file source goes on exactly where its last committed batch "
+            "ended, and this version offers no other start. Leave the option out."
+        )
+
+
+def ended(recovery: Recovery) -> Answer:
+    """How a recovery that was waited for has ended: exit 0 only when it is proven."""
+    data = by_hand.summary(recovery)
+    lines = [f"{recovery.label} is {recovery.state.replace('_', ' ')}. {recovery.reason}"]
+    lines += [_criterion(c) for c in data["verification"]]
+    if recovery.state == "needs_attention":
+        lines.append(f"Next: mend the cause, then bin/manage execute {recovery.label} --wait, or rollback.")
+    if recovery.state == "diagnosing":
+        lines.append("Next: seal a new plan with bin/manage plan.")
+    return Answer(data, "\n".join(lines), exit_code=0 if recovery.state == "succeeded" else 1)
+
+
+def _criterion(one: Mapping[str, Any]) -> str:
+    mark = {True: "holds", False: "FAILS", None: "not measured"}[one["ok"]]
+    return f"  {mark:<13} {one['says']} {one['why']}"
+
+
+def forecast_text(data: Mapping[str, Any]) -> str:
+    """The forecast, the findings and the steps of a plan, for people."""
+    forecast = data["forecast"]
+    lines = [f"Plan {data['plan_hash'][:8]} of {data['recovery']}: {data['strategy']}", "", "Forecast"]
+    for name in ("lost", "doubled", "reread"):
+        part = forecast[name]
+        rows = "unknown" if part["rows"] is None else f"{part['rows']:,}"
+        exact = "exact" if part["exact"] else "not exact"
+        lines.append(f"  {name:<8} {rows:>8} rows in {part['files']} files, {exact}. {part['why']}")
+    lines.append(f"  table    {forecast['table_after']} rows afterwards; state: {forecast['state']}")
+    for finding in data["findings"]:
+        lines += ["", f"{finding['severity'].capitalize()}: {finding['says']}", f"  {finding['do']}"]
+    lines += ["", "Steps"] + [
+        f"  {n}. {s['kind']:<7} {s['says']}" for n, s in enumerate(data["steps"], start=1)
+    ]
+    lines += ["", f"Undo: {data['rollback']}", f"Next: bin/manage execute {data['recovery']} --wait"]
+    return "\n".join(lines)

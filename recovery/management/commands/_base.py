@@ -1,0 +1,168 @@
+"""What every command shares: who acts, one JSON object or calm text, exit 0, 1 or 2.
+
+stdout carries the answer and nothing else; logs and refusals go to stderr. Exit 0: good; 1: the answer is
+bad news or a refusal; 2: wrong use, or something that the answer needs is not reachable.
+"""
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import InterfaceError, OperationalError, ProgrammingError
+from django.utils import timezone
+
+from recovery.audit.actions import attempt
+from recovery.errors import RepriseError, Unreachable, WrongUse
+from recovery.people.actions import actor_for_token
+from recovery.people.roles import Actor, Right
+
+LARGEST_TOKEN = 4096
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found. `data` is what --json prints; `exit_code` 1 when it is bad news."""
+
+    data: dict[str, Any]
+    text: str
+    exit_code: int = 0
+
+
+class Parser(CommandParser):
+    """Wrong use is one JSON object too, when JSON was asked for."""
+
+    def error(self, message: str) -> NoReturn:
+        if "--json" in sys.argv and self.called_from_command_line:
+            sys.stdout.write(json.dumps({"error": {"code": "wrong_use", "says": message}}) + "\n")
+        super().error(message)
+        raise SystemExit(2)
+
+
+class RepriseCommand(BaseCommand):
+    """Subclasses say `right` (checked before anything else; None: no token is needed), add their options in
+    `add_options` and answer in `answer`. Whatever RepriseError they raise becomes a sentence and an exit code.
+    """
+
+    right: ClassVar[Right | None] = None
+    as_json = False
+    requires_system_checks: list[str] = []
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        parser.__class__ = Parser
+        return parser
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="One JSON object on stdout.")
+        if self.right is not None:
+            parser.add_argument("--token-file", help="File with your access token, instead of REPRISE_TOKEN.")
+        self.add_options(parser)
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        """Add the command's own options."""
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        """Do what the command is for. Raises RepriseError for every expected failure."""
+        raise NotImplementedError
+
+    @cached_property
+    def actor(self) -> Actor:
+        """Who acts: the owner of the token, with that person's rights. Raises WrongUse, Denied."""
+        return actor_for_token(token_text(self._token_file), via="command")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self._token_file: str | None = options.pop("token_file", None)
+        self.__dict__.pop("actor", None)
+        self.as_json = as_json = bool(options.pop("json"))
+        try:
+            found = self._checked_answer(options)
+        except RepriseError as error:
+            self._refuse(error, as_json)
+        except (OperationalError, ProgrammingError, InterfaceError, ImproperlyConfigured) as error:
+            self._refuse(_database_away(error), as_json)
+        if as_json or found.text:
+            self.stdout.write(json.dumps(found.data) if as_json else found.text)
+        if found.exit_code:
+            sys.exit(found.exit_code)
+
+    def _checked_answer(self, options: dict[str, Any]) -> Answer:
+        right = self.right
+        if right is not None and not self.actor.may(right):
+            name = self.__class__.__module__.rsplit(".", 1)[-1]
+            with attempt(action="command.denied", by=self.actor, target_kind="command", target=name):
+                self.actor.check(right)
+        return self.answer(options)
+
+    def _refuse(self, error: RepriseError, as_json: bool) -> NoReturn:
+        self.stderr.write(error.sentence)
+        if as_json:
+            self.stdout.write(json.dumps({"error": {"code": error.code, "says": error.sentence}}))
+        sys.exit(error.exit_code)
+
+
+def token_text(token_file: str | None) -> str:
+    """The caller's token: `--token-file`, else REPRISE_TOKEN, else REPRISE_TOKEN_FILE. Raises WrongUse."""
+    file = token_file or ("" if os.environ.get("REPRISE_TOKEN") else os.environ.get("REPRISE_TOKEN_FILE"))
+    if not file:
+        text = os.environ.get("REPRISE_TOKEN", "").strip()
+        if not text:
+            raise WrongUse(
+                "This command acts in your name: set REPRISE_TOKEN to your access token, or give --token-file."
+            )
+        return text
+    try:
+        with Path(file).expanduser().open(encoding="utf-8") as stream:
+            text = stream.read(LARGEST_TOKEN).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(f"The token file {file} cannot be read. Check its path and rights.") from error
+    if not text:
+        raise WrongUse(f"The token file {file} is empty.")
+    return text
+
+
+def _database_away(error: Exception) -> Unreachable:
+    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if "no such table" in said or "does not exist" in said:
+        return Unreachable("The database has no tables yet. Start bin/demo, or run bin/manage migrate.")
+    if "locked" in said:
+        return Unreachable(
+            "The database is locked by another process. Nothing was changed; try again in a moment."
+        )
+    return Unreachable(f"The database cannot be used: {said}. Check REPRISE_HOME or REPRISE_DATABASE_URL.")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns aligned below their heads; nothing is cut, control characters are shown as what they are."""
+    cells = [[shown(str(c)) for c in row] for row in rows]
+    widths = [max(len(line[i]) for line in [list(head), *cells]) for i in range(len(head))]
+    lines = [list(head), *cells]
+    return "\n".join(
+        "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def shown(text: str) -> str:
+    """Text from outside, safe on a terminal: control characters are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def ago(moment: datetime | None) -> str:
+    """`2 h 5 min`: how long ago; "never" for no time."""
+    if moment is None:
+        return "never"
+    minutes, seconds = divmod(max(0, int((timezone.now() - moment).total_seconds())), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24} d"
+    return (
+        f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    )

@@ -1,0 +1,28 @@
+"""`manage.py cancel RECOVERY`: end an open recovery that has changed nothing."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.people.roles import Right
+from recovery.workflow import actions
+from recovery.workflow.selectors import recovery_or_404
+
+
+class Command(RepriseCommand):
+    """Exit 0: cancelled; 1: it has changed something already; 2: there is no such recovery."""
+
+    help = "Ends an open recovery that has changed nothing."
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("--reason", default="", help="Why, for the audit log.")
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        recovery = recovery_or_404(options["recovery"])
+        actions.cancel(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
+        recovery.refresh_from_db()
+        return Answer(
+            {"recovery": recovery.label, "state": recovery.state}, f"{recovery.label} is cancelled."
+        )

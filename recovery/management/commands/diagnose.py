@@ -1,0 +1,78 @@
+"""`manage.py diagnose PIPELINE`: why a flow fails, what is damaged, what to do and what not to do."""
+
+from argparse import ArgumentParser
+from textwrap import fill
+from typing import Any
+
+from recovery.management.commands._base import Answer, RepriseCommand, ago, shown
+from recovery.models import Flow
+from recovery.people.roles import Right
+from recovery.pipelines.find import find_flow, find_pipeline
+from recovery.pipelines.inventory import refresh
+
+SEVERITY = {1: "a fact", 2: "fix and start again", 3: "a decision is needed", 4: "damaged", 5: "data at risk"}
+
+
+class Command(RepriseCommand):
+    """Exit 0: the flow is not failing; 1: it is; 2: no such pipeline or flow, or the workspace is away."""
+
+    help = "Explains why a flow fails."
+    right = Right.VIEW
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("pipeline", help="Id or unique name of the pipeline.")
+        parser.add_argument(
+            "--flow", help="Name, last part of the name, or target table; default: the failing one."
+        )
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        pipeline = find_pipeline(options["pipeline"])
+        refresh(workspace_id=pipeline.workspace_id)
+        pipeline.refresh_from_db()
+        flow = find_flow(pipeline, options["flow"])
+        about = {
+            "pipeline": {"id": pipeline.pipeline_id, "name": pipeline.name},
+            "environment": pipeline.environment,
+            "flow": flow.name,
+            "dataset": flow.dataset,
+            "state": flow.state,
+            "failing_since": flow.failing_since.isoformat() if flow.failing_since else None,
+            "problem": pipeline.workspace.poll_error or None,
+        }
+        if flow.state != "failed" and not flow.error:
+            says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
+            return Answer({**about, "diagnosis": None, "says": says}, says)
+        from recovery.workflow.diagnosing import diagnose_flow
+
+        found = diagnose_flow(flow)
+        return Answer({**about, "diagnosis": found}, text(flow, found), exit_code=1)
+
+
+def runs(flow: Flow) -> str:
+    """The history in words."""
+    return ", ".join(flow.history) or "are none yet"
+
+
+def text(flow: Flow, found: dict[str, Any]) -> str:
+    """What happened, how bad it is, what to do, what not to do, and the error itself last."""
+    lines = [shown(found["title"]), ""]
+    lines += [
+        f"Flow       {shown(flow.name)} of pipeline {shown(flow.pipeline.name)} ({flow.pipeline.environment})",
+        f"Failing    for {ago(flow.failing_since)}, last in update {flow.failed_update}",
+        f"Condition  {shown(found['condition'] or 'none that Spark names')}",
+        f"Damaged    {shown(found['damaged'])}",
+        f"Severity   {found['severity']} of 5, {SEVERITY[found['severity']]}",
+    ]
+    if found["says"]:
+        lines += ["", fill(shown(found["says"]), 100)]
+    lines += ["", "Do"] + [fill(t, 100, initial_indent="  - ", subsequent_indent="    ") for t in found["do"]]
+    if found["dont"]:
+        lines += ["", "Do not"]
+        lines += [
+            fill(t.removeprefix("Do not "), 100, initial_indent="  - ", subsequent_indent="    ")
+            for t in found["dont"]
+        ]
+    if found["causes"]:
+        lines += ["", "Spark says", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
+    lines += ["", f"Next: bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy continue"]
+    return "\n".join(lines)

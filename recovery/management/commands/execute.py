@@ -1,0 +1,37 @@
+"""`manage.py execute RECOVERY`: run a sealed plan by the workers, or resume one that needs attention."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.management.commands import _acting
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.people.roles import Right
+from recovery.workflow import actions, by_hand
+from recovery.workflow.moves import words
+from recovery.workflow.selectors import recovery_or_404
+
+
+class Command(RepriseCommand):
+    """Exit 0: started (with --wait: proven); 1: refused, or ended without proof; 2: something is away."""
+
+    help = "Runs a sealed plan, or resumes it at the step that failed or is unknown."
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("--wait", action="store_true", help="Follow the steps to the end.")
+        parser.add_argument(
+            "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Seconds to wait at most."
+        )
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        recovery = recovery_or_404(options["recovery"])
+        if not (options["wait"] and recovery.state in by_hand.MOVING):
+            actions.execute(recovery_id=recovery.pk, by=self.actor)
+        if options["wait"]:
+            return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
+        recovery.refresh_from_db()
+        data = by_hand.summary(recovery)
+        return Answer(
+            data, f"{recovery.label} is {words(recovery.state)}; workers go on without this command."
+        )

@@ -1,0 +1,101 @@
+"""`manage.py flows`: the inventory, asked for anew."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.management.commands._base import Answer, RepriseCommand, ago, shown, table
+from recovery.models import Flow, Workspace
+from recovery.people.roles import Right
+from recovery.pipelines.inventory import refresh
+
+MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
+
+
+class Command(RepriseCommand):
+    """Exit 0 for any list; 2 when a workspace could not be asked (what was last seen is shown still)."""
+
+    help = "Lists pipelines and their flows, and which of them fail."
+    right = Right.VIEW
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--failing", action="store_true", help="Only flows that fail.")
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        for workspace_id in Workspace.objects.values_list("pk", flat=True):
+            refresh(workspace_id=workspace_id)
+        flows = Flow.objects.filter(pipeline__gone=False).select_related("pipeline__workspace")
+        if options["failing"]:
+            flows = flows.filter(state="failed")
+        rows = list(flows.order_by("pipeline__name", "pipeline__pipeline_id", "name"))
+        workspaces = list(Workspace.objects.order_by("name"))
+        away = [w for w in workspaces if w.poll_error]
+        data = {"flows": [as_json(f) for f in rows], "workspaces": [workspace_json(w) for w in workspaces]}
+        return Answer(data, text(rows, workspaces, failing=options["failing"]), exit_code=2 if away else 0)
+
+
+def as_json(flow: Flow) -> dict[str, Any]:
+    """One flow of the list."""
+    return {
+        "pipeline": {
+            "id": flow.pipeline.pipeline_id,
+            "name": flow.pipeline.name,
+            "state": flow.pipeline.state,
+        },
+        "workspace": flow.pipeline.workspace.name,
+        "environment": flow.pipeline.environment,
+        "flow": flow.name,
+        "dataset": flow.dataset,
+        "flow_type": flow.flow_type,
+        "streaming": flow.streaming,
+        "state": flow.state,
+        "failing_since": flow.failing_since.isoformat() if flow.failing_since else None,
+        "failed_update": flow.failed_update or None,
+        "condition": flow.condition or None,
+        "last_batch": flow.last_batch,
+        "history": flow.history,
+    }
+
+
+def workspace_json(workspace: Workspace) -> dict[str, Any]:
+    """How fresh the list is."""
+    return {
+        "name": workspace.name,
+        "url": workspace.url,
+        "polled_at": workspace.polled_at.isoformat() if workspace.polled_at else None,
+        "problem": workspace.poll_error or None,
+    }
+
+
+def text(flows: list[Flow], workspaces: list[Workspace], *, failing: bool) -> str:
+    """The list, then what is wrong with it, then what to type next."""
+    parts = [listed(flows) if flows else nothing(workspaces, failing=failing)]
+    parts += [
+        f"Workspace {w.name} could not be asked, last seen {ago(w.polled_at)} ago: {shown(w.poll_error)}"
+        if w.polled_at
+        else f"Workspace {w.name} could not be asked: {shown(w.poll_error)}"
+        for w in workspaces
+        if w.poll_error
+    ]
+    broken = next((f for f in flows if f.state == "failed"), None)
+    if broken:
+        parts.append(f"Next: bin/manage diagnose {broken.pipeline.pipeline_id} --flow {broken.name}")
+    return "\n\n".join(parts)
+
+
+def listed(flows: list[Flow]) -> str:
+    """One line a flow."""
+    head = ("PIPELINE", "ENVIRONMENT", "FLOW", "STATE", "SINCE", "LAST RUNS", "WHY")
+    return table(head, [
+        (
+            f.pipeline.name, f.pipeline.environment, f.name, f.state, ago(f.failing_since) if f.failing_since else "",
+            " ".join(MARKS.get(o, o) for o in f.history), f.condition,
+        )
+        for f in flows
+    ])  # fmt: skip
+
+
+def nothing(workspaces: list[Workspace], *, failing: bool) -> str:
+    """Why the list is empty."""
+    if not workspaces:
+        return "No workspace is registered yet."
+    return "No flow fails." if failing else "No pipeline has run yet."

@@ -1,0 +1,149 @@
+"""`manage.py inspect PATH`: what a checkpoint is, where it stands, what is wrong, what to do. Reads only."""
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+from django.core.management.base import BaseCommand
+
+from recovery.checkpoints import inspect
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
+from recovery.errors import RepriseError
+from recovery.sinks.base import SinkReport
+from recovery.sinks.live import files as sink_files
+
+ORDER = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+class Command(BaseCommand):
+    """Exit 0: sound; 1: there is a blocker; 2: the path cannot be read."""
+
+    help = "Judges the checkpoint in a directory or URL; of a pipeline's flow directory, the newest version."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """PATH and options."""
+        parser.add_argument("path", help="Checkpoint or flow directory: a path or a URL.")
+        parser.add_argument("--sink", help="Location of the table, whose log of batches is compared.")
+        parser.add_argument(
+            "--deep", action="store_true", help="Read older files too, which only a rewind would need."
+        )
+        parser.add_argument("--json", action="store_true", help="One JSON object on stdout.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Inspect, print, exit."""
+        try:
+            report = inspect(options["path"], sink=options["sink"], deep=options["deep"])
+            sink = sink_files.read(options["sink"]) if options["sink"] else None
+        except RepriseError as error:
+            self.stderr.write(error.sentence)
+            if options["json"]:
+                self.stdout.write(json.dumps({"error": error.sentence, "code": error.code}))
+            sys.exit(error.exit_code)
+        if options["json"]:
+            self.stdout.write(json.dumps({**report.as_dict(), "sink": sink.as_dict() if sink else None}))
+        else:
+            self.stdout.write("\n".join(lines(report, sink)))
+        if report.blockers:
+            sys.exit(1)
+
+
+def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
+    """The report as a person reads it: verdict first, then what it is, then what to do."""
+    yield verdict(report)
+    yield ""
+    yield f"Checkpoint   {shown(report.location)}"
+    if report.version is not None:
+        yield f"Version      {report.version}, the newest of its flow"
+    yield f"Query id     {shown(report.query_id or 'unknown')}"
+    yield f"Stands at    {standing(report)}"
+    for source in report.sources:
+        yield f"Source {source.name or source.index!s:<5} {source_words(source)}"
+    for operator in report.state_operators:
+        yield f"State {operator.operator_id:<6} {operator_words(operator)}"
+    if not report.state_operators:
+        yield "State        none"
+    if sink is not None:
+        yield f"Sink         {sink_words(sink)}"
+    if report.findings:
+        yield ""
+    for found in sorted(report.findings, key=lambda f: ORDER[f.severity]):
+        yield from finding_lines(found)
+
+
+def verdict(report: CheckpointReport) -> str:
+    """One line that says whether it is sound."""
+    count = len(report.blockers)
+    if count:
+        return f"Not sound: {count} blocker{'' if count == 1 else 's'}. See below what to do."
+    if report.format == "none":
+        return "Empty: there is no checkpoint here."
+    warnings = sum(f.severity is Severity.WARNING for f in report.findings)
+    return "Sound." if not warnings else f"Sound, with {warnings} warning{'' if warnings == 1 else 's'}."
+
+
+def standing(report: CheckpointReport) -> str:
+    """Last committed batch, when it was planned, and what is under way."""
+    if report.last_committed is None:
+        return "no batch committed yet"
+    at = next((b["timestamp_ms"] for b in report.batches if b["batch"] == report.last_committed), None)
+    when = f", planned {moment(at)}" if at else ""
+    planned = report.last_planned
+    ahead = planned is not None and planned > report.last_committed
+    tail = f"; batch {planned} planned, not committed" if ahead else ""
+    return f"batch {report.last_committed} committed{when}{tail}"
+
+
+def moment(at_ms: int) -> str:
+    """Epoch milliseconds as an absolute time in UTC; a number that is no date stays a number."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"at {at_ms} ms"
+
+
+def source_words(source: SourceProgress) -> str:
+    """How much one source has read, and the newest file."""
+    if source.kind != "files":
+        return f"{source.kind}: {shown(source.offset_json or 'nothing read yet')}"
+    if not source.committed:
+        return "files: nothing read yet"
+    newest = unquote(source.committed[-1].path.rsplit("/", 1)[-1])
+    planned = f"; {len(source.planned):,} planned, not committed" if source.planned else ""
+    return f"files: {len(source.committed):,} read, newest {shown(newest)} (log entry {source.log_offset}){planned}"
+
+
+def operator_words(operator: StateOperator) -> str:
+    """Name, partitions, keys and size of one stateful operator."""
+    keys = f", keyed by {shown(', '.join(operator.key_columns))}" if operator.key_columns else ""
+    size = f", {operator.size_bytes:,} bytes" if operator.size_bytes is not None else ""
+    return f"{shown(operator.name)}: {operator.partitions} partitions{keys}{size}"
+
+
+def sink_words(sink: SinkReport) -> str:
+    """What the table remembers."""
+    if sink.kind != "files":
+        return "not a file table; what it remembers is not known here"
+    if sink.head is None:
+        return "the table keeps no log of batches yet"
+    return f"batch {sink.head} is the newest that the table has"
+
+
+def finding_lines(found: Finding) -> Iterator[str]:
+    """Severity, code, file, and the three sentences."""
+    file = f"  {shown(found.file)}" if found.file else ""
+    yield f"{found.severity.value.upper():<8} {found.code}{file}"
+    yield f"  {shown(found.says)}"
+    if found.spark:
+        yield f"  Spark: {shown(found.spark)}"
+    yield f"  Do: {found.do}"
+
+
+def shown(text: str) -> str:
+    """Text from a file, safe on a terminal: control characters are escaped, length is bounded."""
+    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:500])
+    return clean if len(text) <= 500 else f"{clean}…"

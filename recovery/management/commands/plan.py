@@ -1,0 +1,29 @@
+"""`manage.py plan PIPELINE`: a sealed plan with its forecast. Changes nothing in the pipeline."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.management.commands import _acting
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.people.roles import Right
+from recovery.workflow import by_hand
+
+
+class Command(RepriseCommand):
+    """Exit 0: sealed; 1: refused (blocked strategy, code that does not validate, healthy flow); 2: wrong use."""
+
+    help = "Seals a plan: forecast, steps, criteria. Changes nothing in the pipeline."
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        _acting.plan_options(parser)
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        _acting.check_positions(options["position"])
+        flow = _acting.flow_of(options)
+        patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
+        recovery, plan = by_hand.make_plan(
+            flow=flow, strategy=options["strategy"], patch=patch, key=options["key"].split(","), by=self.actor
+        )
+        data = by_hand.planned(recovery, plan)
+        return Answer(data, _acting.forecast_text(data))

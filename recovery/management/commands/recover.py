@@ -1,0 +1,45 @@
+"""`manage.py recover PIPELINE`: stop, plan, execute and wait for proof, in one command."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.errors import Refused
+from recovery.management.commands import _acting
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.models import Flow
+from recovery.people.roles import Right
+from recovery.workflow import actions, by_hand, rules
+
+
+class Command(RepriseCommand):
+    """Exit 0: every input row is proven to be there exactly once; 1: refused or not proven; 2: wrong use."""
+
+    help = "Recovers a failed flow, from stop to proof, where the environment needs no approval."
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        _acting.plan_options(parser)
+        parser.add_argument(
+            "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Seconds to wait at most."
+        )
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        _acting.check_positions(options["position"])
+        flow = _acting.flow_of(options)
+        if refusal := rules.refusal(flow.pipeline.environment):
+            raise Refused(refusal, code="needs_approval")
+        patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
+        self._stop(flow)
+        recovery, plan = by_hand.make_plan(
+            flow=flow, strategy=options["strategy"], patch=patch, key=options["key"].split(","), by=self.actor
+        )
+        _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {options['strategy']}.")
+        actions.execute(recovery_id=recovery.pk, by=self.actor)
+        return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
+
+    def _stop(self, flow: Flow) -> None:
+        """An update may have been started over the failure by a schedule: stop it before positions are read."""
+        if flow.state != "failed" or not by_hand.is_running(flow):
+            return
+        recovery = by_hand.open_or_go_on(flow, by=self.actor)
+        by_hand.stop_first(flow=flow, recovery_id=recovery.pk, by=self.actor, say=_acting.say)

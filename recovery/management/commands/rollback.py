@@ -1,0 +1,30 @@
+"""`manage.py rollback RECOVERY`: undo what can be undone."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.management.commands import _acting
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.people.roles import Right
+from recovery.workflow import actions, by_hand
+from recovery.workflow.selectors import recovery_or_404
+
+
+class Command(RepriseCommand):
+    """Exit 0: rolled back; 1: it cannot be undone any more, and why; 2: something is away."""
+
+    help = "Undoes the reset and writes the source back, while the table has not moved past it."
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("--reason", default="", help="Why, for the audit log.")
+        parser.add_argument("--timeout", type=float, default=300.0, help="Seconds to wait at most.")
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        recovery = recovery_or_404(options["recovery"])
+        actions.roll_back(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
+        recovery = by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"])
+        data = by_hand.summary(recovery)
+        good = recovery.state == "rolled_back"
+        return Answer(data, f"{recovery.label}: {recovery.reason}", exit_code=0 if good else 1)

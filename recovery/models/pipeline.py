@@ -1,0 +1,58 @@
+"""Inventory: what the poller last saw of pipelines and their flows."""
+
+from django.db import models
+
+from recovery.models.workspace import Workspace
+
+
+class Pipeline(models.Model):
+    """`spec` is the API's own; `state` the API's pipeline state; `updates` newest first (API shape)."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="pipelines")
+    pipeline_id = models.CharField(max_length=80)
+    name = models.CharField(max_length=300)
+    environment = models.CharField(max_length=20)
+    state = models.CharField(max_length=20)
+    spec = models.JSONField(default=dict)
+    updates = models.JSONField(default=list)
+    seen_at = models.DateTimeField()
+    gone = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "pipeline_id"], name="one_row_per_pipeline")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Flow(models.Model):
+    """One flow. `name` is `origin.flow_name`, verbatim; `short` its last part.
+
+    state: ok | failed | running | stopped | unknown. `error` is the failing event's cause chain,
+    outermost first: [{class_name, message}]. `good_source` is the code of the last good update.
+    """
+
+    pipeline = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="flows")
+    name = models.CharField(max_length=400)
+    short = models.CharField(max_length=200)
+    dataset = models.CharField(max_length=400, blank=True)
+    flow_type = models.CharField(max_length=30, blank=True)
+    streaming = models.BooleanField(default=True)
+    inputs = models.JSONField(default=list)
+    state = models.CharField(max_length=20, default="unknown")
+    failing_since = models.DateTimeField(null=True)
+    failed_update = models.CharField(max_length=80, blank=True)
+    condition = models.CharField(max_length=200, blank=True)
+    error = models.JSONField(default=list)
+    last_batch = models.BigIntegerField(null=True)
+    last_progress = models.JSONField(default=dict)
+    history = models.JSONField(default=list)  # last five outcomes, oldest first: ok|failed|stopped|none
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pipeline", "name"], name="one_row_per_flow")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,56 @@
+"""One guided procedure for one flow, from diagnosis to proof."""
+
+from django.db import models
+from django.db.models import Q
+
+from recovery.models.pipeline import Flow
+
+STATES = [
+    "diagnosing",
+    "planned",
+    "awaiting_approval",
+    "approved",
+    "running",
+    "verifying",
+    "succeeded",
+    "failed",
+    "needs_attention",
+    "cancelled",
+    "expired",
+    "rolled_back",
+]
+
+
+class Recovery(models.Model):
+    """`choices` is the wizard, saved step by step; `version` is compared and set on every move.
+
+    `active` mirrors the state (the transition table says which states are open); the constraint
+    makes a second open recovery of the same flow impossible, whoever asks.
+    """
+
+    flow = models.ForeignKey(Flow, on_delete=models.PROTECT, related_name="recoveries")
+    state = models.CharField(max_length=20, default="diagnosing")
+    active = models.BooleanField(default=True)
+    version = models.PositiveIntegerField(default=0)
+    strategy = models.CharField(max_length=20, blank=True)
+    choices = models.JSONField(default=dict)
+    diagnosis = models.JSONField(default=dict)
+    facts = models.JSONField(default=dict)
+    measured = models.JSONField(default=dict)
+    reason = models.TextField(blank=True)
+    created_by = models.CharField(max_length=150)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["flow"], condition=Q(active=True), name="one_active_recovery"),
+            models.CheckConstraint(condition=Q(state__in=STATES), name="known_recovery_state"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label
+
+    @property
+    def label(self) -> str:
+        return f"R-{self.pk}"

@@ -1,0 +1,1 @@
+"""Who people are: roles and rights in code, personal tokens, accounts."""

@@ -1,0 +1,1 @@
+"""Pipelines API client, events, inventory."""

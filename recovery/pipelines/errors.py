@@ -1,0 +1,31 @@
+"""How a Pipelines API can say no, beyond being unreachable."""
+
+from recovery.errors import Refused, RepriseError
+
+
+class ApiDenied(RepriseError):
+    """The API does not accept our token, or its owner may not do this."""
+
+    code = "api_denied"
+    exit_code = 2
+
+
+class ApiError(RepriseError):
+    """The API refused the request, or its answer makes no sense. `status` and `error_code` are its own."""
+
+    code = "api_error"
+
+    def __init__(self, sentence: str, *, status: int = 0, error_code: str = "") -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.error_code = error_code
+
+
+class ActiveUpdate(Refused):
+    """Another update is active, so none was started. `update_id` is "" when nobody said which."""
+
+    code = "active_update"
+
+    def __init__(self, sentence: str, *, update_id: str) -> None:
+        super().__init__(sentence)
+        self.update_id = update_id

@@ -1,0 +1,215 @@
+"""Reads the event log of a pipeline: which flows there are, which one failed and why, where each one stood.
+
+No I/O. An event is data from outside: any field may be missing, of another type, or encoded twice, and
+must then count as not said, never as an error of ours.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+NO_FLOW: Final = "pipelines.flowTimeMetrics.missingFlowName"
+"""A pseudo name in events that belong to no flow."""
+
+TABLE_FLOWS: Final = frozenset({"COMPLETE", "SNAPSHOT", "SNAPSHOT_CHANGE", "MATERIALIZED_VIEW", "VIEW"})
+"""Flow types without a streaming checkpoint."""
+
+NOT_RUN: Final = frozenset({"SKIPPED", "EXCLUDED"})
+"""Statuses of a flow that had no part in an update: something before it failed, or it was not selected."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A flow as an update's graph defined it. `name` is `origin.flow_name`, verbatim."""
+
+    name: str
+    dataset: str
+    inputs: tuple[str, ...] = ()
+    flow_type: str = ""
+    once: bool = False
+
+    @property
+    def streaming(self) -> bool:
+        return self.flow_type not in TABLE_FLOWS and not self.once
+
+
+@dataclass(frozen=True)
+class FlowStatus:
+    """The last thing an update said about a flow. `causes`: of a failure, outermost first."""
+
+    name: str
+    status: str
+    at: datetime | None
+    causes: tuple[dict[str, str], ...] = ()
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The newest batch of a flow. `body` is Spark's StreamingQueryProgress. `truncated`: an offset was cut
+    short by the log, so none of these may be offered as a place to start from.
+    """
+
+    name: str
+    batch: int | None
+    at: datetime | None
+    body: Mapping[str, Any]
+    truncated: bool
+
+
+def details(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload of an event: `details.<event_type>`, whether it came as an object or as JSON text."""
+    outer = as_object(event.get("details"))
+    return as_object(outer.get(str(event.get("event_type") or "")))
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """`value` as an object; JSON text is read, anything else is empty."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def when(value: Any) -> datetime | None:
+    """A time of the API: ISO text, or milliseconds since 1970 as a number or digits."""
+    try:
+        if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
+            return datetime.fromtimestamp(int(value) / 1000, UTC)
+        found = datetime.fromisoformat(str(value))
+    except (ValueError, OverflowError, OSError):
+        return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def in_order(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Oldest first, by time and then by the log's own numbers; those without a time come first."""
+
+    def key(event: Mapping[str, Any]) -> tuple[float, int]:
+        at = when(event.get("timestamp"))
+        number = as_object(event.get("sequence")).get("control_plane_seq_no")
+        digits = isinstance(number, int) or (isinstance(number, str) and number.isdigit())
+        return (at.timestamp() if at else 0.0, int(number) if digits and number is not None else 0)
+
+    return sorted((e for e in events if isinstance(e, Mapping)), key=key)
+
+
+def flow_name(event: Mapping[str, Any]) -> str:
+    """`origin.flow_name`, verbatim; "" for an event of no flow."""
+    name = as_object(event.get("origin")).get("flow_name")
+    return name if isinstance(name, str) and name != NO_FLOW else ""
+
+
+def update_id(event: Mapping[str, Any]) -> str:
+    """`origin.update_id`, or ""."""
+    return str(as_object(event.get("origin")).get("update_id") or "")
+
+
+def definitions(events: Iterable[Mapping[str, Any]]) -> dict[str, Definition]:
+    """Flows by name, each as the newest event defines it."""
+    found: dict[str, Definition] = {}
+    for event in in_order(events):
+        name = flow_name(event)
+        if event.get("event_type") != "flow_definition" or not name:
+            continue
+        said = details(event)
+        inputs = said.get("input_datasets")
+        found[name] = Definition(
+            name=name,
+            dataset=str(said.get("output_dataset") or said.get("output_sink") or ""),
+            inputs=tuple(str(i) for i in inputs) if isinstance(inputs, list) else (),
+            flow_type=str(said.get("flow_type") or ""),
+            once=said.get("once") is True,
+        )
+    return found
+
+
+def statuses(events: Iterable[Mapping[str, Any]], update: str | None = None) -> dict[str, FlowStatus]:
+    """The last status of each flow, of one update or of all given events.
+
+    Only the last counts: Spark says COMPLETED of a flow that it then reports as FAILED. The causes of a
+    failure may have come with an earlier FAILED of the same flow (a retry), so the newest ones are kept.
+    """
+    found: dict[str, FlowStatus] = {}
+    for event in in_order(events):
+        name = flow_name(event)
+        if event.get("event_type") != "flow_progress" or not name or update not in (None, update_id(event)):
+            continue
+        said = details(event)
+        status = str(said.get("status") or "")
+        reasons = causes(event)
+        if status == "FAILED" and not reasons and name in found:
+            reasons = found[name].causes
+        found[name] = FlowStatus(
+            name=name,
+            status=status,
+            at=when(event.get("timestamp")),
+            causes=reasons if status != "COMPLETED" else (),
+            metrics=as_object(said.get("metrics")),
+        )
+    return found
+
+
+def causes(event: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
+    """`{class_name, message}` of an event's error, outermost first; messages are never empty."""
+    exceptions = as_object(event.get("error")).get("exceptions")
+    if not isinstance(exceptions, list):
+        return ()
+    found = []
+    for exception in exceptions:
+        said = as_object(exception)
+        class_name, message = str(said.get("class_name") or ""), str(said.get("message") or "").strip()
+        if class_name or message:
+            found.append({"class_name": class_name, "message": message or class_name})
+    return tuple(found)
+
+
+def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> list[dict[str, str]]:
+    """Why an update failed: the causes of the flow's failure, else of any flow's, else the update's own.
+
+    Outermost first, so the last one is the reason; empty when the events do not say. A flow that was
+    skipped because another failed is no reason.
+    """
+    failed = [s for s in statuses(events).values() if s.status == "FAILED" and s.causes]
+    for status in sorted(failed, key=lambda s: s.name != flow):
+        return list(status.causes)
+    for event in reversed(in_order(events)):
+        if event.get("event_type") in ("update_progress", "create_update") and (found := causes(event)):
+            return list(found)
+    return []
+
+
+def progress(events: Iterable[Mapping[str, Any]]) -> dict[str, Progress]:
+    """The newest progress of each flow, from `stream_progress` in any of its shapes."""
+    found: dict[str, Progress] = {}
+    for event in in_order(events):
+        name = flow_name(event)
+        if event.get("event_type") != "stream_progress" or not name:
+            continue
+        said = details(event)
+        body = as_object(said.get("progress_json")) or as_object(said.get("progress"))
+        if not body and "sources" in said:
+            body = said
+        if body:
+            found[name] = _progress(name, event, body)
+    return found
+
+
+def _progress(name: str, event: Mapping[str, Any], body: Mapping[str, Any]) -> Progress:
+    batch = body.get("batchId", as_object(event.get("origin")).get("batch_id"))
+    digits = isinstance(batch, int) or (isinstance(batch, str) and batch.isdigit())
+    sources = body.get("sources")
+    flags = ("startOffsetTruncated", "endOffsetTruncated", "latestOffsetTruncated")
+    return Progress(
+        name=name,
+        batch=int(batch) if digits and batch is not None else None,
+        at=when(body.get("timestamp")) or when(event.get("timestamp")),
+        body=body,
+        truncated=any(as_object(s).get(f) for s in sources for f in flags)
+        if isinstance(sources, list)
+        else False,
+    )

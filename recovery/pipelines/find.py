@@ -1,0 +1,88 @@
+"""Finds the pipeline or flow that somebody named, or says in one sentence what else it could be."""
+
+from difflib import get_close_matches
+
+from django.db.models import QuerySet
+
+from recovery.errors import NotFound
+from recovery.models import Flow, Pipeline, Workspace
+from recovery.pipelines.inventory import refresh
+
+
+def find_pipeline(text: str) -> Pipeline:
+    """The pipeline of that id or unique name. A workspace that was never polled is polled first.
+
+    Raises NotFound: none (with the nearest names), or several of one name (with their ids).
+    """
+    wanted = text.strip()
+    found = _matching(wanted)
+    if not found:
+        for workspace in Workspace.objects.all():
+            refresh(workspace_id=workspace.pk)
+        found = _matching(wanted)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(p.pipeline_id for p in found)
+        raise NotFound(f"{len(found)} pipelines are named {wanted}. Use an id: {ids}.")
+    raise NotFound(f"There is no pipeline {wanted!r}. {_nearest_pipelines(wanted)}")
+
+
+def _present() -> QuerySet[Pipeline]:
+    return Pipeline.objects.filter(gone=False).select_related("workspace")
+
+
+def _matching(wanted: str) -> list[Pipeline]:
+    by_id = list(_present().filter(pipeline_id=wanted))
+    return by_id or list(_present().filter(name=wanted).order_by("pipeline_id"))
+
+
+def _nearest_pipelines(wanted: str) -> str:
+    away = Workspace.objects.exclude(poll_error="").first()
+    if away is not None:
+        return f"Workspace {away.name} could not be asked: {away.poll_error}"
+    names = sorted(set(_present().values_list("name", flat=True)))
+    if not names:
+        return "No pipeline is known yet; create one through the Pipelines API, or register a workspace."
+    near = get_close_matches(wanted, names, n=3, cutoff=0.4) or names[:3]
+    return f"Did you mean {' or '.join(near)}? `flows` lists them all."
+
+
+def find_flow(pipeline: Pipeline, text: str | None) -> Flow:
+    """The flow of that full name, last part of a name, or target table; without a text the only failing one.
+
+    Raises NotFound: none, or several (with their full names).
+    """
+    flows = list(Flow.objects.filter(pipeline=pipeline).order_by("name"))
+    if not flows:
+        raise NotFound(f"Pipeline {pipeline.name} has no flow yet: no update of it has run.")
+    if text is None:
+        return _only_failing(pipeline, flows)
+    wanted = text.strip().replace("`", "")
+    for matching in (
+        [f for f in flows if f.name == wanted],
+        [f for f in flows if f.short == wanted],
+        [f for f in flows if f.dataset == wanted],
+        [f for f in flows if f.dataset.rsplit(".", 1)[-1] == wanted],
+    ):
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            names = ", ".join(f.name for f in matching)
+            raise NotFound(
+                f"{len(matching)} flows of {pipeline.name} answer to {wanted}. Use a full name: {names}."
+            )
+    full = [f.name for f in flows]
+    near = get_close_matches(wanted, [*full, *(f.short for f in flows)], n=3, cutoff=0.4) or full[:5]
+    raise NotFound(f"Pipeline {pipeline.name} has no flow {wanted!r}. Did you mean {' or '.join(near)}?")
+
+
+def _only_failing(pipeline: Pipeline, flows: list[Flow]) -> Flow:
+    failing = [f for f in flows if f.state == "failed"]
+    if len(failing) == 1:
+        return failing[0]
+    if failing:
+        names = ", ".join(f.name for f in failing)
+        raise NotFound(f"{len(failing)} flows of {pipeline.name} fail. Name one with --flow: {names}.")
+    names = ", ".join(f.name for f in flows)
+    raise NotFound(f"No flow of {pipeline.name} fails. Name one with --flow: {names}.")

@@ -1,0 +1,180 @@
+"""Keeps the inventory: asks a workspace what pipelines it has, and what their last updates did.
+
+Cheap enough to run every few seconds: one request a pipeline, and the events of an update only until it
+is over. Robust: a workspace that does not answer keeps its rows, with the reason beside them.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.errors import NotFound, RepriseError, Unreachable
+from recovery.models import Flow, Pipeline, Recovery, Workspace
+from recovery.pipelines import folding
+from recovery.pipelines.client import ApiDenied, PipelinesClient
+from recovery.pipelines.workspaces import client_for
+
+log = logging.getLogger(__name__)
+
+UPDATES: Final = 15
+EVENTS: Final = 2000
+TIMEOUT: Final = 15.0
+
+
+def refresh(*, workspace_id: int) -> None:
+    """Bring the rows of one workspace up to date; a failure is kept as the workspace's `poll_error`."""
+    workspace = Workspace.objects.get(pk=workspace_id)
+    try:
+        client = client_for(workspace, timeout=TIMEOUT)
+    except RepriseError as error:
+        _end(workspace, None, error.sentence)
+        return
+    try:
+        problem = _refresh(workspace, client)
+    except RepriseError as error:
+        _end(workspace, None, error.sentence)
+    else:
+        _end(workspace, timezone.now(), problem)
+    finally:
+        client.close()
+
+
+def _end(workspace: Workspace, polled_at: datetime | None, problem: str) -> None:
+    """`polled_at` stays at the last good poll, so that everybody sees how old the rows are."""
+    if problem and problem != workspace.poll_error:
+        log.warning("Workspace %s: %s", workspace.name, problem)
+    changes: dict[str, Any] = {"poll_error": problem}
+    if polled_at:
+        changes["polled_at"] = polled_at
+    Workspace.objects.filter(pk=workspace.pk).update(**changes)
+
+
+def _refresh(workspace: Workspace, client: PipelinesClient) -> str:
+    """Poll every pipeline; answers the problem of the first one that could not be read, or ""."""
+    listed = client.list_pipelines()
+    rows = {p.pipeline_id: p for p in Pipeline.objects.filter(workspace=workspace)}
+    seen: list[str] = []
+    problem = ""
+    for entry in listed:
+        pipeline_id = str(entry.get("pipeline_id") or "")
+        try:
+            if _poll(workspace, client, entry, rows.get(pipeline_id)):
+                seen.append(pipeline_id)
+        except NotFound:
+            continue  # deleted since it was listed
+        except (Unreachable, ApiDenied):
+            raise
+        except RepriseError as error:
+            problem = problem or f"Pipeline {entry.get('name') or pipeline_id}: {error.sentence}"
+            seen.append(pipeline_id)
+    mine = Pipeline.objects.filter(workspace=workspace)
+    mine.filter(pipeline_id__in=seen).update(seen_at=timezone.now(), gone=False)
+    mine.filter(gone=False).exclude(pipeline_id__in=seen).update(gone=True)
+    return problem
+
+
+def _poll(
+    workspace: Workspace, client: PipelinesClient, entry: Mapping[str, Any], row: Pipeline | None
+) -> bool:
+    """Read one pipeline and write what changed. False for a passing copy that a validation made."""
+    pipeline_id = str(entry.get("pipeline_id") or "")
+    answer = client.get_pipeline(pipeline_id)
+    spec = answer.get("spec") or {}
+    tags = spec.get("tags") or {}
+    if tags.get("reprise") == "validation":
+        return False
+    kept: list[dict[str, Any]] = row.updates if row else []
+    updates = _updates(client, pipeline_id, answer.get("latest_updates"), kept)
+    readings = [_read(client, pipeline_id, u) for u in reversed(folding.real(updates)) if not u.get("read")]
+    read = {r.id: folding.remembered(r) for r in readings}
+    remembered = [read.get(u["update_id"], u) for u in updates]
+    values = {
+        "name": str(answer.get("name") or entry.get("name") or pipeline_id)[:300],
+        "environment": str(tags.get("environment") or workspace.environment)[:20],
+        "state": str(answer.get("state") or entry.get("state") or "")[:20],
+        "spec": spec,
+        "updates": remembered,
+    }
+    with transaction.atomic():
+        pipeline = _write_pipeline(workspace, pipeline_id, row, values)
+        _write_flows(pipeline, remembered, readings)
+    return True
+
+
+def _updates(
+    client: PipelinesClient, pipeline_id: str, latest: Any, kept: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The newest updates, newest first, with what is known of each; asked for only when something moved."""
+    if isinstance(latest, list) and kept:
+        told = [(u.get("update_id"), u.get("state")) for u in latest]
+        if told == [(u.get("update_id"), u.get("state")) for u in kept[: len(told)]]:
+            return kept
+    elif latest == [] and not kept:
+        return []
+    known = {u["update_id"]: u for u in kept if u.get("read")}
+    found = [u for u in client.list_updates(pipeline_id, limit=UPDATES) if u.get("update_id")]
+    return [known.get(u["update_id"], u) for u in found]
+
+
+def _read(client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any]) -> folding.Reading:
+    """What the events of one update say. Definitions come first in an update, so a long one is read from
+    both ends."""
+    chosen = f"update_id = '{update['update_id']}'"
+    events = list(client.events(pipeline_id, filter=chosen, limit=EVENTS))
+    if len(events) >= EVENTS:
+        events += client.events(pipeline_id, filter=chosen, order_by="timestamp asc", limit=250)
+    return folding.read(update, events, now=timezone.now())
+
+
+def _write_pipeline(
+    workspace: Workspace, pipeline_id: str, row: Pipeline | None, values: Mapping[str, Any]
+) -> Pipeline:
+    if row is None:
+        return Pipeline.objects.update_or_create(
+            workspace=workspace, pipeline_id=pipeline_id, defaults={**values, "seen_at": timezone.now()}
+        )[0]
+    changes = {k: v for k, v in values.items() if getattr(row, k) != v}
+    if changes:
+        Pipeline.objects.filter(pk=row.pk).update(**changes)
+    return row
+
+
+def _write_flows(
+    pipeline: Pipeline, updates: Sequence[Mapping[str, Any]], readings: Sequence[folding.Reading]
+) -> None:
+    """Write the flows that changed; only an update that was read can change anything."""
+    if not readings:
+        return
+    rows = {f.name: f for f in Flow.objects.filter(pipeline=pipeline)}
+    names = dict.fromkeys([*rows, *(n for r in readings for n in (*r.definitions, *r.statuses))])
+    for name in names:
+        row = rows.get(name)
+        known = {"failing_since": row.failing_since} if row else {}
+        values = folding.flow_fields(name, updates=updates, readings=readings, known=known)
+        if row is None:
+            Flow.objects.update_or_create(
+                pipeline=pipeline, name=name[:400], defaults={**values, "updated_at": timezone.now()}
+            )
+        elif changes := {k: v for k, v in values.items() if getattr(row, k) != v}:
+            Flow.objects.filter(pk=row.pk).update(**changes, updated_at=timezone.now())
+    _drop_removed(pipeline, readings)
+
+
+def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.Reading]) -> None:
+    """Forget flows that the code no longer has: a whole, completed update did not define them.
+
+    A flow with recoveries is history and stays, as unknown.
+    """
+    whole = [r for r in readings if r.update.get("state") == "COMPLETED" and r.definitions]
+    selections = ("refresh_selection", "full_refresh_selection")
+    whole = [r for r in whole if not any(r.update.get(s) for s in selections)]
+    if not whole or any(r.id != whole[-1].id for r in readings[readings.index(whole[-1]) :]):
+        return
+    removed = Flow.objects.filter(pipeline=pipeline).exclude(name__in=list(whole[-1].definitions))
+    used = Recovery.objects.filter(flow__in=removed).values("flow")
+    removed.filter(pk__in=used).update(state="unknown", failing_since=None, condition="", error=[])
+    removed.exclude(pk__in=used).delete()

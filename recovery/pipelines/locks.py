@@ -1,0 +1,42 @@
+"""A courtesy lock: two polls of one workspace need not overlap. Nothing breaks when they do."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.db import connection
+
+_POLLS: Final = 0x5270506C  # "RpPl": our class among PostgreSQL's two-key advisory locks
+
+
+@contextmanager
+def only_poll(workspace_id: int) -> Iterator[bool]:
+    """Yields whether nobody else polls this workspace now. A killed process frees its lock."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_POLLS, workspace_id])
+            mine = bool(cursor.fetchone()[0])
+        try:
+            yield mine
+        finally:
+            if mine:
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_POLLS, workspace_id])
+        return
+    file = os.open(Path(settings.REPRISE_HOME) / f"poll-{workspace_id}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield _locked(file)
+    finally:
+        os.close(file)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

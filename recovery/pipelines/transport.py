@@ -1,0 +1,186 @@
+"""One HTTP call to a Pipelines API: who we are, how long we wait, what an answer means.
+
+A GET is tried again after a dropped connection, 429 and 503. Nothing else ever is: the API has no
+idempotency token, so an act that was sent once and not answered has an unknown outcome.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import requests
+
+from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
+from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
+
+GET_TRIES: Final = 3
+CONNECT_SECONDS: Final = 5.0
+LONGEST_PAUSE: Final = 10.0
+ACTIVE: Final = re.compile(r"active update '([0-9a-zA-Z-]{1,80})'", re.IGNORECASE)
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class _Bearer(requests.auth.AuthBase):
+    """Sets the token last, so that no .netrc entry takes its place."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self.token}"
+        return request
+
+
+class Transport:
+    """Calls to one workspace. `timeout` seconds is how long an answer may take; not safe across threads."""
+
+    def __init__(
+        self, *, url: str, token: str, timeout: float = 30.0, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._token = token
+        self._timeout = (min(CONNECT_SECONDS, timeout), timeout)
+        self._pause = pause
+        self._session = requests.Session()
+        self._session.auth = _Bearer(token)
+        if urlsplit(self.url).hostname in LOOPBACK:
+            self._session.trust_env = False  # a proxy of the environment could not reach this machine
+
+    def __repr__(self) -> str:
+        return f"Transport({self.url})"
+
+    def close(self) -> None:
+        self._session.close()
+
+    def get(self, path: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The JSON object at `path`. Raises Unreachable, ApiDenied, NotFound, ApiError."""
+        for attempt in range(1, GET_TRIES + 1):
+            try:
+                response = self._send("GET", path, params, None)
+            except requests.RequestException as error:
+                if attempt == GET_TRIES:
+                    raise Unreachable(self._silence(error)) from None
+                self._pause(0.2 * attempt)
+                continue
+            if response.status_code not in (429, 503) or attempt == GET_TRIES:
+                break
+            self._pause(_retry_after(response, attempt))
+        self._check(response, acted=False)
+        return self._object(response, acted=False)
+
+    def act(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, **params: Any
+    ) -> dict[str, Any]:
+        """Send a change, once. Raises as `get`, ActiveUpdate, and OutcomeUnknown when nobody saw the answer."""
+        try:
+            response = self._send(method, path, params or None, body)
+        except requests.ConnectTimeout as error:
+            raise Unreachable(self._silence(error)) from None
+        except requests.RequestException as error:
+            if _never_sent(error):
+                raise Unreachable(self._silence(error)) from None
+            raise OutcomeUnknown(
+                f"{method} {path} was sent to {self.url} and the answer was lost: it may have happened. "
+                "Look at the pipeline before you repeat it."
+            ) from None
+        self._check(response, acted=True)
+        return self._object(response, acted=True)
+
+    def _send(
+        self, method: str, path: str, params: Mapping[str, Any] | None, body: Mapping[str, Any] | None
+    ) -> requests.Response:
+        # A redirect would turn POST into GET and report success, so none is followed.
+        return self._session.request(
+            method, self.url + path, params=params, json=body, timeout=self._timeout, allow_redirects=False,
+            headers={"Accept": "application/json"},
+        )  # fmt: skip
+
+    def _check(self, response: requests.Response, *, acted: bool) -> None:
+        if 200 <= response.status_code < 300:
+            return
+        error = self._error(response)
+        if acted and response.status_code in (500, 502, 504) and not isinstance(error, ActiveUpdate):
+            raise OutcomeUnknown(
+                f"The Pipelines API failed while it was acting ({error.sentence.rstrip('.')}): "
+                "it may have happened. Look at the pipeline before you repeat it."
+            )
+        raise error
+
+    def _error(self, response: requests.Response) -> RepriseError:
+        status = response.status_code
+        error_code, message, metadata = _problem(response)
+        message = self._redact(message)
+        if found := ACTIVE.search(message):
+            return ActiveUpdate(message, update_id=metadata.get("update_id") or found[1])
+        if status == 409 and error_code in ("RESOURCE_CONFLICT", "INVALID_STATE", ""):
+            return ActiveUpdate(message, update_id=str(metadata.get("update_id") or ""))
+        if status in (401, 403):
+            return ApiDenied(
+                f"The Pipelines API at {self.url} does not accept the workspace's token for this: {message}"
+            )
+        if status == 404:
+            return NotFound(message)
+        if status in (429, 502, 503, 504):
+            return Unreachable(f"The Pipelines API at {self.url} is busy or away (HTTP {status}): {message}")
+        return ApiError(
+            f"The Pipelines API refused the request (HTTP {status}): {message}",
+            status=status,
+            error_code=error_code,
+        )
+
+    def _object(self, response: requests.Response, *, acted: bool) -> dict[str, Any]:
+        if acted and not response.content:
+            return {}
+        try:
+            found = response.json()
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
+            return found
+        says = f"The Pipelines API at {self.url} answered with something that is not its JSON."
+        raise (
+            OutcomeUnknown(says + " Whether it acted is not known.")
+            if acted
+            else ApiError(says + " Check the workspace's address.", status=response.status_code)
+        )
+
+    def _silence(self, error: requests.RequestException) -> str:
+        why = "does not answer in time" if isinstance(error, requests.Timeout) else "cannot be reached"
+        return f"The Pipelines API at {self.url} {why}. Check that it runs and that its address is right."
+
+    def _redact(self, text: str) -> str:
+        return text.replace(self._token, "…") if self._token else text
+
+
+def _retry_after(response: requests.Response, attempt: int) -> float:
+    text = response.headers.get("Retry-After", "")
+    return min(float(text) if text.isdigit() else 0.5 * attempt, LONGEST_PAUSE)
+
+
+def _never_sent(error: requests.RequestException) -> bool:
+    """Did it fail before a byte of the request left: name not found, connection refused, TLS, bad address?"""
+    if isinstance(error, requests.exceptions.SSLError | requests.exceptions.ProxyError):
+        return True
+    if isinstance(error, ValueError):  # InvalidURL, MissingSchema, InvalidSchema
+        return True
+    return "NewConnectionError" in repr(error) or "NameResolutionError" in repr(error)
+
+
+def _problem(response: requests.Response) -> tuple[str, str, dict[str, Any]]:
+    """(error_code, message, metadata) of any error shape that the service is known to answer with."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        text = re.sub(r"<[^>]{0,500}>", " ", response.text[:2000])
+        return "", " ".join(text.split())[:500] or f"HTTP {response.status_code} without a message.", {}
+    code = str(body.get("error_code") or body.get("scimType") or "")
+    message = body.get("message") or body.get("error") or body.get("detail") or f"HTTP {response.status_code}"
+    metadata: dict[str, Any] = {}
+    for detail in body.get("details") or []:
+        if isinstance(detail, dict) and isinstance(detail.get("metadata"), dict):
+            metadata |= detail["metadata"]
+    return code, str(message)[:2000], metadata

@@ -1,0 +1,1 @@
+"""The plan value, its seal, its drift. Pure."""

@@ -1,0 +1,73 @@
+"""Has anything moved since the plan was sealed? Any drift voids it, for good."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.plans.values import Drift
+
+
+def compare(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
+    """Differences between two `preconditions` values (see docs/wiring.md), most telling first."""
+    found: list[Drift] = []
+    if now.get("active_update"):
+        found.append(
+            Drift(
+                "update",
+                str(planned.get("active_update") or "none"),
+                str(now["active_update"]),
+                f"Update {now['active_update']} is running; the plan was made on a stopped pipeline.",
+            )
+        )
+    found += _checkpoint(planned, now)
+    found += _sink(planned, now)
+    found += _code(planned["code"], now["code"])
+    return found
+
+
+def _checkpoint(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
+    old, new = planned["checkpoint"], now["checkpoint"]
+    if old == new:
+        return []
+    if old["version"] != new["version"]:
+        says = f"The flow's checkpoint is version {new['version']} now; the plan was made on version {old['version']}."
+    elif old["last_committed"] != new["last_committed"]:
+        says = (
+            f"Batch {new['last_committed']} is the last committed one now; the plan was made after batch "
+            f"{old['last_committed']}."
+        )
+    else:
+        says = "Files of the checkpoint have changed since the plan was made."
+    return [Drift("checkpoint", _brief(old), _brief(new), says)]
+
+
+def _brief(checkpoint: Mapping[str, Any]) -> str:
+    mark = str(checkpoint["fingerprint"])[:8]
+    return f"version {checkpoint['version']}, batch {checkpoint['last_committed']}, {mark}"
+
+
+def _sink(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
+    old, new = planned["sink"], now["sink"]
+    if old == new:
+        return []
+    if old["head"] != new["head"]:
+        says = f"The table's log ends at batch {new['head']} now; the plan was made when it ended at {old['head']}."
+    else:
+        says = "Files of the table's log have changed since the plan was made."
+    return [Drift("sink", f"batch {old['head']}", f"batch {new['head']}", says)]
+
+
+def _code(old: Mapping[str, str], new: Mapping[str, str]) -> list[Drift]:
+    found = []
+    for path in sorted({*old, *new}):
+        before, after = old.get(path), new.get(path)
+        if before != after:
+            verb = "is new" if before is None else "is gone" if after is None else "was edited"
+            found.append(
+                Drift(
+                    "code",
+                    (before or "none")[:8],
+                    (after or "none")[:8],
+                    f"{path} {verb} since the plan was made.",
+                )
+            )
+    return found

@@ -1,0 +1,1 @@
+"""A Pipelines API server over open-source Spark: its own process, its own tables."""

@@ -1,0 +1,67 @@
+"""Bearer tokens: made here, kept as SHA-256 only, compared in constant time."""
+
+import hashlib
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from recovery.errors import Unreachable, WrongUse
+from recovery.server.models import ApiToken
+from recovery.server.problems import ApiProblem
+
+
+def digest(token: str) -> str:
+    """SHA-256 of a token, in hex. Tokens are 256 random bits, so no salt or stretching is needed."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def authenticate(header: str | None) -> ApiToken:
+    """The owner of an `Authorization: Bearer …` header. Raises ApiProblem 401."""
+    scheme, _, token = (header or "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise ApiProblem(
+            401, "UNAUTHENTICATED", "Send a personal access token: Authorization: Bearer <token>."
+        )
+    wanted = digest(token.strip())
+    for known in ApiToken.objects.filter(sha256=wanted):
+        if hmac.compare_digest(known.sha256, wanted):
+            return known
+    raise ApiProblem(401, "UNAUTHENTICATED", "The access token is not valid here.")
+
+
+def private_write(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all.
+
+    Written under another name first: a crash leaves the old file or the new one, never half a secret.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(path)
+
+
+def provide_token(path: Path, *, name: str = "token-file") -> str:
+    """The token in `path`, made and written (0600) when there is none; its hash is put on record.
+
+    Raises Unreachable when the file can be neither read nor written, WrongUse for a token too short.
+    """
+    try:
+        token = path.read_text().strip() if path.exists() else ""
+        if not token:
+            token = "dapi" + secrets.token_hex(32)
+            private_write(path, token + "\n")
+        path.chmod(0o600)
+    except OSError as error:
+        raise Unreachable(
+            f"The token file {path} cannot be used: {error.strerror}. Name another one."
+        ) from error
+    if len(token) < 20:
+        raise WrongUse(
+            f"The token in {path} is shorter than 20 characters; remove the file to have one made."
+        )
+    ApiToken.objects.filter(name=name).exclude(sha256=digest(token)).delete()
+    ApiToken.objects.get_or_create(sha256=digest(token), defaults={"name": name})
+    return token

@@ -1,0 +1,328 @@
+"""The one warm Spark driver, and everything that only the owner of its JVM can do.
+
+No client of Spark Connect can stop an update for sure, nor prove that it stopped: a query lives on when its
+client is killed. The process that holds the JVM sees every query of the driver
+(`SharedState.activeStreamingQueries`) and stops it there.
+"""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from recovery.errors import Unreachable
+from recovery.server.gateway import Gateway, last_lines, launch, write_configuration
+from recovery.server.java import find_java
+
+USER = "reprise"
+
+
+class SparkDead(Exception):
+    """The JVM no longer answers."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the driver is started with. `port` 0 means any free one."""
+
+    home: Path
+    master: str
+    port: int
+    token: str
+    memory: str = "1g"
+
+    def spark(self) -> dict[str, str]:
+        """Spark's configuration: loopback only, a metastore that outlives us, an event log read line by line."""
+        temporary = self.home / "spark" / "tmp"
+        derby = f"jdbc:derby:;databaseName={self.home}/metastore;create=true"
+        java = f'"-Dderby.stream.error.file={self.home}/spark/derby.log" "-Djava.io.tmpdir={temporary}"'
+        return {
+            "spark.master": self.master,
+            "spark.app.name": "reprise-pipelines",
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.driver.memory": self.memory,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraJavaOptions": f"{java} -XX:+ExitOnOutOfMemoryError",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.local.dir": str(temporary),
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": (
+                self.home / "eventlog"
+            ).as_uri(),  # the one setting that Spark reads as a URI
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+            "spark.sql.catalogImplementation": "hive",
+            "spark.hadoop.javax.jdo.option.ConnectionURL": derby,
+            "spark.hadoop.hive.exec.scratchdir": str(temporary),
+            "spark.hadoop.hive.exec.local.scratchdir": str(temporary),
+            "spark.sql.warehouse.dir": f"file:{self.home}/warehouse",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.streaming.stopTimeout": "5s",
+        }
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """What belongs to one update on the driver: its Connect session, its graph, its storage root."""
+
+    session_id: str
+    graph_id: str
+    storage: str
+
+
+class Driver:
+    """A running Spark driver. Its methods may be called from any thread."""
+
+    def __init__(self, gateway: Gateway, session: Any, settings: Settings) -> None:
+        self.gateway = gateway
+        self.session = session
+        self.settings = settings
+        service = session._jvm.org.apache.spark.sql.connect.service
+        self.connect = getattr(service, "SparkConnectService$").__getattr__("MODULE$")
+        self.port = int(self.connect.localPort())
+
+    @property
+    def jvm(self) -> Any:
+        """py4j's view of the JVM."""
+        return self.session._jvm
+
+    @property
+    def remote(self) -> str:
+        """Spark Connect address without the token. Exactly `localhost`: any other spelling turns TLS on."""
+        return f"sc://localhost:{self.port}/;user_id={USER}"
+
+    def alive(self) -> bool:
+        """Whether the JVM runs."""
+        return self.gateway.alive()
+
+    @property
+    def event_log(self) -> Path:
+        """The event log of this run of the driver, as Spark writes it."""
+        name = f"{self.session.sparkContext.applicationId}.inprogress"
+        return self.settings.home / "eventlog" / name
+
+    def ensure_database(self, catalog: str, database: str) -> None:
+        """Make the database of a pipeline when it is not there. Raises pyspark's exceptions."""
+        with answering():
+            self.session.sql(f"CREATE DATABASE IF NOT EXISTS `{catalog}`.`{database}`")
+
+    def drop_table(self, name: str) -> None:
+        """Drop a table that a deleted pipeline made."""
+        quoted = ".".join(f"`{part}`" for part in name.split("."))
+        with answering():
+            self.session.sql(f"DROP TABLE IF EXISTS {quoted}")
+
+    def active_queries(self, storage: str) -> list[Any]:
+        """Streaming queries of this driver whose checkpoint lies under `storage`."""
+        with answering():
+            found = self.session._jsparkSession.sharedState().activeStreamingQueries()
+            queries = [found[key] for key in list(found)]
+            return [query for query in queries if lies_under(str(query.resolvedCheckpointRoot()), storage)]
+
+    def session_key(self, session_id: str) -> Any:
+        """Spark's key of a Connect session that one of our runners opened."""
+        return self.jvm.org.apache.spark.sql.connect.service.SessionKey(USER, session_id)
+
+    def holder(self, session_id: str) -> Any | None:
+        """Spark's SessionHolder of a Connect session, or None when there is none."""
+        found = self.connect.sessionManager().getIsolatedSessionIfPresent(self.session_key(session_id))
+        return found.get() if found.isDefined() else None
+
+    def graph(self, run: RunKey) -> Any | None:
+        """The dataflow graph of a run: with inputs and schemas once it executes, else as it was defined."""
+        with answering():
+            if (execution := self.graph_execution(run)) is not None:
+                return execution.graphForExecution()
+            holder = self.holder(run.session_id)
+            if holder is None:
+                return None
+            found = holder.dataflowGraphRegistry().getDataflowGraph(run.graph_id)
+            return found.get().toDataflowGraph() if found.isDefined() else None
+
+    def graph_execution(self, run: RunKey) -> Any | None:
+        """Spark's TriggeredGraphExecution of a run, once there is one.
+
+        Read from the field: Spark's own accessors wait for the run to end (they share its monitor).
+        """
+        holder = self.holder(run.session_id)
+        context = holder.getPipelineExecution(run.graph_id) if holder is not None and run.graph_id else None
+        if context is None or not context.isDefined():
+            return None
+        execution = context.get().pipelineExecution().graphExecution()
+        return execution.get() if execution.isDefined() else None
+
+    def flow_failures(self, run: RunKey) -> dict[str, str]:
+        """Java's print of why each failed flow of a run failed, by name; read before its session is closed."""
+        with answering():
+            execution = self.graph_execution(run)
+            if execution is None:
+                return {}
+            failures = {}
+            for flow in self.elements(execution.flowExecutions().values()):
+                thrown = flow.exception()
+                if thrown.isDefined():
+                    name = str(flow.identifier().unquotedString())
+                    failures[name] = str(self.stack_trace(thrown.get()))
+            return failures
+
+    def unresolved_flows(self, run: RunKey) -> dict[str, str]:
+        """As `flow_failures` for a graph that could not be analysed: Spark tells its client only that it could not."""
+        raw = self.graph(run)
+        if raw is None:
+            return {}
+        failed = self.elements(raw.resolve().resolutionFailedFlows())
+        found = {str(f.identifier().unquotedString()): self.elements(f.failure()) for f in failed}
+        printed = {
+            name: [self.stack_trace(thrown) for thrown in failures] for name, failures in found.items()
+        }
+        return {name: texts[0] for name, texts in printed.items() if texts}
+
+    def stack_trace(self, thrown: Any) -> str:
+        """What `Throwable.printStackTrace` prints."""
+        writer = self.jvm.java.io.StringWriter()
+        thrown.printStackTrace(self.jvm.java.io.PrintWriter(writer))
+        return str(writer.toString())
+
+    def elements(self, collection: Any) -> Iterator[Any]:
+        """The elements of a Scala collection."""
+        iterator = collection.iterator()
+        while iterator.hasNext():
+            yield iterator.next()
+
+    def versions(self, flow: str) -> list[int]:
+        """Checkpoint versions under a flow's checkpoint folder, on any file system that Spark opens, sorted."""
+        with answering():
+            path = self.jvm.org.apache.hadoop.fs.Path(flow)
+            files = path.getFileSystem(self.session._jsc.hadoopConfiguration())
+            if not files.exists(path):
+                return []
+            names = [str(status.getPath().getName()) for status in files.listStatus(path)]
+            return sorted(int(name) for name in names if name.isdigit())
+
+    def make_version(self, flow: str, number: int) -> None:
+        """A new, empty checkpoint version: Spark takes the highest number and starts it from nothing."""
+        with answering():
+            path = self.jvm.org.apache.hadoop.fs.Path(f"{flow}/{number}")
+            path.getFileSystem(self.session._jsc.hadoopConfiguration()).mkdirs(path)
+
+    def end(self) -> None:
+        """End the driver and its JVM, in order where it still answers."""
+        if self.alive():
+            with contextlib.suppress(Exception):  # the JVM is ended below whatever Spark says here
+                self.session.stop()
+        self.gateway.end()
+
+
+def java_errors() -> tuple[type[Exception], ...]:
+    """What a call into the JVM raises when Java does: py4j's own, or pyspark's translation of it."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return Py4JJavaError, PySparkException
+
+
+def java_cause(error: Exception) -> Any:
+    """The Java exception behind one of `java_errors`."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """Turns a lost JVM into SparkDead."""
+    from py4j.protocol import Py4JNetworkError
+
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkDead("Spark's JVM no longer answers.") from error
+
+
+def lies_under(uri: str, root: str) -> bool:
+    """Whether a checkpoint lies under a storage root; Spark writes some of its URIs percent-encoded."""
+    start = plain_path(root).rstrip("/") + "/"
+    return any(plain_path(text).startswith(start) for text in (uri, unquote(uri)))
+
+
+def plain_path(uri: str) -> str:
+    """A checkpoint URI for comparing: `file:///a`, `file:/a` and `/a` are the same place."""
+    scheme, colon, rest = uri.partition(":")
+    if colon and "/" not in scheme:
+        return rest if scheme != "file" else "/" + rest.lstrip("/")
+    return uri
+
+
+def remove_old_logs(folder: Path, *, keep: int = 5) -> None:
+    """Event logs of former drivers, but for the newest."""
+    logs = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
+    for log in logs[:-keep]:
+        log.unlink(missing_ok=True)
+
+
+def prepare_folders(home: Path) -> None:
+    """The folders that Spark writes into. Raises Unreachable when they cannot be made."""
+    try:
+        for name in ("eventlog", "warehouse", "storage", "spark/tmp", "spark/conf", "logs"):
+            (home / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        remove_old_logs(home / "eventlog")
+    except OSError as error:
+        raise Unreachable(
+            f"{home} cannot be written to ({error.strerror}); set REPRISE_HOME to a folder that can."
+        ) from error
+
+
+def start_driver(settings: Settings, *, on_pid: Iterable[Any] = ()) -> Driver:
+    """Start Spark and open its metastore. Raises Unreachable with the last lines of its log."""
+    from py4j.protocol import Py4JError
+
+    prepare_folders(settings.home)
+    java = find_java(settings.home / "java")
+    conf = settings.home / "spark" / "conf"
+    write_configuration(conf, settings.spark())
+    log = settings.home / "logs" / "spark.log"
+    secrets = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": settings.token}
+    gateway = launch(java=java, conf=conf, log=log, cwd=settings.home / "spark", secrets=secrets)
+    for tell in on_pid:
+        tell(gateway.pid)
+    try:
+        session = classic_session(gateway)
+        session.sql("SHOW DATABASES").collect()  # opens the metastore now, not in the first update
+        return Driver(gateway, session, settings)
+    except (Py4JError, *java_errors()) as error:
+        reason = start_failure(error, log)  # asked of the JVM, so before it is ended
+        gateway.end()
+        raise Unreachable(f"Spark did not start: {reason}. See {log}.") from error
+
+
+def start_failure(error: Exception, log: Path) -> str:
+    """What Spark said when it could not start, in one line."""
+    from py4j.protocol import Py4JError
+
+    try:
+        text = str(java_cause(error) or error)
+    except (Py4JError, OSError):  # the JVM is gone
+        text = ""
+    if "Address already in use" in text:
+        return "its port is in use; set REPRISE_SPARK_PORT to a free one, or to 0"
+    return f"{text.splitlines()[0] if text else ''} {last_lines(log, 3)}".strip()
+
+
+def classic_session(gateway: Gateway) -> Any:
+    """The classic SparkSession of a JVM that is already there."""
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection otherwise
+    os.environ.pop("SPARK_REMOTE", None)
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(gateway.port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = gateway.secret
+    try:
+        from pyspark.sql import SparkSession
+
+        return SparkSession.builder.config("spark.api.mode", "classic").getOrCreate()
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]

@@ -1,0 +1,349 @@
+"""The life of one running update: a thread that hears the runner, the event log and the wish to stop.
+
+Everything arrives in one queue and is handled in order by this thread alone, so nothing here needs a lock.
+However an update ends (done, failed, stopped, runner killed), the same last steps follow: end the runner,
+stop what is left on the driver and prove that nothing is, then write down the outcome. A crash of the server
+before that leaves the update active in the database; the next start marks it FAILED.
+"""
+
+import logging
+import queue
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+from django.db import connections
+
+from recovery.server import events
+from recovery.server.causes import parse_chain
+from recovery.server.driver import RunKey, SparkDead, java_cause, java_errors
+from recovery.server.eventlog import QueryEvent
+from recovery.server.flowlog import FlowLog
+from recovery.server.graph import Graph, qualify, read_graph
+from recovery.server.instance import Instance
+from recovery.server.messages import FlowSaid, RunSaid, parse_message
+from recovery.server.models import ACTIVE_STATES, Pipeline, Update
+from recovery.server.resets import Refused, Selection, prepare_run
+from recovery.server.runners import Runner
+from recovery.server.sources import NoDefinitions, take_snapshot
+from recovery.server.specs import database_of
+from recovery.server.stopping import quiesce
+
+LOG = logging.getLogger(__name__)
+QUIET_SECONDS = 60.0
+LEVELS = {"FAILED": "ERROR"}
+
+
+class Failure(Exception):
+    """The update has failed; `error` is the `error` of its last event."""
+
+    def __init__(self, sentence: str, error: dict[str, Any] | None = None, flow: str | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.error = error or events.simple_error(sentence)
+        self.flow = flow
+
+
+class Execution(threading.Thread):
+    """Carries out one update. `tell` may be called from any thread."""
+
+    def __init__(self, instance: Instance, update: Update) -> None:
+        super().__init__(name=f"update-{update.id}", daemon=True)
+        self.instance = instance
+        self.update_id = update.id
+        self.update = update
+        self.pipeline: Pipeline = update.pipeline
+        self.folder = update_folder(instance.home, update.id)
+        self.inbox: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.runner: Runner | None = None
+        self.graph_id = ""
+        self.flows = FlowLog(self.pipeline, update.id, self.why)
+        self.completed = False
+        self.stopping = False
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Put a message into this update's queue."""
+        self.inbox.put(message)
+
+    @property
+    def key(self) -> RunKey:
+        """What belongs to this update on the driver."""
+        return RunKey(self.update_id, self.graph_id, str(self.update.spec["storage"]))
+
+    def run(self) -> None:
+        """The thread. A bug in here ends the update as FAILED and is logged with its traceback."""
+        try:
+            failure = self.carry_out()
+            self.settle(failure)
+        except Exception:
+            LOG.exception("update %s could not be carried out", self.update_id)
+            self.abandon()
+        finally:
+            self.instance.finish(self.update_id)
+            connections.close_all()
+
+    def abandon(self) -> None:
+        """After a bug of ours: stop what can be stopped, and in any case end the update in the database."""
+        try:
+            self.end_runner()
+            quiesce(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
+        except Exception:
+            LOG.exception("update %s could not be stopped either", self.update_id)
+        sentence = "The server met an error of its own in this update; its log says more."
+        self.finish("FAILED", Failure(sentence))
+
+    def carry_out(self) -> Failure | None:
+        """Start the runner and hear it out. Returns why the update failed, or None."""
+        try:
+            self.move("INITIALIZING")
+            self.start_runner()
+            self.listen()
+        except Failure as failure:
+            return failure
+        except (NoDefinitions, Refused) as refusal:
+            error = events.simple_error(str(refusal), getattr(refusal, "class_name", "PipelineException"))
+            return Failure(str(refusal), error)
+        except SparkDead as error:
+            return Failure(f"{error} This update ended with it.")
+        return None
+
+    def start_runner(self) -> None:
+        """Copy the definitions, make the database, start the runner."""
+        spec, driver = self.update.spec, self.instance.need_driver()
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        snapshot = take_snapshot(spec, self.instance.workspace, self.folder / "source")
+        validate_only = bool(self.update.options.get("validate_only"))
+        # Spark cannot even define a graph in a database that is not there, so validate_only makes it too.
+        self.make_database(str(spec["catalog"]), database_of(spec))
+        arguments = {
+            "remote": driver.remote,
+            "session_id": self.update_id,
+            "catalog": spec["catalog"],
+            "database": database_of(spec),
+            "storage": spec["storage"],
+            "configuration": spec["configuration"],
+            "validate_only": validate_only,
+            "root": str(snapshot.root),
+            "files": [[p, str(c), str(self.instance.workspace.locate(p))] for p, c in snapshot.files],
+        }
+        self.runner = Runner(self.folder, arguments, self.instance.spark_token, self.tell)
+        self.instance.children.add(self.runner.pid)
+
+    def make_database(self, catalog: str, database: str) -> None:
+        """The pipeline's database. Raises Failure with Spark's words, e.g. for a catalog that is not there."""
+        from pyspark.errors import PySparkException
+
+        try:
+            self.instance.need_driver().ensure_database(catalog, database)
+        except PySparkException as error:
+            sentence = f"The database {catalog}.{database} cannot be made: {error}"
+            raise Failure(sentence, events.simple_error(str(error), type(error).__name__)) from error
+
+    def listen(self) -> None:
+        """Handle messages until the runner has ended. Raises Failure."""
+        reported: Failure | None = None
+        while True:
+            message = self.inbox.get()
+            kind = message["kind"]
+            if kind == "ended":
+                break
+            if kind == "shutdown":
+                self.end_runner()
+                reported = Failure("The server was stopped while this update ran; start it again.")
+            elif kind == "stop":
+                self.stopping = True
+                self.end_runner()
+            elif kind == "query":
+                self.flows.on_query(message["event"])
+            elif kind == "error":
+                reported = self.reported_failure(message)
+            elif not self.stopping:
+                self.on_report(kind, message)
+        if reported:
+            raise reported
+        if not self.completed and not self.stopping:
+            raise self.silent_end(message["code"])
+
+    def on_report(self, kind: str, message: dict[str, Any]) -> None:
+        """A report of the runner: connected, graph, event or done."""
+        if kind == "connected":
+            self.graph_id = message["graph_id"]
+        elif kind == "graph":
+            self.on_graph()
+        elif kind == "event":
+            self.on_event(message["time_ms"], message["message"])
+
+    def on_graph(self) -> None:
+        """The graph is defined and nothing runs yet: the moment for resets and for fixing what will run."""
+        graph = self.read_graph()
+        selection = Selection.of(self.update.options, self.update.spec)
+        versions = prepare_run(self.instance.need_driver(), self.update.spec["storage"], graph, selection)
+        self.flows.define(graph, versions)
+        if selection.validate_only:
+            self.flows.record_definitions()
+        else:
+            self.move("SETTING_UP_TABLES")
+        assert self.runner is not None
+        self.runner.order(
+            refresh=list(selection.refresh),
+            full_refresh=list(selection.full_refresh),
+            full_refresh_all=selection.full_refresh_all,
+        )
+
+    def read_graph(self) -> Graph:
+        """The graph as the driver has it now. Raises Failure where Spark refuses it as a whole (an empty one)."""
+        driver = self.instance.need_driver()
+        try:
+            raw = driver.graph(self.key)
+            return read_graph(driver, raw) if raw is not None else Graph()
+        except java_errors() as refused:
+            chain = parse_chain(driver.stack_trace(java_cause(refused)))
+            raise Failure(chain[0]["message"].strip(), events.error_of(chain)) from refused
+
+    def on_event(self, at_ms: int, text: str) -> None:
+        """One sentence of Spark's run."""
+        said = parse_message(text)
+        if isinstance(said, RunSaid):
+            self.completed = said.state == "COMPLETED"
+        elif isinstance(said, FlowSaid):
+            if not self.flows.defined:
+                self.flows.define(self.read_graph(), self.flows.versions)
+                self.flows.record_definitions(at_ms)
+                self.move("RUNNING")
+            self.flows.on_said(said, at_ms, text)
+
+    def why(self, flow: str) -> str | None:
+        """Java's print of why a flow failed, with all its causes; None where the driver cannot tell."""
+        try:
+            return self.instance.need_driver().flow_failures(self.key).get(flow)
+        except SparkDead:
+            return None
+
+    def reported_failure(self, message: dict[str, Any]) -> Failure:
+        """What the runner died of, as the update's error."""
+        exceptions = [link for raw in message["exceptions"] for link in runner_links(raw)]
+        spec = self.update.spec
+        flow = message["flow"] and qualify(
+            message["flow"], catalog=spec["catalog"], database=database_of(spec)
+        )
+        text = exceptions[0]["message"].strip() if exceptions else ""
+        first = text.splitlines()[0] if text else "The runner failed without a message."
+        return Failure(first, events.error_of(exceptions), flow if message["phase"] == "define" else None)
+
+    def silent_end(self, code: int) -> Failure:
+        """The runner ended without saying why."""
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        words = self.runner.last_words() if self.runner else ""
+        sentence = f"The runner process of this update {how}; what it had started on Spark was stopped."
+        return Failure(f"{sentence} Its last words: {words}" if words else sentence)
+
+    def settle(self, failure: Failure | None) -> None:
+        """The same end for every outcome: nothing is left running, then the outcome is recorded."""
+        self.end_runner()
+        quiet = failures = None
+        try:
+            driver = self.instance.need_driver()
+            if failure and not self.stopping:
+                unresolved = driver.unresolved_flows(self.key) if self.flows.unresolved else {}
+                failures = driver.flow_failures(self.key) | unresolved
+                self.name_unresolved(failure, unresolved)
+            quiet = quiesce(driver, self.key, seconds=QUIET_SECONDS)
+        except SparkDead as error:
+            failure = failure or Failure(f"{error} This update ended with it.")
+        self.drain()
+        stopped = self.stopping or self.was_stopped()
+        if quiet is False:
+            failure = Failure(
+                f"Spark did not stop everything of this update within {QUIET_SECONDS:.0f} s; restart the server."
+            )
+            stopped = False
+        state = "CANCELED" if stopped else "FAILED" if failure else "COMPLETED"
+        self.flows.close(
+            state, failures or {}, failure.error if failure else None, failure.flow if failure else None
+        )
+        self.finish(state, None if stopped else failure)
+
+    def name_unresolved(self, failure: Failure | None, failures: dict[str, str]) -> None:
+        """A graph that could not be analysed: the first flow's own reason goes into the update's error."""
+        names = [name for name in failures if name not in self.flows.upstream]
+        if failure and names and "UnresolvedPipelineException" in str(failure.error):
+            causes = parse_chain(failures[names[0]])
+            failure.error["exceptions"] += causes
+            failure.sentence = f"Flow '{names[0]}' cannot be analysed: {causes[0]['message'].strip()}"
+
+    def drain(self) -> None:
+        """Take in what the event log still has to say about this update's queries."""
+        if self.instance.tail is not None:
+            self.instance.tail.catch_up()
+        while not self.inbox.empty():
+            message = self.inbox.get()
+            if message["kind"] == "query":
+                self.flows.on_query(message["event"])
+            elif message["kind"] == "stop":
+                self.stopping = True
+
+    def was_stopped(self) -> bool:
+        """Whether somebody asked for a stop, as the database has it."""
+        return Update.objects.filter(id=self.update_id, stop_requested=True).exists()
+
+    def end_runner(self) -> None:
+        """End the runner, if it still runs."""
+        if self.runner is not None:
+            self.runner.kill()
+            self.runner.process.wait()
+            self.runner.close()
+            self.instance.children.remove(self.runner.pid)
+
+    def move(self, state: str) -> None:
+        """The update enters a state, unless a stop was asked for meanwhile."""
+        moved = Update.objects.filter(
+            id=self.update_id, state__in=ACTIVE_STATES, stop_requested=False
+        ).update(state=state)
+        if moved:
+            record_state(self.pipeline, self.update_id, state)
+
+    def finish(self, state: str, failure: Failure | None) -> None:
+        """Record the outcome: first the event, then the state, so that whoever sees the state finds the event."""
+        record_state(self.pipeline, self.update_id, state, failure=failure)
+        Update.objects.filter(id=self.update_id).update(state=state, ended_ms=events.now_ms())
+        if not self.update.options.get("validate_only") and state != "CANCELED":
+            Pipeline.objects.filter(id=self.pipeline.id).update(healthy=state == "COMPLETED")
+
+
+def update_folder(home: Path, update_id: str) -> Path:
+    """Where an update keeps its copy of the source and its runner's log."""
+    return home / "updates" / update_id
+
+
+def remove_folder(home: Path, update_id: str) -> None:
+    """Forget an update's files."""
+    shutil.rmtree(update_folder(home, update_id), ignore_errors=True)
+
+
+def runner_links(raw: dict[str, Any]) -> list[dict[str, Any]]:
+    """One exception of the runner; where Spark sent Java's own chain of it, that chain under the client's message."""
+    link = {key: raw[key] for key in ("class_name", "message", "stack")}
+    java = parse_chain(raw["java"]) if raw["java"] else []
+    if not java:
+        return [link]
+    return [java[0] | {"message": java[0]["message"] or raw["message"]}, *java[1:]]
+
+
+def record_state(pipeline: Pipeline, update_id: str, state: str, *, failure: Failure | None = None) -> None:
+    """The `update_progress` event of a state."""
+    details: dict[str, Any] = {"state": state}
+    if state == "CANCELED":
+        details["cancellation_cause"] = "USER_ACTION"
+    events.record(
+        pipeline,
+        "update_progress",
+        f"Update {update_id[:6]} is {state}." + (f" {failure.sentence}" if failure else ""),
+        details,
+        level=LEVELS.get(state, "INFO"),
+        update_id=update_id,
+        error=failure.error if failure else None,
+    )
+
+
+__all__ = ["Execution", "Failure", "QueryEvent", "record_state", "remove_folder", "update_folder"]

@@ -1,0 +1,144 @@
+"""The filter languages of the API, as plain values: nothing here knows the database.
+
+Events: `timestamp`, `id`, `update_id`, `level` compared with literals, joined by AND. Other columns are
+refused as the service refuses them (`event_type` cannot be filtered on). Pipelines: one
+`name LIKE '%x%'` or `notebook='<path>'`.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from recovery.server.problems import invalid
+
+OPERATORS = {
+    "timestamp": frozenset({">", ">=", "<", "<=", "="}),
+    "id": frozenset({"=", "IN"}),
+    "update_id": frozenset({"=", "IN"}),
+    "level": frozenset({"=", "IN"}),
+}
+LEVELS = frozenset({"INFO", "WARN", "ERROR", "METRICS"})
+TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|([A-Za-z_][A-Za-z0-9_.]*)|(<=|>=|!=|<>|=|<|>)|([(),]))")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`column operator values`; values are text, or one int of milliseconds for `timestamp`."""
+
+    column: str
+    operator: str
+    values: tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word of a filter: kind is literal, name, operator or mark."""
+
+    kind: str
+    text: str
+
+
+def tokens(text: str) -> list[Token]:
+    """Split a filter into words. Raises ApiProblem 400 at the first character that is none."""
+    found, at = [], 0
+    while text[at:].strip():
+        match = TOKEN.match(text, at)
+        if not match:
+            raise invalid(f"The filter cannot be read at {text[at:].strip()[:40]!r}.")
+        literal, name, operator, mark = match.groups()
+        if literal is not None:
+            found.append(Token("literal", literal[1:-1].replace("''", "'")))
+        elif name is not None:
+            found.append(Token("name", name))
+        else:
+            found.append(Token("operator", operator) if operator else Token("mark", mark))
+        at = match.end()
+    return found
+
+
+def milliseconds(literal: str) -> int:
+    """`YYYY-MM-DDTHH:MM:SS.mmmZ` as milliseconds since 1970. Raises ApiProblem 400."""
+    try:
+        moment = datetime.fromisoformat(literal.strip())
+    except ValueError as error:
+        raise invalid(f"{literal!r} is not a timestamp such as 2026-03-02T10:15:07.120Z.") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+class Words:
+    """The words of one filter, taken from the left."""
+
+    def __init__(self, text: str) -> None:
+        self.rest = tokens(text)
+
+    def take(self, kind: str, what: str) -> str:
+        """The next word, which must be of this kind. Raises ApiProblem 400 naming what is missing."""
+        if not self.rest or self.rest[0].kind != kind:
+            found = repr(self.rest[0].text) if self.rest else "the end"
+            raise invalid(f"The filter needs {what} where it has {found}.")
+        return self.rest.pop(0).text
+
+    def operator(self) -> str:
+        """A comparison, `IN` or `LIKE`."""
+        if self.rest and self.rest[0].kind == "name" and self.rest[0].text.upper() in ("IN", "LIKE"):
+            return self.rest.pop(0).text.upper()
+        return self.take("operator", "an operator")
+
+    def literals(self) -> tuple[str, ...]:
+        """`('a', 'b')`."""
+        if self.take("mark", "'('") != "(":
+            raise invalid("The filter needs '(' after IN.")
+        values = [self.take("literal", "a quoted value")]
+        while (mark := self.take("mark", "',' or ')'")) == ",":
+            values.append(self.take("literal", "a quoted value"))
+        if mark != ")":
+            raise invalid("The filter's list needs ')' at its end.")
+        return tuple(values)
+
+
+def condition(words: Words) -> Condition:
+    """One comparison. Raises ApiProblem 400 where the service does."""
+    column = words.take("name", "a column")
+    operator = words.operator()
+    allowed = OPERATORS.get(column)
+    if allowed is None or operator not in allowed:
+        raise invalid(f"Operation '{operator}' not allowed on '{column}'.")
+    values = words.literals() if operator == "IN" else (words.take("literal", "a quoted value"),)
+    if column == "level" and (wrong := set(values) - LEVELS):
+        raise invalid(f"{sorted(wrong)[0]!r} is not an event level; levels are {', '.join(sorted(LEVELS))}.")
+    if column == "timestamp":
+        return Condition(column, operator, (milliseconds(values[0]),))
+    return Condition(column, operator, values)
+
+
+def parse_events_filter(text: str) -> tuple[Condition, ...]:
+    """Every condition of an events filter; an empty filter has none. Raises ApiProblem 400."""
+    words = Words(text)
+    conditions: list[Condition] = []
+    while words.rest:
+        if conditions and words.take("name", "AND").upper() != "AND":
+            raise invalid("The filter's conditions can be joined by AND only.")
+        conditions.append(condition(words))
+    return tuple(conditions)
+
+
+def parse_pipelines_filter(text: str) -> Condition | None:
+    """The one condition of a pipelines filter, or None. Raises ApiProblem 400."""
+    words = Words(text)
+    if not words.rest:
+        return None
+    column, operator = words.take("name", "a column"), words.operator()
+    if (column, operator) not in (("name", "LIKE"), ("name", "="), ("notebook", "=")):
+        raise invalid(f"Operation '{operator}' not allowed on '{column}'.")
+    value = words.take("literal", "a quoted value")
+    if words.rest:
+        raise invalid("A pipelines filter holds one condition; composite filters are not supported.")
+    return Condition(column, operator, (value,))
+
+
+def like(pattern: str, text: str) -> bool:
+    """SQL LIKE: `%` is any text, `_` any one character, upper and lower case are the same."""
+    parts = [".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern]
+    return re.fullmatch("".join(parts), text, re.IGNORECASE | re.DOTALL) is not None

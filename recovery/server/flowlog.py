@@ -1,0 +1,245 @@
+"""Writes the flow events of one update: definitions, progress, streaming batches."""
+
+import json
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from recovery.server import events
+from recovery.server.causes import parse_chain
+from recovery.server.eventlog import QueryEvent
+from recovery.server.graph import Flow, Graph
+from recovery.server.messages import FlowSaid
+from recovery.server.models import Pipeline
+from recovery.server.tracking import FINAL, Change, Track
+
+NAMESPACE = uuid.UUID("6f1b1a0e-6f0c-4d6e-9d6b-0f2d3f6f3a77")
+MESSAGES = {
+    "QUEUED": "is QUEUED",
+    "STARTING": "is STARTING",
+    "RUNNING": "is RUNNING",
+    "COMPLETED": "has COMPLETED",
+    "FAILED": "has FAILED",
+    "STOPPED": "has STOPPED",
+    "SKIPPED": "is SKIPPED",
+    "EXCLUDED": "is EXCLUDED",
+}
+
+
+class FlowLog:
+    """The flows of one update and what was told of them."""
+
+    def __init__(self, pipeline: Pipeline, update_id: str, why: Callable[[str], str | None]) -> None:
+        """`why` asks the driver for the printed exception of a flow; the event log's lacks the outermost one."""
+        self.pipeline = pipeline
+        self.update_id = update_id
+        self.why = why
+        self.graph = Graph()
+        self.versions: dict[str, int] = {}
+        self.tracks: dict[str, Track] = {}
+        self.unresolved = False
+        self.upstream: set[str] = set()
+        self.defined = False
+
+    def define(self, graph: Graph, versions: dict[str, int]) -> None:
+        """The graph of this update, and the checkpoint version that each streaming flow uses."""
+        self.graph, self.versions = graph, versions
+
+    def flow_id(self, name: str) -> str:
+        """Stable while the flow goes on from the same checkpoint version; another one after a reset."""
+        return str(uuid.uuid5(NAMESPACE, f"{self.pipeline.id}/{name}/{self.versions.get(name, 0)}"))
+
+    def origin(self, name: str) -> dict[str, Any]:
+        """The `origin` of a flow's events."""
+        flow = self.graph.flow(name)
+        origin = {"flow_id": self.flow_id(name), "flow_name": name}
+        return origin | ({"dataset_name": flow.dataset} if flow else {})
+
+    def record_definitions(self, at_ms: int | None = None) -> None:
+        """`dataset_definition` and `flow_definition` of the whole graph."""
+        self.defined = True
+        for dataset in self.graph.datasets:
+            flows = [flow for flow in self.graph.flows if flow.dataset == dataset.name]
+            events.record(
+                self.pipeline,
+                "dataset_definition",
+                f"Dataset '{dataset.name}' defined as {dataset.kind}.",
+                {"dataset_type": dataset.kind, "num_flows": len(flows)},
+                update_id=self.update_id,
+                origin={"dataset_name": dataset.name},
+                at_ms=at_ms,
+            )
+        for flow in self.graph.flows:
+            events.record(
+                self.pipeline,
+                "flow_definition",
+                f"Flow '{flow.name}' defined as {flow.flow_type}.",
+                definition(flow),
+                update_id=self.update_id,
+                origin=self.origin(flow.name),
+                at_ms=at_ms,
+            )
+
+    def track(self, name: str) -> Track:
+        """The track of a flow."""
+        if name not in self.tracks:
+            flow = self.graph.flow(name)
+            self.tracks[name] = Track(name, streaming=flow.streaming if flow else False)
+        return self.tracks[name]
+
+    def on_said(self, said: FlowSaid, at_ms: int, text: str) -> None:
+        """One of Spark's sentences about a flow."""
+        if said.unresolved:
+            self.track(said.flow).hold("FAILED", at_ms)
+            self.unresolved = True
+            if said.upstream:
+                self.upstream.add(said.flow)
+            return
+        self.write(said.flow, self.track(said.flow).said(said.status, at_ms, text))
+
+    def on_query(self, event: QueryEvent) -> None:
+        """A flow's query started, progressed or ended."""
+        if event.kind == "progress":
+            self.record_batch(event)
+        self.write(event.flow, self.track(event.flow).query(event))
+
+    def record_batch(self, event: QueryEvent) -> None:
+        """`stream_progress` of a batch that read something; offsets as objects, as the service gives them."""
+        progress = with_offsets(event.progress)
+        if not moved(progress):
+            return
+        batch = progress.get("batchId")
+        events.record(
+            self.pipeline,
+            "stream_progress",
+            f"Completed a streaming update of '{event.flow}': batch {batch}.",
+            {"progress_json": json.dumps(progress)},
+            update_id=self.update_id,
+            origin=self.origin(event.flow) | {"batch_id": batch},
+            at_ms=ended_at(progress),
+        )
+
+    def write(self, name: str, changes: list[Change]) -> None:
+        """`flow_progress` of each change."""
+        for change in changes:
+            printed = self.why(name) if change.status == "FAILED" else None
+            self.record(
+                name, change.status, at_ms=change.at_ms, error=java_error(printed or change.exception)
+            )
+
+    def record(
+        self, name: str, status: str, *, at_ms: int | None = None, error: dict[str, Any] | None = None
+    ) -> None:
+        """One `flow_progress` event."""
+        details: dict[str, Any] = {"status": status}
+        track = self.tracks.get(name)
+        if status == "COMPLETED" and track and track.rows is not None:
+            details["metrics"] = {"num_output_rows": track.rows}
+        level = (
+            "WARN"
+            if name in self.upstream or status == "SKIPPED"
+            else "ERROR"
+            if status == "FAILED"
+            else "INFO"
+        )
+        events.record(
+            self.pipeline,
+            "flow_progress",
+            f"Flow '{name}' {MESSAGES.get(status, status)}.",
+            details,
+            level=level,
+            update_id=self.update_id,
+            origin=self.origin(name),
+            error=error,
+            at_ms=at_ms,
+        )
+
+    def close(
+        self, state: str, failures: dict[str, str], error: dict[str, Any] | None, blamed: str | None
+    ) -> None:
+        """The update is over: every flow gets its last status. `blamed`: the flow whose definition failed."""
+        if not self.defined:
+            self.record_definitions()
+        moment = events.now_ms()
+        for name, track in self.tracks.items():
+            for change in track.flush(failures, moment):
+                if state == "CANCELED":
+                    track.status = ""  # Spark calls a flow that was stopped completed
+                    continue
+                printed = failures.get(name) or change.exception
+                why = java_error(printed) or (error if change.status == "FAILED" else None)
+                self.record(name, change.status, at_ms=change.at_ms, error=why)
+            if track.status not in FINAL:
+                self.record(name, left_as(track.status, state))
+        if blamed and state == "FAILED":
+            self.record(blamed, "FAILED", error=error)
+
+
+def definition(flow: Flow) -> dict[str, Any]:
+    """The details of `flow_definition`."""
+    details: dict[str, Any] = {
+        "output_dataset": flow.dataset,
+        "flow_type": flow.flow_type,
+        "once": flow.once,
+        "language": flow.language,
+    }
+    if flow.inputs is not None:
+        details["input_datasets"] = list(flow.inputs)
+    if flow.schema_json is not None:
+        details["schema_json"] = flow.schema_json
+        fields = json.loads(flow.schema_json)["fields"]
+        details["schema"] = [{"name": f["name"], "data_type": data_type(f["type"])} for f in fields]
+    return details
+
+
+def left_as(status: str, state: str) -> str:
+    """What became of a flow that Spark told no end of, when its update ended in `state`."""
+    if state == "COMPLETED":
+        return "COMPLETED"
+    return "SKIPPED" if status == "QUEUED" and state == "FAILED" else "STOPPED"
+
+
+def ended_at(progress: dict[str, Any]) -> int | None:
+    """When a batch ended, in ms: its start (`timestamp`) and its duration."""
+    try:
+        start = datetime.fromisoformat(progress["timestamp"])
+        return round(start.timestamp() * 1000) + int(progress.get("batchDuration", 0))
+    except (KeyError, ValueError):
+        return None
+
+
+def data_type(value: Any) -> str:
+    """A column's type in one text."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def java_error(printed: str | None) -> dict[str, Any] | None:
+    """The `error` of a printed Java exception."""
+    return events.error_of(parse_chain(printed)) if printed else None
+
+
+def with_offsets(progress: dict[str, Any]) -> dict[str, Any]:
+    """A progress whose sources' offsets, which Spark's log holds as JSON text, are objects."""
+    sources = []
+    for source in progress.get("sources", []):
+        parsed = dict(source)
+        for key in ("startOffset", "endOffset", "latestOffset"):
+            if isinstance(parsed.get(key), str):
+                parsed[key] = as_object(parsed[key])
+        sources.append(parsed)
+    return progress | {"sources": sources}
+
+
+def as_object(text: str) -> Any:
+    """An offset as an object; as it stands where it is no JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def moved(progress: dict[str, Any]) -> bool:
+    """Whether a batch read anything: a progress that only says `nothing new` names no batch that ran."""
+    sources = progress.get("sources", [])
+    return any(s.get("startOffset") != s.get("endOffset") or s.get("numInputRows") for s in sources)

@@ -1,0 +1,159 @@
+"""Starts Spark's JVM as a child whose life hangs on ours.
+
+PySpark's own launcher would do, but it hides the child's output and takes its settings from the
+environment of whoever started us. Here the JVM gets its own configuration folder, its output goes to a log
+file, and the secret token comes by environment (a command line can be read by every user of the machine).
+
+The JVM ends when its standard input ends (`PythonGatewayServer` of Spark reads it for that purpose), so
+not even SIGKILL of this process leaves a JVM behind: the kernel closes the pipe.
+"""
+
+import contextlib
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recovery.errors import Unreachable
+from recovery.server.java import Java
+
+START_SECONDS = 120
+LOG4J = """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss} %p %c{1}: %m%n%ex
+logger.hive.name = org.apache.hadoop.hive
+logger.hive.level = error
+logger.metastore.name = org.apache.spark.sql.hive
+logger.metastore.level = error
+logger.datanucleus.name = DataNucleus
+logger.datanucleus.level = error
+"""
+NOT_FOR_CHILDREN = ("REPRISE_", "DATABRICKS_", "DJANGO_", "PYSPARK_", "SPARK_")
+
+
+def clean_environment() -> dict[str, str]:
+    """Our environment without what a child must not know (our secrets) or would be misled by."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(NOT_FOR_CHILDREN)}
+
+
+def last_lines(log: Path, count: int = 5) -> str:
+    """The last lines of a log that are not stack frames, for people."""
+    with contextlib.suppress(OSError):
+        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        return " | ".join([line for line in lines if not line.startswith("at ")][-count:])
+    return ""
+
+
+@dataclass
+class Gateway:
+    """A running JVM: its process, and where py4j reaches it."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    secret: str
+    log: Path
+    folder: Path = field(default_factory=Path)
+
+    @property
+    def pid(self) -> int:
+        """The JVM's process id (the shell scripts before it `exec`)."""
+        return self.process.pid
+
+    def alive(self) -> bool:
+        """Whether the JVM still runs."""
+        return self.process.poll() is None
+
+    def end(self, *, seconds: float = 5.0) -> None:
+        """End the JVM: by its closed input first, by signal when it takes longer than `seconds`."""
+        if self.process.stdin:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(seconds)
+
+
+def write_configuration(folder: Path, settings: dict[str, str]) -> None:
+    """Spark's configuration folder: ours alone, so that no other Spark on the machine speaks in."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / "log4j2.properties").write_text(LOG4J)
+    lines = [f"{key} {value}" for key, value in sorted(settings.items())]
+    file = folder / "spark-defaults.conf"
+    file.write_text("\n".join(lines) + "\n")
+    file.chmod(0o600)
+
+
+def open_log(log: Path) -> int:
+    """The log file, begun anew when it is longer than 20 MB."""
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if log.exists() and log.stat().st_size > 20_000_000:
+        log.replace(log.with_suffix(".log.1"))
+    return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def launch(*, java: Java, conf: Path, log: Path, cwd: Path, secrets: dict[str, str]) -> Gateway:
+    """Start the JVM and wait for its gateway.
+
+    Raises Unreachable with the last lines of its log when it ends or stays silent for START_SECONDS.
+    """
+    import pyspark
+
+    spark_home = Path(pyspark.__file__).parent
+    info_folder = Path(tempfile.mkdtemp(prefix="reprise-spark-"))
+    info = info_folder / "connection"
+    environment = clean_environment() | {
+        "SPARK_HOME": str(spark_home),
+        "SPARK_CONF_DIR": str(conf),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONNECT_MODE": "0",
+        "JAVA_HOME": str(java.home),
+        "PYSPARK_PYTHON": sys.executable,
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info),
+        **secrets,
+    }
+    output = open_log(log)
+    try:
+        process = subprocess.Popen(
+            [str(spark_home / "bin" / "spark-submit"), "pyspark-shell"],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,  # a terminal's Ctrl-C is for us; we end the JVM in order
+        )
+        port, secret = wait_for_connection(process, info, log)
+    finally:
+        os.close(output)
+        shutil.rmtree(info_folder, ignore_errors=True)
+    return Gateway(process, port, secret, log)
+
+
+def wait_for_connection(process: subprocess.Popen[bytes], info: Path, log: Path) -> tuple[int, str]:
+    """(port, secret) that the JVM writes when it is ready. Raises Unreachable."""
+    deadline = time.monotonic() + START_SECONDS
+    while not info.exists():
+        if process.poll() is not None:
+            raise Unreachable(
+                f"Spark did not start (exit {process.returncode}): {last_lines(log)}. See {log}."
+            )
+        if time.monotonic() > deadline:
+            process.kill()
+            raise Unreachable(f"Spark did not start in {START_SECONDS} s: {last_lines(log)}. See {log}.")
+        time.sleep(0.05)
+    raw = info.read_bytes()
+    port, length = struct.unpack_from("!ii", raw)
+    return port, raw[8 : 8 + length].decode()

@@ -1,0 +1,126 @@
+"""One place where a request becomes an answer: authentication, JSON, and every failure as JSON.
+
+Django's own handler would speak HTML for 404 and 500, redirect to a slash, and use the console's URLs. The
+official SDK misreads all three (a redirect even turns a POST into a GET that "succeeds").
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
+from django.core.handlers.wsgi import WSGIHandler
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.urls import Resolver404, set_urlconf
+
+from recovery.server.auth import authenticate
+from recovery.server.driver import SparkDead
+from recovery.server.problems import ApiProblem, invalid
+
+LOG = logging.getLogger(__name__)
+URLCONF = "recovery.server.urls"
+PUBLIC = frozenset({"/.well-known/databricks-config"})
+LARGEST_BODY = 15 * 1024 * 1024  # a file of 10 MB as base64, and some
+View = Callable[..., HttpResponseBase]
+
+
+class Request(HttpRequest):
+    """A request whose token was checked: `user_name` owns it."""
+
+    user_name: str
+
+
+def answer_problem(problem: ApiProblem) -> JsonResponse:
+    """The answer of an expected failure."""
+    return JsonResponse(problem.body(), status=problem.status)
+
+
+class ApiHandler(WSGIHandler):
+    """A WSGI application with the server's URLs and nothing of the console's middleware."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        """No middleware: sessions, CSRF and redirects have no place in an API of bearer tokens."""
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        self._middleware_chain = self.handle
+
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
+        """As Django's, with this server's URLs."""
+        set_urlconf(URLCONF)
+        request.urlconf = URLCONF
+        return self.handle(request)
+
+    def handle(self, request: HttpRequest) -> HttpResponseBase:
+        """Authenticate, answer, and turn every failure into JSON."""
+        try:
+            if request.path_info not in PUBLIC:
+                owner = authenticate(request.headers.get("Authorization"))
+                request.user_name = owner.user_name  # type: ignore[attr-defined]
+            response: HttpResponseBase = self._get_response(request)  # type: ignore[attr-defined]
+            return response
+        except Resolver404:
+            text = f"No API found for '{request.method} {request.path_info}'"
+            return answer_problem(ApiProblem(404, "ENDPOINT_NOT_FOUND", text))
+        except ApiProblem as problem:
+            return answer_problem(problem)
+        except (RequestDataTooBig, TooManyFilesSent) as error:
+            return answer_problem(
+                ApiProblem(400, "INVALID_PARAMETER_VALUE", f"The request is too large: {error}")
+            )
+        except SparkDead as error:
+            return answer_problem(ApiProblem(500, "INTERNAL_ERROR", str(error)))
+        except Exception:
+            LOG.exception("%s %s", request.method, request.path_info)
+            text = "The server met an error of its own; its log says more."
+            return answer_problem(ApiProblem(500, "INTERNAL_ERROR", text))
+
+
+def methods(**views: View) -> View:
+    """One URL, one view a method: `methods(GET=…, POST=…)`. Others get 405 in JSON."""
+
+    def dispatch(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        view = views.get(request.method or "")
+        if view is None:
+            allowed = ", ".join(sorted(views))
+            text = f"{request.method} is not allowed on {request.path_info}; allowed: {allowed}."
+            response = answer_problem(ApiProblem(405, "METHOD_NOT_ALLOWED", text))
+            response["Allow"] = allowed
+            return response
+        return view(request, *args, **kwargs)
+
+    return dispatch
+
+
+def json_body(request: HttpRequest) -> dict[str, Any]:
+    """The JSON object of a request; no body at all is an empty one. Raises ApiProblem 400."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdigit() or int(length) > LARGEST_BODY:
+        raise invalid(f"The request body may be at most {LARGEST_BODY} bytes.")
+    raw = request.read(int(length))
+    if not raw.strip():
+        return {}
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ApiProblem(400, "MALFORMED_REQUEST", "The request body is not valid JSON.") from error
+    if not isinstance(body, dict):
+        raise invalid("The request body must be a JSON object.")
+    return body
+
+
+def flag(value: Any, name: str, *, default: bool = False) -> bool:
+    """A boolean of a query string or body. Raises ApiProblem 400."""
+    if value is None or value == "":
+        return default
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    raise invalid(f"{name} must be true or false.")
+
+
+def empty() -> HttpResponse:
+    """`{}`."""
+    return JsonResponse({})

@@ -1,0 +1,99 @@
+"""The running server: its driver, its workspace, its updates. One for each process."""
+
+import secrets
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recovery.server.children import Children
+from recovery.server.driver import Driver, SparkDead
+from recovery.server.eventlog import QueryEvent, Tail
+from recovery.server.problems import ApiProblem
+from recovery.server.workspace import Workspace
+
+if TYPE_CHECKING:
+    from recovery.server.execution import Execution
+
+
+class Instance:
+    """What requests and updates share. `driver` is None before Spark has started."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.spark_home = home  # the same folder, spelled as Spark needs it
+        self.workspace = Workspace(home / "workspace")
+        self.children = Children(home / "pipelines.pids")
+        self.spark_token = secrets.token_hex(32)
+        self.driver: Driver | None = None
+        self.tail: Tail | None = None
+        self.ending = False
+        self.executions: dict[str, Execution] = {}
+        self.turn = threading.Lock()
+
+    def use(self, driver: Driver) -> None:
+        """Begin to work with a driver."""
+        self.driver = driver
+        self.tail = Tail(driver.event_log, self.on_query)
+        self.tail.start()
+
+    def on_query(self, event: QueryEvent) -> None:
+        """Hand a query's event to the update whose Connect session started it."""
+        with self.turn:
+            execution = self.executions.get(event.session_id)
+        if execution is not None:
+            execution.tell({"kind": "query", "event": event})
+
+    def need_driver(self) -> Driver:
+        """The living driver. Raises SparkDead."""
+        if self.driver is None or not self.driver.alive():
+            raise SparkDead(
+                "Spark's driver has ended; this server ends too, so that its supervisor starts it again."
+            )
+        return self.driver
+
+    def check_ready(self) -> None:
+        """Whether an update can start. Raises ApiProblem 500 (a 503 would make clients wait for minutes)."""
+        if self.ending:
+            raise ApiProblem(
+                500, "INTERNAL_ERROR", "This server is ending; start the update again in a minute."
+            )
+        try:
+            self.need_driver()
+        except SparkDead as error:
+            raise ApiProblem(500, "INTERNAL_ERROR", str(error)) from error
+
+    def begin(self, execution: "Execution") -> None:
+        """Run an update in a thread of its own."""
+        with self.turn:
+            self.executions[execution.update_id] = execution
+        execution.start()
+
+    def finish(self, update_id: str) -> None:
+        """An update is over."""
+        with self.turn:
+            self.executions.pop(update_id, None)
+
+    def execution(self, update_id: str) -> "Execution | None":
+        """The thread of a running update."""
+        with self.turn:
+            return self.executions.get(update_id)
+
+    def running(self) -> "list[Execution]":
+        """The threads of all running updates."""
+        with self.turn:
+            return list(self.executions.values())
+
+
+_current: list[Instance] = []
+
+
+def set_current(instance: Instance | None) -> None:
+    """Make this the instance that requests meet; None: none."""
+    _current[:] = [instance] if instance else []
+
+
+def current() -> Instance:
+    """The instance of this process. Raises RuntimeError outside of the server."""
+    if not _current:
+        raise RuntimeError("The Pipelines API server does not run in this process.")
+    return _current[0]

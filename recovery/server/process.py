@@ -1,0 +1,208 @@
+"""The server as a process: what it claims at start, in which order, and how it ends.
+
+Start: folder, lock, database, what a former server left behind, HTTP port, Spark, updates left active, then
+`pipelines.json` says that it is ready. End: no new updates, runners, Spark, files. Each part is cheap to fail
+before the expensive next one begins.
+"""
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+from django.core.management import call_command
+
+from recovery.errors import Unreachable
+from recovery.server.alias import spark_home
+from recovery.server.auth import private_write, provide_token
+from recovery.server.driver import Settings, start_driver
+from recovery.server.events import iso, now_ms
+from recovery.server.http import ApiHandler
+from recovery.server.instance import Instance, set_current
+from recovery.server.updates import fail_left_active
+
+LOG = logging.getLogger(__name__)
+SPARK_LOST = 3
+GRACE_SECONDS = 5.0
+READY_FILES = ("pipelines.json", "spark.remote", "spark.token")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command was asked for. `port` and `spark_port` 0 mean any free one."""
+
+    home: Path
+    host: str
+    port: int
+    token_file: Path
+    master: str
+    spark_port: int
+
+
+class Server:
+    """One running server."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.instance = Instance(options.home)
+        self.lock: TextIO | None = None
+        self.socket: socket.socket | None = None
+        self.http: Any = None
+        self.ending = threading.Event()
+        self.started_ms = now_ms()
+
+    def start(self) -> dict[str, Any]:
+        """Start everything; the content of pipelines.json. Raises RepriseError, having ended what it had begun."""
+        try:
+            self.claim()
+            self.instance.children.end_left_over()
+            call_command("migrate", database="pipelines", interactive=False, verbosity=0)
+            provide_token(self.options.token_file)
+            self.socket = bind(self.options.host, self.options.port)
+            self.start_spark()
+            left = fail_left_active()
+            if left:
+                LOG.warning("%s update(s) were left active by a former server; they are FAILED now", left)
+            self.serve()
+            return self.announce()
+        except BaseException:
+            self.end()
+            raise
+
+    def claim(self) -> None:
+        """The folder, and the lock that makes this the only server in it. Raises Unreachable."""
+        home = self.options.home
+        try:
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for name in ("workspace", "updates", "logs"):
+                (home / name).mkdir(exist_ok=True, mode=0o700)
+            lock = (home / "pipelines.lock").open("a")
+        except OSError as error:
+            text = f"{home} cannot be written to ({error.strerror}); set REPRISE_HOME to a folder that can."
+            raise Unreachable(text) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise Unreachable(
+                f"Another Pipelines API server already runs in {home}; stop it first."
+            ) from error
+        self.lock = lock  # from here on the files of this folder are ours to remove
+        self.instance.spark_home = spark_home(home)
+
+    def start_spark(self) -> None:
+        """The driver. Its JVM is on record before anything else can fail."""
+        options = self.options
+        settings = Settings(options.home, options.master, options.spark_port, self.instance.spark_token)
+        self.instance.use(start_driver(settings, on_pid=[self.instance.children.add]))
+
+    def serve(self) -> None:
+        """Answer HTTP from now on, in threads of its own."""
+        import waitress
+
+        set_current(self.instance)
+        logging.getLogger("waitress.queue").setLevel(
+            logging.ERROR
+        )  # it warns of every request that waits a moment
+        self.http = waitress.create_server(
+            ApiHandler(),
+            sockets=[self.socket],
+            threads=16,
+            ident="reprise-pipelines",
+            clear_untrusted_proxy_headers=True,
+        )
+        threading.Thread(target=self.http.run, name="http", daemon=True).start()
+
+    def announce(self) -> dict[str, Any]:
+        """Write the files that tell others where we are; pipelines.json last: it means ready."""
+        assert self.instance.driver is not None
+        assert self.socket is not None
+        driver, home = self.instance.driver, self.options.home
+        host, port = self.socket.getsockname()[:2]
+        remote = f"{driver.remote};token={self.instance.spark_token}"
+        ready = {
+            "url": f"http://{host}:{port}",
+            "spark_remote": remote,
+            "pid": os.getpid(),
+            "spark_pid": driver.gateway.pid,
+            "started_at": iso(self.started_ms),
+        }
+        private_write(home / "spark.token", self.instance.spark_token + "\n")
+        private_write(home / "spark.remote", remote + "\n")
+        private_write(home / "pipelines.json", json.dumps(ready) + "\n")
+        return ready
+
+    def wait(self) -> int:
+        """Run until told to end (0), or until Spark is lost (3, after a moment in which the API says so)."""
+        signal.signal(signal.SIGTERM, self.on_signal)
+        signal.signal(signal.SIGINT, self.on_signal)
+        assert self.instance.driver is not None
+        while not self.ending.wait(0.2):
+            if not self.instance.driver.alive():
+                LOG.error(
+                    "Spark's driver has ended; this server ends too. Its log: %s",
+                    self.instance.driver.gateway.log,
+                )
+                for execution in self.instance.running():
+                    execution.end_runner()
+                self.ending.wait(GRACE_SECONDS)
+                return SPARK_LOST
+        return 0
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """SIGTERM and Ctrl-C."""
+        self.ending.set()
+
+    def end(self) -> None:
+        """End what was started, in the opposite order; called again it does nothing more."""
+        self.instance.ending = True
+        if self.lock is not None:
+            for name in READY_FILES:
+                with contextlib.suppress(OSError):
+                    (self.options.home / name).unlink(missing_ok=True)
+        self.end_updates()
+        if self.http is not None:
+            self.http.close()
+        if self.socket is not None:
+            self.socket.close()
+        if self.instance.tail is not None:
+            self.instance.tail.end()
+        if (driver := self.instance.driver) is not None:
+            driver.end()
+            self.instance.children.remove(driver.gateway.pid)
+        set_current(None)
+        if self.lock is not None:
+            self.lock.close()
+
+    def end_updates(self, *, seconds: float = 8.0) -> None:
+        """End the runners; their updates end as FAILED, and say why."""
+        for execution in self.instance.running():
+            execution.tell({"kind": "shutdown"})
+        deadline = time.monotonic() + seconds
+        for execution in self.instance.running():
+            execution.join(max(0.0, deadline - time.monotonic()))
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """The listening socket. Raises Unreachable when the port is taken or the address is none of ours."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise Unreachable(
+            f"The Pipelines API server cannot listen on {host}:{port} ({error.strerror}); name a free port with --port."
+        ) from error
+    return listener

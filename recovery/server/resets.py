@@ -1,0 +1,87 @@
+"""What a start request selects, checked against the graph, and the checkpoints that it resets.
+
+A reset makes an empty checkpoint version `<latest+1>`: Spark takes the highest number, the old version stays.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from recovery.server.driver import Driver
+from recovery.server.graph import Graph, qualify
+from recovery.server.specs import database_of
+
+
+class Refused(Exception):
+    """The selection does not fit the graph; the update fails with this sentence."""
+
+    class_name = "java.lang.IllegalArgumentException"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Full names of what an update refreshes and resets."""
+
+    refresh: tuple[str, ...]
+    full_refresh: tuple[str, ...]
+    full_refresh_all: bool
+    reset_checkpoints: tuple[str, ...]
+    validate_only: bool
+
+    @classmethod
+    def of(cls, options: dict[str, Any], spec: dict[str, Any]) -> "Selection":
+        """The selection of a start request, with every name completed."""
+
+        def full(key: str) -> tuple[str, ...]:
+            names = options.get(key) or []
+            return tuple(
+                dict.fromkeys(qualify(n, catalog=spec["catalog"], database=database_of(spec)) for n in names)
+            )
+
+        return cls(
+            refresh=full("refresh_selection"),
+            full_refresh=full("full_refresh_selection"),
+            full_refresh_all=bool(options.get("full_refresh")),
+            reset_checkpoints=full("reset_checkpoint_selection"),
+            validate_only=bool(options.get("validate_only")),
+        )
+
+
+def check(graph: Graph, selection: Selection) -> None:
+    """Every name is in the graph. Raises Refused in the service's words."""
+    for name in selection.refresh + selection.full_refresh:
+        dataset = graph.dataset(name)
+        if dataset is None or dataset.kind == "VIEW":
+            raise Refused(f"The selection contains table {name}, which does not exist in the graph.")
+    for name in selection.reset_checkpoints:
+        flow = graph.flow(name)
+        if flow is None:
+            raise Refused(
+                f"Reset checkpoint selection should not contain flow {name}, which does not exist in the graph."
+            )
+        if not flow.streaming:
+            raise Refused(
+                f"Reset checkpoint selection should not contain flow {name}, which is not a streaming flow."
+            )
+
+
+def prepare_run(driver: Driver, storage: str, graph: Graph, selection: Selection) -> dict[str, int]:
+    """Check the selection, make the empty versions, and say which version each streaming flow will use.
+
+    Everything is checked before the first version is made; validate_only makes none. Raises Refused.
+    """
+    check(graph, selection)
+    versions = {}
+    for flow in graph.flows:
+        if not flow.streaming:
+            continue
+        folder = f"{storage}/_checkpoints/{flow.checkpoint}"
+        latest = max(driver.versions(folder), default=-1)
+        if flow.name in selection.reset_checkpoints and latest >= 0 and not selection.validate_only:
+            latest += 1
+            driver.make_version(folder, latest)
+        fresh = selection.full_refresh_all or flow.dataset in selection.full_refresh
+        if fresh and latest >= 0 and not selection.validate_only:
+            versions[flow.name] = latest + 1  # Spark itself makes this one when it resets the table
+        else:
+            versions[flow.name] = max(latest, 0)
+    return versions

@@ -1,0 +1,215 @@
+"""The child process of one update: defines the dataflow graph over Spark Connect and starts the run.
+
+People's pipeline code runs here and nowhere else, so that it can neither block nor crash the server. The
+server hands over a JSON file of arguments and two pipes: on one this process reports, one JSON object a line
+(`graph`, `event`, `error`, `done`); the other says `go`, and its end means that the server is gone, upon
+which this process ends too.
+
+Started as `python -m recovery.server.runner ARGUMENTS.json REPORT_FD CONTROL_FD`.
+"""
+
+import json
+import linecache
+import os
+import queue
+import sys
+import threading
+import traceback
+import types
+from pathlib import Path
+from typing import Any, NoReturn
+
+STACK_LIMIT = 20
+GONE = 86
+
+
+class Lines:
+    """The two pipes to the server."""
+
+    def __init__(self, report_fd: int, control_fd: int) -> None:
+        self.report_fd = report_fd
+        self.orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        threading.Thread(target=self.listen, args=(control_fd,), daemon=True).start()
+
+    def report(self, kind: str, **content: Any) -> None:
+        """Tell the server; whole lines, in order. A server that is gone ends this process."""
+        raw = (json.dumps({"kind": kind, **content}) + "\n").encode()
+        try:
+            while raw:
+                raw = raw[os.write(self.report_fd, raw) :]
+        except BrokenPipeError:
+            os._exit(GONE)
+
+    def listen(self, control_fd: int) -> None:
+        """Hand on the server's orders; end at once when it is gone, whatever pipeline code is doing."""
+        with os.fdopen(control_fd) as stream:
+            for line in stream:
+                self.orders.put(json.loads(line))
+        os._exit(GONE)
+
+
+def frames(error: BaseException) -> list[dict[str, Any]]:
+    """A Python traceback in the API's shape, innermost first, without this file's own frames."""
+    found: list[dict[str, Any]] = []
+    if isinstance(error, SyntaxError) and error.filename:
+        where = {"file_name": error.filename, "line_number": error.lineno}
+        found.append({"declaring_class": Path(error.filename).stem, "method_name": "<module>"} | where)
+    for entry in reversed(traceback.extract_tb(error.__traceback__)):
+        if entry.filename != __file__:
+            found.append(
+                {
+                    "declaring_class": Path(entry.filename).stem,
+                    "method_name": entry.name,
+                    "file_name": entry.filename,
+                    "line_number": entry.lineno,
+                }
+            )
+    return found[:STACK_LIMIT]
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """One exception: its class, its message, its frames, and Java's own print of it where Spark sent one."""
+    kind = type(error)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    java = getattr(error, "getStackTrace", lambda: None)()
+    return {"class_name": name, "message": str(error) or name, "stack": frames(error), "java": java or ""}
+
+
+def chain(error: BaseException) -> list[dict[str, Any]]:
+    """An exception and its causes, outermost first."""
+    found: list[dict[str, Any]] = []
+    at: BaseException | None = error
+    while at is not None and len(found) < 10:
+        found.append(describe(at))
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return found
+
+
+def open_session(arguments: dict[str, Any]) -> Any:
+    """A Connect session whose id is the update's, so that the server can tell whose query is whose."""
+    from pyspark.sql import SparkSession
+
+    token = os.environ.pop("REPRISE_SPARK_TOKEN")
+    remote = f"{arguments['remote']};token={token};session_id={arguments['session_id']}"
+    builder = SparkSession.builder.remote(remote)
+    for key, value in arguments["configuration"].items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def make_registry(spark: Any, graph_id: str) -> Any:
+    """Spark's registry of flows and tables, which also knows the flow that is being defined right now."""
+    from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
+
+    class Registry(SparkConnectGraphElementRegistry):
+        defining: str | None = None
+
+        def register_flow(self, flow: Any) -> None:
+            self.defining = flow.name
+            super().register_flow(flow)
+            self.defining = None
+
+    return Registry(spark, graph_id)
+
+
+def load_python(path: str, copy: Path, real: str, spark: Any, graph_id: str) -> None:
+    """Run one definition file as `spark-pipelines` does; tracebacks name its workspace path."""
+    from pyspark.pipelines.add_pipeline_analysis_context import add_pipeline_analysis_context
+    from pyspark.pipelines.block_session_mutations import block_session_mutations
+
+    source = copy.read_bytes()
+    text = source.decode(errors="replace")
+    linecache.cache[path] = (len(source), None, text.splitlines(keepends=True), path)
+    refuse_magics(path, text)
+    module = types.ModuleType(copy.stem)
+    module.__dict__.update(__file__=real, spark=spark)
+    sys.modules.setdefault(copy.stem, module)
+    code = compile(source, path, "exec")
+    with (
+        add_pipeline_analysis_context(spark=spark, dataflow_graph_id=graph_id, flow_name=None),
+        block_session_mutations(),
+    ):
+        exec(code, module.__dict__)  # noqa: S102  (running people's definitions is what this process is for)
+
+
+def refuse_magics(path: str, text: str) -> None:
+    """A notebook cell in another language would be skipped in silence: it is a comment to Python."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("# MAGIC %") and not line.startswith("# MAGIC %md"):
+            raise ValueError(
+                f"{path}, line {number}: the cell {line[8:40]!r} is not Python; put it into a file of its own."
+            )
+
+
+def define(arguments: dict[str, Any], registry: Any, spark: Any, graph_id: str) -> None:
+    """Register every definition file, in the order of the libraries."""
+    from pyspark.pipelines.graph_element_registry import graph_element_registration_context
+
+    with graph_element_registration_context(registry):
+        for path, copy, real in arguments["files"]:
+            if path.endswith(".sql"):
+                registry.register_sql(Path(copy).read_text(), Path(path))
+            else:
+                load_python(path, Path(copy), real, spark, graph_id)
+
+
+def run(arguments: dict[str, Any], lines: Lines, spark: Any, graph_id: str) -> None:
+    """Wait for `go`, start the run, report what Spark says until it ends. Raises Spark's error."""
+    from pyspark.pipelines.spark_connect_pipeline import start_run
+
+    order = lines.orders.get()
+    results = start_run(
+        spark,
+        graph_id,
+        full_refresh=order["full_refresh"],
+        full_refresh_all=order["full_refresh_all"],
+        refresh=order["refresh"],
+        dry=arguments["validate_only"],
+        storage=arguments["storage"],
+    )
+    for result in results:
+        if "pipeline_event_result" in result:
+            event = result["pipeline_event_result"].event
+            moment = event.timestamp.ToMilliseconds()
+            lines.report("event", time_ms=moment, message=event.message)
+
+
+def work(arguments: dict[str, Any], lines: Lines) -> None:
+    """The whole update; every failure is reported with the phase it happened in."""
+    from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
+
+    phase, registry = "connect", None
+    try:
+        spark = open_session(arguments)
+        graph_id = create_dataflow_graph(
+            spark, arguments["catalog"], arguments["database"], arguments["configuration"]
+        )
+        registry = make_registry(spark, graph_id)
+        lines.report("connected", graph_id=graph_id)
+        phase = "define"
+        define(arguments, registry, spark, graph_id)
+        registry.defining, phase = None, "run"
+        lines.report("graph")
+        run(arguments, lines, spark, graph_id)
+        lines.report("done")
+    except BaseException as error:
+        traceback.print_exc()
+        lines.report("error", phase=phase, flow=getattr(registry, "defining", None), exceptions=chain(error))
+
+
+def main() -> NoReturn:
+    """Entry point. Ends without Python's clean-up: the server closes the Connect session itself."""
+    arguments = json.loads(Path(sys.argv[1]).read_text())
+    lines = Lines(int(sys.argv[2]), int(sys.argv[3]))
+    sys.path.pop(0)  # this project's own folder
+    sys.path.append(arguments["root"])  # last: a definition called numbers.py must not hide Python's own
+    sys.dont_write_bytecode = True
+    os.chdir(arguments["root"])
+    work(arguments, lines)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The definition files of an update: found through the spec's libraries, copied before anything runs.
+
+The copy is what the update reads: an edit while it runs changes the next update, and the API can say
+later which code an update ran (`x-reprise … /source`).
+"""
+
+import fnmatch
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recovery.server.problems import ApiProblem
+from recovery.server.specs import root_of
+from recovery.server.workspace import Workspace, read_without_links
+
+MOST_FILES = 1000
+SUFFIXES = (".py", ".sql")
+
+
+class NoDefinitions(Exception):
+    """The libraries of a pipeline name nothing that can be run. The text says what."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Copied definitions. `files`: (workspace path, copy) of each library file, in order; `root`: copy of root_path."""
+
+    folder: Path
+    root: Path
+    files: tuple[tuple[str, Path], ...]
+
+
+def library_paths(spec: dict[str, Any], workspace: Workspace) -> list[str]:
+    """Workspace paths of the files that define the graph, each once. Raises NoDefinitions."""
+    root, found = root_of(spec), []
+    for library in spec["libraries"]:
+        kind, inner = next(iter(library.items()))
+        path = str(inner.get("path") or inner.get("include"))
+        path = path if path.startswith("/") else f"{root.rstrip('/')}/{path}"
+        found += expand(path, workspace) if kind == "glob" else [one_file(path, workspace)]
+    if not found:
+        raise NoDefinitions("The pipeline's libraries name no .py or .sql file; add one to its settings.")
+    return list(dict.fromkeys(found))
+
+
+def one_file(path: str, workspace: Workspace) -> str:
+    """The file that a library entry names; a notebook may be named without `.py`. Raises NoDefinitions."""
+    for candidate in (path, f"{path}.py", f"{path}.sql"):
+        try:
+            if workspace.locate(candidate).is_file():
+                return candidate
+        except ApiProblem as problem:
+            raise NoDefinitions(problem.message) from problem
+    raise NoDefinitions(f"The source file {path} of this pipeline is not in the workspace.")
+
+
+def expand(include: str, workspace: Workspace) -> list[str]:
+    """Files of a glob, sorted. `folder/**` is everything beneath it. Raises NoDefinitions."""
+    if not any(mark in include for mark in "*?["):
+        return [one_file(include, workspace)]
+    base = include.split("*")[0].rsplit("/", 1)[0] or "/"
+    try:
+        folder = workspace.locate(base)
+    except ApiProblem as problem:
+        raise NoDefinitions(problem.message) from problem
+    paths = [workspace.path_of(file) for file in files_under(folder)]
+    if include.endswith("/**"):
+        include += "/*"
+    pattern = include.replace("/**/", "/*").replace("**", "*")
+    return [path for path in paths if fnmatch.fnmatchcase(path, pattern)]
+
+
+def files_under(folder: Path) -> list[Path]:
+    """Definition files beneath a folder, sorted; hidden folders, caches and links are left out."""
+    found: list[Path] = []
+    for at, folders, names in os.walk(folder, followlinks=False):
+        folders[:] = sorted(n for n in folders if not n.startswith(".") and n != "__pycache__")
+        here = (Path(at) / name for name in sorted(names) if not name.startswith("."))
+        found += [file for file in here if file.suffix in SUFFIXES and not file.is_symlink()]
+    return found
+
+
+def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> Snapshot:
+    """Copy the libraries, and every .py and .sql file of root_path, into `folder`. Raises NoDefinitions."""
+    libraries = library_paths(spec, workspace)
+    root = root_of(spec)
+    helpers = [workspace.path_of(f) for f in files_under(workspace.locate(root))] if root != "/" else []
+    if len(helpers) > MOST_FILES:
+        raise NoDefinitions(
+            f"{root} holds {len(helpers)} source files; {MOST_FILES} are the most. Set root_path lower."
+        )
+    for path in dict.fromkeys(libraries + helpers):
+        copy = folder / path.lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        copy.write_bytes(read_without_links(workspace.locate(path)))
+    (folder / root.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    return Snapshot(folder, folder / root.lstrip("/"), tuple((p, folder / p.lstrip("/")) for p in libraries))
+
+
+def read_snapshot(folder: Path) -> list[tuple[str, str, bytes]]:
+    """(workspace path, sha256, bytes) of each file of a snapshot, sorted by path; empty when there is none."""
+    found = []
+    for file in sorted(f for f in folder.rglob("*") if f.is_file() and f.suffix != ".pyc"):
+        content = file.read_bytes()
+        path = "/" + file.relative_to(folder).as_posix()
+        found.append((path, hashlib.sha256(content).hexdigest(), content))
+    return found

@@ -1,0 +1,149 @@
+"""Starts and stops updates, and answers about them. The threads themselves are in `execution`."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from recovery.server import events
+from recovery.server.execution import Execution, Failure, record_state
+from recovery.server.instance import Instance
+from recovery.server.models import ACTIVE_STATES, Pipeline, Update
+from recovery.server.problems import active_update, invalid
+
+LISTS = ("refresh_selection", "full_refresh_selection", "reset_checkpoint_selection")
+FLAGS = ("full_refresh", "validate_only", "development")
+UNSUPPORTED = (
+    "rewind_spec",
+    "replace_where_overrides",
+    "refresh_selection_by_path",
+    "full_refresh_selection_by_path",
+)
+
+
+def read_options(body: dict[str, Any]) -> dict[str, Any]:
+    """What a start request asks for. Raises ApiProblem 400."""
+    for key in UNSUPPORTED:
+        if body.get(key):
+            raise invalid(f"{key} is not supported by this server.")
+    options: dict[str, Any] = {}
+    for key in LISTS:
+        names = body.get(key) or []
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+            raise invalid(f"{key} must be a list of names.")
+        if names:
+            options[key] = names
+    for key in FLAGS:
+        if key in body and not isinstance(body[key], bool | None):
+            raise invalid(f"{key} must be true or false.")
+        if body.get(key):
+            options[key] = True
+    if options.get("full_refresh") and any(options.get(key) for key in LISTS[:2]):
+        raise invalid("full_refresh and a selection of tables exclude each other.")
+    if body.get("cause"):
+        options["cause"] = str(body["cause"])
+    return options
+
+
+def start_update(instance: Instance, pipeline: Pipeline, body: dict[str, Any], *, user: str) -> Update:
+    """Record and begin an update.
+
+    The database decides who is first: of two requests at once one gets 409 with the other's update. Raises
+    ApiProblem 400, 409 RESOURCE_CONFLICT, 500 when Spark is gone.
+    """
+    options = read_options(body)
+    instance.check_ready()
+    try:
+        with transaction.atomic(using="pipelines"):
+            update = Update.objects.create(
+                pipeline=pipeline,
+                options=options,
+                spec=pipeline.spec,
+                cause=options.get("cause", "API_CALL"),
+                created_ms=events.now_ms(),
+            )
+            record_start(pipeline, update, user=user)
+    except IntegrityError as error:
+        if (running := active_of(pipeline)) is not None:
+            raise active_update(pipeline.id, running.id) from error
+        raise
+    instance.begin(Execution(instance, update))
+    return update
+
+
+def record_start(pipeline: Pipeline, update: Update, *, user: str) -> None:
+    """The first events of an update."""
+    from pyspark import __version__ as spark_version
+
+    config = {"config": update.spec, "cause": update.cause} | update.options
+    events.record(pipeline, "user_action", f"User {user} started an update.",
+                  {"action": "START", "user_name": user}, update_id=update.id)  # fmt: skip
+    events.record(
+        pipeline,
+        "create_update",
+        f"Update {update.id[:6]} started by {update.cause}.",
+        config,
+        update_id=update.id,
+    )
+    events.record(pipeline, "runtime_details", f"Runs on Apache Spark {spark_version}.",
+                  {"runtime_version": {"dbr_version": spark_version}}, update_id=update.id)  # fmt: skip
+    record_state(pipeline, update.id, "QUEUED")
+
+
+def active_of(pipeline: Pipeline) -> Update | None:
+    """The active update of a pipeline."""
+    return Update.objects.filter(pipeline=pipeline, state__in=ACTIVE_STATES).first()
+
+
+def request_stop(instance: Instance, pipeline: Pipeline, *, user: str) -> None:
+    """Ask the active update to stop; nothing to do when there is none.
+
+    The wish is in the database before the thread hears of it, so that an update which ends at this moment
+    still sees it.
+    """
+    stopping = Update.objects.filter(pipeline=pipeline, state__in=ACTIVE_STATES, stop_requested=False)
+    update = stopping.first()
+    if update is None:
+        return
+    moved = Update.objects.filter(pk=update.pk, state__in=ACTIVE_STATES, stop_requested=False).update(
+        stop_requested=True, state="STOPPING"
+    )
+    if not moved:
+        return
+    events.record(pipeline, "user_action", f"User {user} stopped the update.",
+                  {"action": "STOP", "user_name": user}, update_id=update.id)  # fmt: skip
+    record_state(pipeline, update.id, "STOPPING")
+    if (execution := instance.execution(update.id)) is not None:
+        execution.tell({"kind": "stop"})
+
+
+def fail_left_active() -> int:
+    """At start: updates that a former server left active are over. How many those were."""
+    left = list(Update.objects.filter(state__in=ACTIVE_STATES).select_related("pipeline"))
+    for update in left:
+        sentence = "The server stopped while this update ran; its runner and its Spark driver ended with it."
+        record_state(update.pipeline, update.id, "FAILED", failure=Failure(sentence))
+        Update.objects.filter(pk=update.pk).update(state="FAILED", ended_ms=events.now_ms())
+        Pipeline.objects.filter(pk=update.pipeline_id).update(healthy=False)
+    return len(left)
+
+
+def update_info(update: Update, *, full: bool) -> dict[str, Any]:
+    """UpdateInfo of the API. `full` adds what only get-update answers."""
+    options = update.options
+    info: dict[str, Any] = {
+        "update_id": update.id,
+        "pipeline_id": update.pipeline_id,
+        "state": update.state,
+        "cause": update.cause,
+        "creation_time": update.created_ms,
+        "full_refresh": bool(options.get("full_refresh")),
+        "refresh_selection": options.get("refresh_selection", []),
+        "full_refresh_selection": options.get("full_refresh_selection", []),
+        "validate_only": bool(options.get("validate_only")),
+    }
+    return info | ({"config": update.spec, "mode": "DEFAULT"} if full else {})
+
+
+def state_info(update: Update) -> dict[str, Any]:
+    """UpdateStateInfo, as pipelines list their newest updates; here the time is text."""
+    return {"update_id": update.id, "state": update.state, "creation_time": events.iso(update.created_ms)}

@@ -1,0 +1,30 @@
+"""Discovery for the official SDK, who am I, and the server's health."""
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from recovery.server.instance import current
+from recovery.server.models import ACTIVE_STATES, Update
+
+
+def discovery(request: HttpRequest) -> HttpResponse:
+    """GET /.well-known/databricks-config, public: clients ask it before they have shown a token."""
+    return JsonResponse({"oidc_endpoint": f"http://{request.META.get('HTTP_HOST', 'localhost')}/oidc"})
+
+
+def me(request: HttpRequest) -> HttpResponse:
+    """GET /preview/scim/v2/Me: the owner of the token."""
+    user: str = request.user_name  # type: ignore[attr-defined]
+    return JsonResponse({"id": user, "userName": user, "active": True})
+
+
+def health(request: HttpRequest) -> HttpResponse:
+    """GET /x-reprise/health: whether Spark lives, and how many updates are active."""
+    driver = current().driver
+    alive = driver is not None and driver.alive()
+    return JsonResponse(
+        {
+            "spark": "ok" if alive else "dead",
+            "active_updates": Update.objects.filter(state__in=ACTIVE_STATES).count(),
+            "spark_pid": driver.gateway.pid if driver else None,
+        }
+    )

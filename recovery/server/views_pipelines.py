@@ -1,0 +1,197 @@
+"""Pipelines: create, list, get, edit, delete, and a minimal answer about permissions."""
+
+from typing import Any
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from recovery.server import events
+from recovery.server.execution import remove_folder
+from recovery.server.filters import Condition, like, parse_pipelines_filter
+from recovery.server.http import empty, flag, json_body
+from recovery.server.instance import current
+from recovery.server.models import Pipeline, new_id
+from recovery.server.paging import page_size, read_page
+from recovery.server.problems import ApiProblem, active_update, invalid, missing_pipeline
+from recovery.server.specs import read_spec
+from recovery.server.updates import active_of, state_info
+
+
+def find(pipeline_id: str) -> Pipeline:
+    """The pipeline of a URL. Raises ApiProblem 404."""
+    pipeline = Pipeline.objects.filter(pk=pipeline_id).first()
+    if pipeline is None:
+        raise missing_pipeline(pipeline_id)
+    return pipeline
+
+
+def check_name(name: str, body: dict[str, Any], *, but: str = "") -> None:
+    """One name, one pipeline, unless the request allows otherwise. Raises ApiProblem 409."""
+    if flag(body.get("allow_duplicate_names"), "allow_duplicate_names"):
+        return
+    if Pipeline.objects.filter(name=name).exclude(pk=but).exists():
+        text = (
+            f"The pipeline name '{name}' is already used by another pipeline. "
+            "This check can be skipped by setting `allow_duplicate_names = true` in the request."
+        )
+        raise ApiProblem(409, "RESOURCE_CONFLICT", text)
+
+
+def create(request: HttpRequest) -> HttpResponse:
+    """POST /pipelines. With dry_run: checks, answers the settings, keeps nothing."""
+    body, pipeline_id = json_body(request), new_id()
+    spec = read_spec(body, pipeline_id=pipeline_id, home=current().spark_home)
+    check_name(spec["name"], body)
+    if flag(body.get("dry_run"), "dry_run"):
+        return JsonResponse({"effective_settings": spec})
+    user: str = request.user_name  # type: ignore[attr-defined]
+    with transaction.atomic(using="pipelines"):
+        pipeline = Pipeline.objects.create(
+            id=pipeline_id, name=spec["name"], spec=spec, creator=user, last_modified_ms=events.now_ms()
+        )
+        events.record(pipeline, "user_action", f"User {user} created the pipeline.",
+                      {"action": "CREATE", "user_name": user})  # fmt: skip
+    return JsonResponse({"pipeline_id": pipeline_id})
+
+
+def facts(pipeline: Pipeline) -> dict[str, Any]:
+    """What list and get answer alike."""
+    active = active_of(pipeline)
+    state = "IDLE" if active is None else "STOPPING" if active.state == "STOPPING" else "RUNNING"
+    newest = pipeline.updates.order_by("-seq")[:5]
+    found: dict[str, Any] = {
+        "pipeline_id": pipeline.id,
+        "name": pipeline.name,
+        "state": state,
+        "creator_user_name": pipeline.creator,
+        "run_as_user_name": pipeline.creator,
+        "latest_updates": [state_info(update) for update in newest],
+    }
+    if pipeline.healthy is not None:
+        found["health"] = "HEALTHY" if pipeline.healthy else "UNHEALTHY"
+    return found
+
+
+def read(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """GET /pipelines/{id}."""
+    pipeline = find(pipeline_id)
+    more = {
+        "spec": pipeline.spec,
+        "last_modified": pipeline.last_modified_ms,
+        "effective_publishing_mode": "DEFAULT_PUBLISHING_MODE",
+    }
+    return JsonResponse(facts(pipeline) | more)
+
+
+def listing(request: HttpRequest) -> HttpResponse:
+    """GET /pipelines: filter, order by id, pages."""
+    query = request.GET
+    page = read_page(
+        size=page_size(query.get("max_results"), default=25, most=100),
+        token=query.get("page_token"),
+        filter_text=query.get("filter", ""),
+        order=query.get("order_by", "id asc"),
+    )
+    if page.order not in ("id", "id asc", "id desc"):
+        raise invalid(f"Pipelines can be ordered by 'id asc' or 'id desc', not {page.order!r}.")
+    rising = page.order != "id desc"
+    rows = Pipeline.objects.order_by("id" if rising else "-id")
+    if page.after:
+        rows = rows.filter(id__gt=page.after[0]) if rising else rows.filter(id__lt=page.after[0])
+    condition = parse_pipelines_filter(page.filter)
+    chosen = [pipeline for pipeline in rows if condition is None or matches(pipeline, condition)]
+    statuses = chosen[: page.size]
+    answer: dict[str, Any] = {"statuses": [facts(pipeline) for pipeline in statuses]}
+    if len(chosen) > page.size:
+        answer["next_page_token"] = page.token((statuses[-1].id,))
+    return JsonResponse(answer)
+
+
+def matches(pipeline: Pipeline, condition: Condition) -> bool:
+    """Whether a pipeline passes the filter of a list request."""
+    wanted = str(condition.values[0])
+    if condition.column == "notebook":
+        return any(
+            library.get("notebook", {}).get("path") == wanted for library in pipeline.spec["libraries"]
+        )
+    return like(wanted, pipeline.name) if condition.operator == "LIKE" else pipeline.name == wanted
+
+
+def edit(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """PUT /pipelines/{id}: replaces all settings. A stale expected_last_modified is a conflict."""
+    pipeline, body = find(pipeline_id), json_body(request)
+    if body.get("id") not in (None, pipeline_id):
+        raise invalid(f"The settings carry id {body['id']}, which is not this pipeline's.")
+    spec = read_spec(body, pipeline_id=pipeline_id, home=current().spark_home)
+    check_name(spec["name"], body, but=pipeline_id)
+    user: str = request.user_name  # type: ignore[attr-defined]
+    with transaction.atomic(using="pipelines"):
+        rows = Pipeline.objects.filter(pk=pipeline_id)
+        if (expected := body.get("expected_last_modified")) is not None:
+            rows = rows.filter(last_modified_ms=int(expected) if str(expected).isdigit() else -1)
+        moment = max(events.now_ms(), pipeline.last_modified_ms + 1)
+        if not rows.update(name=spec["name"], spec=spec, last_modified_ms=moment):
+            text = (
+                f"The pipeline {pipeline_id} was changed since {expected}; read it again and repeat the edit."
+            )
+            raise ApiProblem(409, "RESOURCE_CONFLICT", text)
+        pipeline.name = spec["name"]
+        events.record(pipeline, "user_action", f"User {user} edited the pipeline's settings.",
+                      {"action": "EDIT", "user_name": user})  # fmt: skip
+    return empty()
+
+
+def delete(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """DELETE /pipelines/{id}. `cascade` (default) drops the tables that its updates defined."""
+    pipeline, instance = find(pipeline_id), current()
+    if (running := active_of(pipeline)) is not None:
+        raise active_update(pipeline_id, running.id)
+    if flag(request.GET.get("cascade"), "cascade", default=True):
+        drop_tables(pipeline)
+    for update_id in pipeline.updates.values_list("id", flat=True):
+        remove_folder(instance.home, update_id)
+    pipeline.delete()
+    return empty()
+
+
+def drop_tables(pipeline: Pipeline) -> None:
+    """Drop the tables that this pipeline's updates wrote, but for those that another pipeline writes too.
+
+    A dry run defines tables without writing them: deleting a pipeline that was only validated drops nothing.
+    """
+    others = {name for other in Pipeline.objects.exclude(pk=pipeline.pk) for name in written_tables(other)}
+    for table in sorted(written_tables(pipeline) - others):
+        current().need_driver().drop_table(table)
+
+
+def written_tables(pipeline: Pipeline) -> set[str]:
+    """Tables that updates of this pipeline, dry runs left out, say they define."""
+    wet = {u.id for u in pipeline.updates.all() if not u.options.get("validate_only")}
+    return {
+        event.body["origin"]["dataset_name"]
+        for event in pipeline.events.filter(event_type="dataset_definition", update_id__in=wet)
+        if event.body["details"]["dataset_definition"]["dataset_type"]
+        in ("STREAMING_TABLE", "MATERIALIZED_VIEW")
+    }
+
+
+def permissions(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """GET /permissions/pipelines/{id}: the creator owns it; this server has no finer rights."""
+    pipeline = find(pipeline_id)
+    grant = {"permission_level": "IS_OWNER", "inherited": False}
+    entry = {"user_name": pipeline.creator, "all_permissions": [grant]}
+    object_id = f"/pipelines/{pipeline_id}"
+    return JsonResponse({"object_id": object_id, "object_type": "pipelines", "access_control_list": [entry]})
+
+
+def permission_levels(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """GET /permissions/pipelines/{id}/permissionLevels."""
+    find(pipeline_id)
+    says = {
+        "CAN_VIEW": "Can view the pipeline and its event log",
+        "CAN_RUN": "Can start and stop updates",
+        "CAN_MANAGE": "Can change the pipeline",
+        "IS_OWNER": "Owns the pipeline",
+    }
+    levels = [{"permission_level": level, "description": text} for level, text in says.items()]
+    return JsonResponse({"permission_levels": levels})

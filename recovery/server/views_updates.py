@@ -1,0 +1,127 @@
+"""Updates and events of a pipeline, and this server's own extension: the source that an update ran."""
+
+import base64
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from recovery.server.events import answer
+from recovery.server.execution import update_folder
+from recovery.server.filters import Condition, parse_events_filter
+from recovery.server.http import empty, json_body
+from recovery.server.instance import current
+from recovery.server.models import Event, Pipeline, Update
+from recovery.server.paging import page_size, read_page
+from recovery.server.problems import ApiProblem, invalid, missing_update
+from recovery.server.sources import read_snapshot
+from recovery.server.updates import request_stop, start_update, update_info
+from recovery.server.views_pipelines import find
+
+LOOKUPS = {"=": "", ">": "__gt", ">=": "__gte", "<": "__lt", "<=": "__lte"}
+
+
+def find_update(pipeline: Pipeline, update_id: str) -> Update:
+    """The update of a URL. Raises ApiProblem 404."""
+    update = Update.objects.filter(pipeline=pipeline, id=update_id).first()
+    if update is None:
+        raise missing_update(update_id)
+    return update
+
+
+def start(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """POST /pipelines/{id}/updates."""
+    user: str = request.user_name  # type: ignore[attr-defined]
+    update = start_update(current(), find(pipeline_id), json_body(request), user=user)
+    return JsonResponse({"update_id": update.id})
+
+
+def stop(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """POST /pipelines/{id}/stop: answers at once, the update goes through STOPPING; no-op when idle."""
+    user: str = request.user_name  # type: ignore[attr-defined]
+    request_stop(current(), find(pipeline_id), user=user)
+    return empty()
+
+
+def read(request: HttpRequest, pipeline_id: str, update_id: str) -> HttpResponse:
+    """GET /pipelines/{id}/updates/{update_id}."""
+    return JsonResponse({"update": update_info(find_update(find(pipeline_id), update_id), full=True)})
+
+
+def listing(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """GET /pipelines/{id}/updates, newest first; `until_update_id` is the last one wanted, itself included."""
+    pipeline, query = find(pipeline_id), request.GET
+    page = read_page(
+        size=page_size(query.get("max_results"), default=25, most=100),
+        token=query.get("page_token"),
+        filter_text=query.get("until_update_id", ""),
+        order="",
+    )
+    rows = Update.objects.filter(pipeline=pipeline).order_by("-seq")
+    if page.filter:
+        rows = rows.filter(seq__gte=find_update(pipeline, page.filter).seq)
+    if page.after:
+        rows = rows.filter(seq__lt=page.after[0])
+    found = list(rows[: page.size + 1])
+    updates = found[: page.size]
+    body: dict[str, Any] = {"updates": [update_info(update, full=False) for update in updates]}
+    if len(found) > page.size:
+        body["next_page_token"] = page.token((updates[-1].seq,))
+    return JsonResponse(body)
+
+
+def chosen(rows: "QuerySet[Event]", conditions: tuple[Condition, ...]) -> "QuerySet[Event]":
+    """Rows that meet every condition of an events filter."""
+    for condition in conditions:
+        column = "timestamp_ms" if condition.column == "timestamp" else condition.column
+        if condition.operator == "IN":
+            rows = rows.filter(**{f"{column}__in": condition.values})
+        else:
+            rows = rows.filter(**{f"{column}{LOOKUPS[condition.operator]}": condition.values[0]})
+    return rows
+
+
+def event_list(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """GET /pipelines/{id}/events: filter, order by timestamp (newest first by default), pages."""
+    pipeline, query = find(pipeline_id), request.GET
+    page = read_page(
+        size=page_size(query.get("max_results"), default=25, most=1000),
+        token=query.get("page_token"),
+        filter_text=query.get("filter", ""),
+        order=query.get("order_by", "timestamp desc"),
+    )
+    if page.order not in ("timestamp", "timestamp asc", "timestamp desc"):
+        raise invalid(f"Events can be ordered by 'timestamp asc' or 'timestamp desc', not {page.order!r}.")
+    rising = page.order != "timestamp desc"
+    rows = chosen(Event.objects.filter(pipeline=pipeline), parse_events_filter(page.filter))
+    rows = rows.order_by(*(("timestamp_ms", "seq") if rising else ("-timestamp_ms", "-seq")))
+    if page.after:
+        rows = rows.filter(beyond(page.after, "gt" if rising else "lt"))
+    found = list(rows[: page.size + 1])
+    shown = found[: page.size]
+    body: dict[str, Any] = {"events": [answer(event) for event in shown]}
+    if len(found) > page.size:
+        body["next_page_token"] = page.token((shown[-1].timestamp_ms, shown[-1].seq))
+    return JsonResponse(body)
+
+
+def beyond(after: tuple[str | int, ...], comparison: str) -> Q:
+    """Rows after the last one of the page before, in (timestamp, seq). Raises ApiProblem 400."""
+    if len(after) != 2:
+        raise invalid("The page token is not one that this server gave for events.")
+    moment, seq = after
+    return Q(**{f"timestamp_ms__{comparison}": moment}) | Q(
+        timestamp_ms=moment, **{f"seq__{comparison}": seq}
+    )
+
+
+def source(request: HttpRequest, pipeline_id: str, update_id: str) -> HttpResponse:
+    """GET /x-reprise/pipelines/{id}/updates/{update_id}/source: the definition files that this update read."""
+    update = find_update(find(pipeline_id), update_id)
+    files = [
+        {"path": path, "sha256": sha256, "content": base64.b64encode(content).decode()}
+        for path, sha256, content in read_snapshot(update_folder(current().home, update.id) / "source")
+    ]
+    if not files:
+        raise ApiProblem(404, "RESOURCE_DOES_NOT_EXIST", f"No source is kept of update {update_id}.")
+    return JsonResponse({"files": files})

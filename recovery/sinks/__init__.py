@@ -1,0 +1,1 @@
+"""Where a stream writes: what a sink remembers. Pure, but for live/."""

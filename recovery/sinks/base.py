@@ -1,0 +1,36 @@
+"""What a sink remembers of the batches that it took, and what that means for the next one."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from recovery.checkpoints.report import Finding
+
+
+@dataclass(frozen=True)
+class SinkReport:
+    """One sink. `head` is the newest batch id that it remembers (None: remembers nothing).
+
+    For a file sink (`_spark_metadata`) `batches` maps batch id to the data files that it added and
+    `fingerprint` changes with every batch. `absorbs_repeats`: None where nobody can tell.
+    """
+
+    kind: str  # "files", "unknown"
+    location: str
+    head: int | None
+    earliest: int | None = None
+    batches: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    absorbs_repeats: bool | None = False
+    findings: tuple[Finding, ...] = ()
+    fingerprint: str = ""
+    size_bytes: int = 0
+    older: tuple[str, ...] = ()  # data files whose batch was compacted away
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "location": self.location,
+            "head": self.head,
+            "earliest": self.earliest,
+            "files": sum(len(v) for v in self.batches.values()) + len(self.older),
+            "findings": [f.as_dict() for f in self.findings],
+        }

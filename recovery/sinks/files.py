@@ -1,0 +1,51 @@
+"""The file sink: whether a next batch fits its log, and what an empty reset would do to rows. Pure.
+
+Source: FileStreamSink.addBatch skips, without a word, every batch whose id is not above the log's newest.
+"""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from recovery.checkpoints import sinklog
+from recovery.checkpoints.report import Finding
+from recovery.sinks.base import SinkReport
+from recovery.sources.base import InputFile
+
+
+class EmptyReset(TypedDict):
+    """Files that an empty reset would lose (unread ones) and write twice (committed ones)."""
+
+    swallowed_waiting: tuple[InputFile, ...]
+    doubled: tuple[InputFile, ...]
+
+
+def next_batch_finding(report: SinkReport, next_batch: int) -> Finding | None:
+    """What goes wrong when a checkpoint writes `next_batch` first; None: it fits, or nobody can tell."""
+    return sinklog.fit(report.head, next_batch) if report.kind == "files" else None
+
+
+def empty_reset(
+    report: SinkReport,
+    processed: Sequence[InputFile],
+    waiting: Sequence[InputFile],
+    max_files_per_trigger: int | None,
+) -> EmptyReset:
+    """Every file is read again from batch 0 on; batches up to the log's head are skipped by the sink.
+
+    Batches are cut as Spark does: by mtime, `max_files_per_trigger` at a time (None: all in one). Exact for
+    one source; files that differ in nothing but listing order may change places.
+    """
+    old = {f.path for f in processed}
+    files = sorted([*processed, *waiting], key=lambda f: f.mtime_ms)
+    size = max_files_per_trigger or max(len(files), 1)
+    head = -1 if report.head is None else report.head
+    skipped, written = files[: (head + 1) * size], files[(head + 1) * size :]
+    return {
+        "swallowed_waiting": tuple(f for f in skipped if f.path not in old),
+        "doubled": tuple(f for f in written if f.path in old),
+    }
+
+
+def several_writers(table: str, flows: dict[str, str]) -> Finding | None:
+    """The finding for a file table that more than one flow writes. `flows`: flow name -> its table."""
+    return sinklog.several_writers(table, flows)

@@ -1,0 +1,42 @@
+"""Reads what a file table remembers: the log of the file sink, `<table>/_spark_metadata`."""
+
+from recovery.checkpoints import sinklog
+from recovery.checkpoints.storage import Store, reaching
+from recovery.errors import Unreachable
+from recovery.sinks import unknown
+from recovery.sinks.base import SinkReport
+from recovery.sources.uris import decoded
+
+
+def read(location: str) -> SinkReport:
+    """The table's report; `head` is None where no batch was ever written (or no log is kept).
+
+    A table of another format (Delta, Iceberg) gives kind "unknown". Raises Unreachable when the table's
+    directory does not exist or the storage fails.
+    """
+    with reaching(location):
+        table = Store.open(location)
+        if not table.is_dir():
+            raise Unreachable(f"Table directory {location} does not exist. Check the path and the storage.")
+        log = sinklog.read(table)
+        if not log.present and any(_is_other(table, name) for name in ("_delta_log", "metadata")):
+            return unknown.report(location)
+    return SinkReport(
+        kind="files",
+        location=location,
+        head=log.head,
+        earliest=log.earliest,
+        batches={batch: tuple(decoded(p) for p in paths) for batch, paths in log.batches.items()},
+        absorbs_repeats=False,
+        findings=log.findings,
+        fingerprint=log.fingerprint,
+        size_bytes=log.size_bytes,
+        older=tuple(decoded(p) for p in log.older),
+    )
+
+
+def _is_other(table: Store, name: str) -> bool:
+    """Delta keeps `_delta_log`, Iceberg a directory `metadata` with its JSON files."""
+    if not table.is_dir(name):
+        return False
+    return name == "_delta_log" or any(e.name.endswith(".metadata.json") for e in table.entries(name))

@@ -1,0 +1,1 @@
+"""Where a stream reads: positions per kind of source. Pure, but for live/."""

@@ -1,0 +1,1 @@
+"""Asks the real file system what the pure adapters need to know."""

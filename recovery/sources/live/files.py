@@ -1,0 +1,133 @@
+"""Lists input files exactly as Spark's file source does, in the order in which it lists them.
+
+Source: FileStreamSource.fetchAllFiles, InMemoryFileIndex, PartitioningAwareFileIndex.allFiles, HadoopFSUtils
+(which names are hidden), GlobPattern. Where the input is itself the table of a file sink, its log decides.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from recovery.checkpoints import sinklog
+from recovery.checkpoints.storage import Entry, Store, reaching
+from recovery.errors import Unreachable
+from recovery.sources.base import InputFile
+from recovery.sources.uris import canonical, decoded
+
+__all__ = ["canonical", "decoded", "listing"]
+
+MAX_DEPTH = 32  # ends symlink loops
+GLOB = re.compile(r"[{}\[\]*?\\]")
+PARTITION = re.compile(r"[^=/]+=[^/]*")
+
+
+def listing(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
+    """Files under a directory, a file or a Hadoop glob, in listing order.
+
+    Options (any case): `recursiveFileLookup`, `pathGlobFilter`. Raises Unreachable when the storage fails or
+    a path without wildcards does not exist, which Spark refuses too.
+    """
+    told = {k.lower(): str(v) for k, v in options.items()}
+    recursive = told.get("recursivefilelookup", "").lower() == "true"
+    only = pattern(told["pathglobfilter"]) if told.get("pathglobfilter") else None
+    with reaching(location):
+        files = [f for root in _roots(location) for f in _below(root, recursive)]
+    return tuple(f for f in files if only is None or only.fullmatch(f.path.rsplit("/", 1)[-1]))
+
+
+def hidden(name: str) -> bool:
+    """Names that Spark never lists (HadoopFSUtils.shouldFilterOutPathName)."""
+    if name.startswith(("_common_metadata", "_metadata")):
+        return False
+    return (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_")
+
+
+def pattern(glob: str) -> re.Pattern[str]:
+    """A Hadoop glob for one name: `*`, `?`, `[a-z]`, `[^a]`, `{a,b}`, `\\` before a plain character."""
+    out, depth, index = [], 0, 0
+    while index < len(glob):
+        char = glob[index]
+        if char == "\\" and index + 1 < len(glob):
+            index += 1
+            out.append(re.escape(glob[index]))
+        elif char == "[" and "]" in glob[index + 2 :]:
+            end = glob.index("]", index + 2)
+            inner = glob[index + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
+            out.append(f"[^{inner[1:]}]" if inner[0] in "!^" else f"[{inner}]")
+            index = end
+        elif char == "}" and depth:
+            depth -= 1
+            out.append(")")
+        elif char == "{" and "}" in glob[index:]:
+            depth += 1
+            out.append("(?:")
+        else:
+            plain = {"*": "[^/]*", "?": "[^/]"}.get(char, "|" if char == "," and depth else re.escape(char))
+            out.append(plain)
+        index += 1
+    return re.compile("".join(out), re.DOTALL)
+
+
+def _roots(location: str) -> Iterator[Store]:
+    """The directories and files that a location means. Wildcards are resolved part by part, sorted as Hadoop does."""
+    if not GLOB.search(location):
+        root = Store.open(location)
+        if not root.exists():
+            raise Unreachable(f"{location} does not exist. Check the path; Spark would refuse it too.")
+        yield root
+        return
+    parts = location.split("/")
+    first = next(i for i, part in enumerate(parts) if GLOB.search(part))
+    found = [Store.open("/".join(parts[:first]) or "/")]
+    for depth, part in enumerate(parts[first:], first):
+        found = list(_step(found, part, last=depth == len(parts) - 1))
+    yield from found
+
+
+def _step(above: Sequence[Store], part: str, *, last: bool) -> Iterator[Store]:
+    wanted = pattern(part)
+    for store in above:
+        if not GLOB.search(part):
+            if store.exists(part):
+                yield store.child(part)
+            continue
+        entries = store.entries() if store.is_dir() else []
+        for entry in sorted(entries, key=lambda e: e.name):
+            if wanted.fullmatch(entry.name) and (last or entry.is_dir):
+                yield store.child(entry.name)
+
+
+def _below(root: Store, recursive: bool) -> list[InputFile]:
+    if not root.is_dir():
+        info = root.fs.info(root.root)
+        above, _, name = root.root.rpartition("/")
+        if hidden(name):
+            return []  # a wildcard may match a hidden file; Spark drops it all the same
+        entry = next(e for e in Store(root.fs, above or "/", above).entries() if e.name == name)
+        return [_file(root, "", Entry(name, int(info["size"]), False, entry.mtime_ms))]
+    log = sinklog.read(root)
+    if log.present:
+        return [InputFile(decoded(f.path), f.size, f.mtime_ms) for f in log.files if f.action == "add"]
+    found = list(_leaves(root, "", 0))
+    partitioned = any(any(PARTITION.fullmatch(p) for p in above.split("/")) for above, _ in found)
+    if not (recursive or partitioned):
+        found = [(above, entry) for above, entry in found if not above]
+    return [_file(root, f"{above}/{entry.name}" if above else entry.name, entry) for above, entry in found]
+
+
+def _leaves(root: Store, above: str, depth: int) -> Iterator[tuple[str, Entry]]:
+    """(directory, file) pairs: a directory's own files first, then what lies deeper (HadoopFSUtils.listLeafFiles)."""
+    try:
+        entries = [e for e in root.entries(above) if not hidden(e.name)]
+    except FileNotFoundError:
+        return  # gone since it was listed
+    yield from ((above, e) for e in entries if not e.is_dir)
+    for entry in entries:
+        if entry.is_dir and depth < MAX_DEPTH:
+            yield from _leaves(root, f"{above}/{entry.name}" if above else entry.name, depth + 1)
+
+
+def _file(root: Store, name: str, entry: Entry) -> InputFile:
+    where = root.path(name)
+    uri = canonical(where) if root.local else canonical(root.fs.unstrip_protocol(where))
+    return InputFile(uri, entry.size, entry.mtime_ms or 0)

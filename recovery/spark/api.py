@@ -1,0 +1,177 @@
+"""Questions that only Spark can answer, each asked by a short-lived child process in a fresh session.
+
+Nothing here changes anything but `StudyRequest.write`, which writes to a folder that the caller names.
+Every function raises `Unreachable` where Spark does not answer, and `Refused` where the pipeline's own
+code is what stands in the way; both within the timeout given. The token never leaves in a message.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from recovery.errors import NotFound
+from recovery.spark.process import ask, prepare
+
+__all__ = [
+    "Measure",
+    "MeasureRequest",
+    "Study",
+    "StudyRequest",
+    "location",
+    "measure",
+    "prepare",
+    "study",
+    "table_location",
+    "tables",
+]
+STUDY_SECONDS = 120.0
+MEASURE_SECONDS = 600.0
+NAMED = "named by the responder"
+FROM_CODE = "the columns of dropDuplicates in the code"
+WHOLE_ROW = "the whole row"
+
+
+@dataclass(frozen=True)
+class StudyRequest:
+    """What the code of one flow is, and what it yields over sets of input files.
+
+    `remote` is `sc://…` with its token. `files` maps workspace path to text, `root` is the pipeline's
+    root path, `libraries` are the definition files in the pipeline's order. `flow` is
+    `catalog.schema.flow` verbatim. `sets` maps a label to decoded input file URIs (`InputFile.path`).
+    `key` None: the code's own, else the whole row. `table`: the flow's table, to count it and to
+    find repeats. `by_file` also counts rows by input file. `write` maps labels to folders into
+    which the rows of that set are written as parquet; the folder must not exist.
+    """
+
+    remote: str
+    files: Mapping[str, str]
+    root: str
+    libraries: tuple[str, ...]
+    configuration: Mapping[str, str]
+    catalog: str
+    schema: str
+    flow: str
+    sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    key: tuple[str, ...] | None = None
+    table: str | None = None
+    by_file: bool = False
+    write: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What Spark says of the code, and rows counted. A label or number that is absent was not counted.
+
+    `operators` outermost first by the names in a checkpoint's `_metadata`; None: the code cannot be
+    analysed (`problem` says why). `sources` in the order of Spark's offset log. `rows`, `distinct`
+    (different keys), `repeats` (rows whose key the table holds) and `fresh` (different keys that the
+    table does not hold) by label. `notes` are facts that are no problem.
+    """
+
+    operators: tuple[str, ...] | None = None
+    sources: tuple[Mapping[str, Any], ...] = ()
+    dedupe: tuple[str, ...] | None = None
+    columns: tuple[str, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    by_file: Mapping[str, int] = field(default_factory=dict)
+    distinct: Mapping[str, int] = field(default_factory=dict)
+    table_rows: int | None = None
+    repeats: Mapping[str, int] = field(default_factory=dict)
+    problem: str | None = None
+    key: tuple[str, ...] = ()
+    key_from: str = WHOLE_ROW
+    fresh: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """Compare what the code yields over the new input files with what the update wrote.
+
+    `old_files` and `new_files` are the data files that the sink's log names for the batches up to,
+    and after, the reset. `study.sets` names the new input files: all labels together. `key` None: as
+    in a study. `state_kept`: the rerun went on with the old dropDuplicates state, so rows whose key
+    an old data file holds are not expected again.
+    """
+
+    remote: str
+    table: str
+    old_files: tuple[str, ...]
+    new_files: tuple[str, ...]
+    study: StudyRequest
+    key: tuple[str, ...] | None = None
+    state_kept: bool = False
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Rows as measured. `problem` not None: the comparison could not be made, its numbers are None.
+
+    `table_rows` by a fresh session through the catalog, `listed_rows` in the files of the sink's log
+    (they must agree). `missing` / `extra`: rows of the exact multiset difference between
+    `expected_rows` and `new_rows`. `duplicates_in_table`: rows beyond one per key in the whole table;
+    of these `duplicates_before` stood in the old files, and `duplicates_explained` are repeats that
+    the new input itself brings.
+    """
+
+    table_rows: int | None = None
+    listed_rows: int | None = None
+    old_rows: int | None = None
+    new_rows: int | None = None
+    expected_rows: int | None = None
+    missing: int | None = None
+    extra: int | None = None
+    duplicates_in_table: int | None = None
+    duplicates_before: int | None = None
+    duplicates_explained: int | None = None
+    key: tuple[str, ...] = ()
+    key_from: str = WHOLE_ROW
+    samples: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    problem: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def study(request: StudyRequest, *, timeout: float = STUDY_SECONDS) -> Study:
+    """Analyse one flow's code and count what it yields. `timeout` in seconds."""
+    return as_study(ask("study", request.remote, asdict(request), timeout=timeout))
+
+
+def as_study(answer: Mapping[str, Any]) -> Study:
+    """The child's JSON as a value."""
+    return Study(**{**answer, **_tuples(answer, "operators", "sources", "dedupe", "columns", "key", "notes")})
+
+
+def measure(request: MeasureRequest, *, timeout: float = MEASURE_SECONDS) -> Measure:
+    """Compare expected and written rows, and count the table. `timeout` in seconds."""
+    answer = ask("measure", request.remote, asdict(request), timeout=timeout)
+    samples = {side: tuple(rows) for side, rows in answer.get("samples", {}).items()}
+    return Measure(**{**answer, **_tuples(answer, "key", "notes"), "samples": samples})
+
+
+def table_location(remote: str, table: str, *, timeout: float = STUDY_SECONDS) -> str | None:
+    """Where the catalog says the table's files are; None where there is no such table."""
+    found = ask("locations", remote, {"tables": [table]}, timeout=timeout)["tables"]
+    location: str | None = found.get(table)
+    return location
+
+
+def location(remote: str, table: str, *, timeout: float = STUDY_SECONDS) -> str:
+    """As `table_location`. Raises `NotFound` where there is no such table."""
+    found = table_location(remote, table, timeout=timeout)
+    if found is None:
+        raise NotFound(f"Spark knows no table {table}; check its catalog, schema and name.")
+    return found
+
+
+def tables(remote: str, catalog: str, schema: str, *, timeout: float = STUDY_SECONDS) -> dict[str, str]:
+    """Every table of a schema that has files: `catalog.schema.table` -> location."""
+    request = {"catalog": catalog, "schema": schema}
+    found: dict[str, str] = ask("tables", remote, request, timeout=timeout)["tables"]
+    return found
+
+
+def _tuples(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: tuple(answer[name]) for name in names if answer.get(name) is not None}

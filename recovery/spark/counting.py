@@ -1,0 +1,139 @@
+"""Count and compare rows on Spark: everything about sets of files in one job (child process only).
+
+Rows are told apart with GROUP BY, which is exact and treats NULL as a value; nothing is hashed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from recovery.spark.explained import reshuffles
+from recovery.spark.paths import plain
+
+
+class NoSuchColumn(Exception):
+    """The key names a column that the rows do not have. One sentence."""
+
+
+def resolved(key: Sequence[str], columns: Sequence[str], what: str) -> list[str]:
+    """Names of `key` as `columns` spells them (Spark compares names without case)."""
+    spelled = {c.lower(): c for c in columns}
+    absent = [k for k in key if k.lower() not in spelled]
+    if absent:
+        raise NoSuchColumn(f"{what} has no column {', '.join(absent)}; its columns are {', '.join(columns)}.")
+    return [spelled[k.lower()] for k in key]
+
+
+def flagged(frame: Any, columns: Sequence[str], mark: int, marks: int) -> Any:
+    """The key columns as k0, k1, … and one counter of `marks` set to 1."""
+    from pyspark.sql import functions as F
+
+    keys = [F.col(_quoted(c)).alias(f"k{i}") for i, c in enumerate(columns)]
+    flags = [F.lit(1 if i == mark else 0).cast("bigint").alias(f"n{i}") for i in range(marks)]
+    return frame.select(*keys, *flags)
+
+
+def tallied(frames: Sequence[Any], columns: Sequence[Sequence[str]]) -> Any:
+    """One row per distinct key, with the number of rows of each frame as n0, n1, …"""
+    from pyspark.sql import functions as F
+
+    marks = len(frames)
+    rows = [flagged(f, c, i, marks) for i, (f, c) in enumerate(zip(frames, columns, strict=True))]
+    union = rows[0]
+    for row in rows[1:]:
+        union = union.unionAll(row)
+    keys = [f"k{i}" for i in range(len(columns[0]))]
+    return union.groupBy(*keys).agg(*[F.sum(f"n{i}").alias(f"n{i}") for i in range(marks)])
+
+
+def set_counts(frames: Mapping[str, Any], key: Sequence[str], table: Any | None) -> dict[str, Any]:
+    """Rows, distinct keys and keys the table already holds, for every labelled frame: one job."""
+    from pyspark.sql import functions as F
+
+    labels = list(frames)
+    parts = [frames[label] for label in labels]
+    columns = [resolved(key, f.columns, "What the code yields") for f in parts]
+    if table is not None:
+        parts.append(table)
+        columns.append(resolved(key, table.columns, "The table"))
+    counts = tallied(parts, columns)
+    sums = []
+    held = F.col(f"n{len(labels)}") > 0 if table is not None else F.lit(False)
+    for i in range(len(labels)):
+        n = F.col(f"n{i}")
+        sums += [
+            F.sum(n).alias(f"rows{i}"),
+            F.count_if(n > 0).alias(f"distinct{i}"),
+            F.sum(F.when(held, n).otherwise(0)).alias(f"repeats{i}"),
+            F.count_if((n > 0) & ~held).alias(f"fresh{i}"),
+        ]
+    if table is not None:
+        sums.append(F.sum(f"n{len(labels)}").alias("table"))
+    row = counts.agg(*sums).collect()[0].asDict()
+    out: dict[str, Any] = {
+        name: {label: int(row[f"{name}{i}"] or 0) for i, label in enumerate(labels)}
+        for name in ("rows", "distinct", "repeats", "fresh")
+    }
+    out["table_rows"] = int(row["table"] or 0) if table is not None else None
+    return out
+
+
+def rows_by_file(frame: Any, files: Sequence[str]) -> dict[str, int] | None:
+    """Rows that each of `files` yields; None where rows of several files meet before they come out."""
+    from pyspark.sql import functions as F
+
+    if reshuffles(frame._explain_string(extended=True)):
+        return None
+    spelled = {plain(f): f for f in files}
+    counts = dict.fromkeys(files, 0)
+    for row in frame.select(F.input_file_name().alias("file")).groupBy("file").count().collect():
+        name = spelled.get(plain(unquote(row["file"])))
+        if name is None:
+            return None  # a row whose file Spark does not know: the count by file would be wrong
+        counts[name] += int(row["count"])
+    return counts
+
+
+def compare(old: Any | None, expected: Any, written: Any, key: Sequence[str], samples: int) -> dict[str, Any]:
+    """Multiset comparison of `expected` and `written`, and repeats over `old` and both: one job.
+
+    Where rows differ, a second job fetches up to `samples` keys on each side.
+    """
+    from pyspark.sql import functions as F
+
+    parts = [expected, written] + ([old] if old is not None else [])
+    columns = [resolved(key, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
+    counts = tallied(parts, columns)
+    e, a, o = F.col("n0"), F.col("n1"), F.col("n2") if old is not None else F.lit(0)
+    missing, extra = F.greatest(e - a, F.lit(0)), F.greatest(a - e, F.lit(0))
+    row = counts.agg(
+        F.sum(e).alias("expected_rows"),
+        F.sum(a).alias("new_rows"),
+        F.sum(o).alias("old_rows"),
+        F.sum(missing).alias("missing"),
+        F.sum(extra).alias("extra"),
+        F.sum(F.greatest(o + a - 1, F.lit(0))).alias("duplicates_in_table"),
+        F.sum(F.greatest(o - 1, F.lit(0))).alias("duplicates_before"),
+        F.sum(F.greatest(o + e - 1, F.lit(0))).alias("duplicates_expected"),
+    ).collect()[0]
+    out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
+    out["samples"] = {
+        side: _samples(counts.where(amount > 0), key, amount, samples) if out[side] else []
+        for side, amount in (("missing", missing), ("extra", extra))
+    }
+    return out
+
+
+_NAMES = ("What the code yields", "What the update wrote", "The table")
+
+
+def _samples(counts: Any, key: Sequence[str], amount: Any, limit: int) -> list[dict[str, Any]]:
+    from pyspark.sql import functions as F
+
+    fields = [F.col(f"k{i}").cast("string").alias(f"k{i}") for i in range(len(key))]
+    rows = counts.select(*fields, amount.alias("times")).limit(limit).collect()
+    return [{"key": {name: r[f"k{i}"] for i, name in enumerate(key)}, "times": int(r["times"])} for r in rows]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,80 @@
+"""What Spark's own text of a plan says about a streaming query. Pure: text in, values out.
+
+Over Spark Connect a client gets no plan objects, only `explain`; its physical part is what
+`IncrementalExecution` would run, so the stateful operators in it are those that a checkpoint records.
+"""
+
+import re
+from itertools import zip_longest
+
+# Node name in a physical plan -> name in `state/<id>/_metadata/metadata`
+# (`StateStoreWriter.shortName`, constants in `StatefulOperatorsUtils`, Spark 4.2).
+OPERATORS = {
+    "StreamingDeduplicate": "dedupe",
+    "StreamingDeduplicateWithinWatermark": "dedupeWithinWatermark",
+    "StateStoreSave": "stateStoreSave",
+    "SessionWindowStateStoreSave": "sessionWindowStateStoreSaveExec",
+    "StreamingSymmetricHashJoin": "symmetricHashJoin",
+    "StreamingGlobalLimit": "globalLimit",
+    "FlatMapGroupsWithState": "flatMapGroupsWithState",
+    "FlatMapGroupsInPandasWithState": "applyInPandasWithState",
+    "TransformWithState": "transformWithStateExec",
+    "TransformWithStateInPySpark": "transformWithStateInPySparkExec",
+}
+# Settings under which Spark prints column lists and paths whole.
+UNCUT = {"spark.sql.debug.maxToStringFields": "100000", "spark.sql.maxMetadataStringLength": "100000"}
+
+_HEADING = re.compile(r"^== (.+) ==$", re.MULTILINE)
+_TREE = re.compile(r"^[\s:|+-]*(?:\*\(\d+\) )?")
+_NAME = re.compile(r"[~']?(\w+)")
+_ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")
+
+
+def section(text: str, heading: str) -> tuple[str, ...]:
+    """Lines of one part of `explain(extended=True)`, tree marks taken off; () if there is none."""
+    marks = list(_HEADING.finditer(text))
+    for mark, following in zip_longest(marks, marks[1:]):
+        if mark.group(1) == heading:
+            part = text[mark.end() : following.start() if following else len(text)]
+            return tuple(_TREE.sub("", line) for line in part.splitlines() if line.strip())
+    return ()
+
+
+def _node(line: str) -> str:
+    match = _NAME.match(line)
+    return match.group(1) if match else ""
+
+
+def operators(text: str) -> tuple[str, ...]:
+    """Stateful operators of a streaming query, outermost first, by the names a checkpoint uses."""
+    nodes = (_node(line) for line in section(text, "Physical Plan"))
+    return tuple(OPERATORS[node] for node in nodes if node in OPERATORS)
+
+
+def dedupe_columns(text: str) -> tuple[str, ...] | None:
+    """Columns of the outermost dropDuplicates; None where the query has none."""
+    for line in section(text, "Physical Plan"):
+        if _node(line) in ("StreamingDeduplicate", "StreamingDeduplicateWithinWatermark"):
+            listed = line.split(" [", 1)[1].split("], state info", 1)[0]
+            return tuple(_ATTRIBUTE.sub("\0", listed + "]").rstrip("]").rstrip("\0").split("\0, "))
+    return None
+
+
+def has_watermark(text: str) -> bool:
+    """Does the query name an event time watermark? Then what is late depends on the order of arrival."""
+    return any(_node(line) == "EventTimeWatermark" for line in section(text, "Analyzed Logical Plan"))
+
+
+def file_paths(text: str) -> tuple[str, ...]:
+    """Paths of the file sources in the order of Spark's offset log: left to right, each relation once."""
+    seen: dict[str, str] = {}
+    for line in section(text, "Analyzed Logical Plan"):
+        match = re.match(r"StreamingRelation FileSource\[(.*)\], \[", line)
+        if match:
+            seen.setdefault(line, match.group(1))
+    return tuple(seen.values())
+
+
+def reshuffles(text: str) -> bool:
+    """Does a batch plan move rows between tasks? Then a row no longer knows the file it came from."""
+    return any("Exchange" in _node(line) or "Join" in _node(line) for line in section(text, "Physical Plan"))

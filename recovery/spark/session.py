@@ -1,0 +1,89 @@
+"""One fresh Spark Connect session for one question (runs in the child process only).
+
+Fresh, because a long-lived session keeps an index of the files of a table and answers from it when
+the table has moved on: that looks exactly like data loss.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.errors import Refused, Unreachable
+from recovery.spark.explained import UNCUT
+
+CONNECT_SECONDS = 10.0  # to open the channel; a server that is alive answers in milliseconds
+RETRIES = 2  # pyspark's own default goes on for ten minutes
+
+
+def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
+    """A new session with the pipeline's configuration. Raises `Unreachable` within seconds."""
+    import grpc
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    spark = SparkSession.builder.remote(remote).create()
+    client = spark.client
+    client.set_retry_policies([DefaultPolicy(max_retries=RETRIES, max_backoff=500, jitter=0)])
+    try:
+        grpc.channel_ready_future(client._channel).result(timeout=CONNECT_SECONDS)
+        settings: dict[str, str | int | bool] = {
+            "spark.sql.session.timeZone": "UTC",
+            **configuration,
+            **UNCUT,
+        }
+        spark.conf._set_all(configs=settings, silent=True)
+    except grpc.FutureTimeoutError as error:
+        raise Unreachable(_no_answer(remote)) from error
+    except (PySparkException, grpc.RpcError) as error:
+        raise Unreachable(_refusal(error)) from error
+    return spark
+
+
+def use(spark: Any, catalog: str, schema: str) -> None:
+    """Names without a catalog and schema mean the pipeline's, as in an update. Raises `Refused`."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.sql(f"USE {quoted(catalog)}.{quoted(schema)}")
+    except AnalysisException as error:
+        if "SCHEMA_NOT_FOUND" not in str(error):  # before the first update there is no schema yet
+            raise Refused(f"Spark cannot use {catalog}.{schema}: {first_line(error)}") from error
+
+
+def quoted(name: str) -> str:
+    """One part of a name, safe inside SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def first_line(error: BaseException) -> str:
+    """What Spark says, without plan, SQLSTATE and stack."""
+    text = str(error).strip() or type(error).__name__
+    line = text.splitlines()[0].strip()
+    return re.sub(r"\s*SQLSTATE: \w+$", "", line).rstrip(";")
+
+
+def lost_contact(error: BaseException) -> bool:
+    """Is this about the way to Spark, not about the question?"""
+    import grpc
+    from pyspark.errors import AnalysisException
+
+    if isinstance(error, grpc.RpcError):
+        return True
+    marks = ("UNAVAILABLE", "UNAUTHENTICATED", "RETRIES_EXCEEDED", "SESSION_CLOSED", "SESSION_NOT_FOUND")
+    return not isinstance(error, AnalysisException) and any(mark in str(error) for mark in marks)
+
+
+def _no_answer(remote: str) -> str:
+    host = remote.removeprefix("sc://").split("/", 1)[0]
+    hint = ""
+    if "token=" in remote and not host.startswith("localhost:"):
+        hint = " A token needs TLS there, except where the host is spelled localhost."
+    return f"Spark Connect at {host} did not answer within {CONNECT_SECONDS:.0f} s; check that it runs.{hint}"
+
+
+def _refusal(error: BaseException) -> str:
+    text = str(error)
+    if "authentication token" in text or "UNAUTHENTICATED" in text:
+        return "Spark Connect refused the token; check the Spark address of this workspace."
+    return f"Spark Connect did not answer ({first_line(error)}); check that it runs."

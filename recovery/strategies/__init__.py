@@ -1,0 +1,1 @@
+"""One file a strategy: facts to steps, forecast, criteria, rollback. Pure."""

@@ -1,0 +1,152 @@
+"""continue: a seeded reset. Progress is kept to the byte, state is dropped, the new code goes on."""
+
+from recovery.checkpoints.report import Finding, Severity
+from recovery.checkpoints.seed import plan_seed
+from recovery.errors import Refused
+from recovery.strategies import common
+from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+
+
+def judge(facts: Facts) -> Option:
+    """The option, blocked or not, with this flow's own numbers."""
+    waiting = common.files_of(facts, "waiting")
+    rows = facts.counts.waiting
+    forecast = Forecast(
+        lost=common.nothing("Every committed file stays committed; every unread file is read."),
+        doubled=common.nothing("No committed file is read again."),
+        reread=common.nothing(_starts_with(facts)),
+        new_rows=rows,
+        table_after=None if rows is None or facts.counts.table is None else facts.counts.table + rows,
+        state=f"Dropped: {common.state_keys(facts)}" if facts.checkpoint.state_operators else "None to drop",
+        seconds=_about(facts, extra=1.0),
+    )
+    last = facts.checkpoint.last_committed
+    return Option(
+        strategy="continue",
+        title="continue",
+        summary="Seeded reset: keep progress, drop state",
+        blocked=blocked(facts),
+        forecast=forecast,
+        findings=_findings(facts, len(waiting)),
+        steps=common.steps(
+            facts.new_code.files != facts.code.files,
+            StepSpec(
+                "seed",
+                f"Seed the next checkpoint version from batch {last}: same positions, no state, new query id. "
+                "The old version stays untouched.",
+                {"last_committed": last, "from_version": facts.checkpoint.version},
+            ),
+            StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
+        ),
+        criteria=common.criteria(
+            facts,
+            {
+                "FIRST_BATCH_AT_POSITION": {
+                    "batch": None if last is None else last + 1,
+                    "offsets": [s.offset_json for s in facts.checkpoint.sources],
+                },
+                "EACH_FILE_ONCE": {"scope": "both", "files": _all_files(facts)},
+                "TABLE_GREW_BY_NEW_BATCHES": {"before": facts.counts.table},
+                "EVERY_ROW_ONCE": {"scope": "new", "key": list(facts.new_code.key)},
+                **common.counted(rows),
+                "NOTHING_ELSE_CHANGED": {},
+                "FURTHER_UPDATE_ADDS_NOTHING": {},
+            },
+        ),
+        rollback=f"Until batch {'0' if last is None else last + 1} is committed: the new version is renamed "
+        "away and the old one is in use again.",
+        code_live="Yes",
+        table_meanwhile=_readable(facts),
+        positions=common.positions(facts, after="same"),
+    )
+
+
+def blocked(facts: Facts) -> str | None:
+    """Why continue cannot run here; None when it can."""
+    reason = common.shared_block(facts) or common.source_mismatch(facts)
+    if reason:
+        return reason
+    if facts.new_code.operators:
+        return _stateful(facts, facts.new_code.operators)
+    try:
+        plan_seed(facts.checkpoint)
+    except Refused as refusal:
+        return refusal.sentence
+    head, last = facts.sink.head, facts.checkpoint.last_committed
+    if head != last:
+        return (
+            f"The table's log ends at batch {head}, the checkpoint at batch {last}: they disagree about what "
+            "was written, so a seed could lose or double that batch. Put the old code back (revert) and let it "
+            "finish the batch first."
+        )
+    return None
+
+
+def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
+    kept = ", ".join(common.word(o) for o in operators)
+    if tuple(o.name for o in facts.checkpoint.state_operators) == operators:
+        return f"The code has the {kept} step that the checkpoint holds state for: nothing needs a reset. Take revert."
+    return (
+        f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
+        "Take it out, put the old code back (revert), or take full-refresh."
+    )
+
+
+def _findings(facts: Facts, waiting: int) -> tuple[Finding, ...]:
+    found = [*facts.sink.findings]
+    for operator in facts.checkpoint.state_operators:
+        found.append(_state_dropped(facts, operator.operator_id, operator.name))
+    if not waiting:
+        found.append(
+            Finding(
+                "NOTHING_WAITS",
+                Severity.INFO,
+                "No unread file waits: the rerun will commit no batch until one arrives.",
+                "Run it all the same: it proves that the flow starts.",
+            )
+        )
+    return tuple(found)
+
+
+def _state_dropped(facts: Facts, operator_id: int, name: str) -> Finding:
+    if name != "dedupe":
+        return Finding(
+            "STATE_DROPPED",
+            Severity.WARNING,
+            f"The state of operator {operator_id} ({common.word(name)}) is not carried over.",
+            "Make sure that the new code does not need it.",
+        )
+    repeats = facts.counts.repeats_waiting
+    now = ""
+    if repeats is not None:
+        now = f" Among the unread rows, {common.plural(repeats, 'row')} repeat a key that is in the table already."
+    return Finding(
+        "STATE_DROPPED",
+        Severity.WARNING,
+        f"If a record with one of the {common.state_keys(facts)} known to the old dropDuplicates arrives again, "
+        f"it will be a second row in {facts.dataset.rsplit('.', 1)[-1]}.{now}",
+        "That is what taking dropDuplicates out means. Keep it (revert) if repeats must not come in.",
+        spark=f"operator {operator_id} dedupe",
+    )
+
+
+def _starts_with(facts: Facts) -> str:
+    waiting = common.files_of(facts, "waiting")
+    total = len(waiting) + len(common.files_of(facts, "processed"))
+    if not waiting:
+        return "Nothing waits; the next file that arrives is read first."
+    return f"It starts with file {total - len(waiting) + 1} of {total}, {common.name_of(waiting[0].path)}."
+
+
+def _all_files(facts: Facts) -> int:
+    return len(common.files_of(facts, "processed")) + len(common.files_of(facts, "waiting"))
+
+
+def _readable(facts: Facts) -> str:
+    rows = "" if facts.counts.table is None else f", {common.plural(facts.counts.table, 'row')}"
+    return f"Readable{rows}"
+
+
+def _about(facts: Facts, *, extra: float) -> float | None:
+    usual = facts.usual_update_seconds
+    return None if usual is None else usual * 2 + extra

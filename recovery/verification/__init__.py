@@ -1,0 +1,1 @@
+"""Criteria that were fixed in the plan, measured on data."""

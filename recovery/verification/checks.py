@@ -1,0 +1,322 @@
+"""One function a criterion: expected value and evidence in, what was measured and whether it holds out. Pure."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recovery.checkpoints.report import CheckpointReport
+from recovery.spark.api import Measure
+from recovery.strategies.common import plural
+from recovery.verification.evidence import (
+    Evidence,
+    arrivals,
+    batches,
+    new_data_files,
+    new_inputs,
+)
+
+SHOWN = 5  # names in a sentence
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`ok` None: could not be measured. `why` is one or more whole sentences."""
+
+    measured: Any
+    ok: bool | None
+    why: str
+
+
+def first_batch_at_position(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """The batch number and the start offset of every source, by progress event and by checkpoint."""
+    if "offsets" not in expected or evidence.new is None:
+        return _unknown("The checkpoint could not be read after the rerun.")
+    batch = expected.get("batch") or 0
+    offsets = [_value(o) for o in expected["offsets"]]
+    on_disk = _offsets_before(evidence.new, batch)
+    if on_disk is not None and on_disk != offsets:
+        return Finding(
+            {"batch": batch, "offsets": on_disk}, False, "The checkpoint starts this batch somewhere else."
+        )
+    first = evidence.first_batch
+    if first is not None:
+        measured = {"batch": first.batch, "offsets": [_value(o) for o in first.start_offsets]}
+        if measured != {"batch": batch, "offsets": offsets}:
+            return Finding(
+                measured, False, f"The first new batch is {first.batch}, and not where it was planned."
+            )
+        return Finding(measured, True, f"Batch {batch} began exactly there, says its progress event.")
+    committed = _committed(evidence.new)
+    if on_disk is None or batch not in committed:
+        return _nothing_due(batch, offsets, evidence)
+    return Finding(
+        {"batch": batch, "offsets": on_disk}, True, f"Batch {batch} began exactly there, says the checkpoint."
+    )
+
+
+def _nothing_due(batch: int, offsets: list[Any], evidence: Evidence) -> Finding:
+    """No new batch: right where no file waited and the checkpoint still stands at the position."""
+    new = evidence.new
+    if new is None or evidence.old is None or evidence.listed is None:
+        return _unknown("No batch was seen, and it is not known whether one was due.")
+    stands = [_value(s.offset_json) for s in new.sources]
+    waited = _listed(evidence) - _files(batches(evidence.scope, evidence.old, new).before)
+    if batch and new.last_committed == batch - 1 and stands == offsets and not waited:
+        return Finding(
+            {"batch": None, "offsets": stands},
+            True,
+            "No file waited, so no batch was due; the position stands.",
+        )
+    return _unknown(f"No committed batch {batch} was seen in the checkpoint or among the progress events.")
+
+
+def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """Every listed file in exactly one committed batch, source by source."""
+    if evidence.old is None or evidence.new is None or evidence.listed is None:
+        return _unknown("The checkpoint or the list of input files could not be read.")
+    if expected.get("scope", evidence.scope) != evidence.scope:
+        return _unknown(f"The plan speaks of scope {expected['scope']}, measured was {evidence.scope}.")
+    held = batches(evidence.scope, evidence.old, evidence.new)
+    missing, twice, total = [], [], 0
+    for index in sorted({*evidence.listed, *held.before, *held.after}):
+        times = Counter([*held.before.get(index, ()), *held.after.get(index, ())])
+        total += len(times)
+        twice += [p for p, n in sorted(times.items()) if n > 1]
+        missing += [p for p in sorted(set(evidence.listed.get(index, ()))) if not times[p]]
+    measured = {"files": total, "missing": len(missing), "more_than_once": len(twice)}
+    if missing or twice:
+        return Finding(measured, False, _bad_files(missing, twice))
+    known = len(_listed(evidence) | _files(held.before) | _files(held.after))
+    if known < (expected.get("files") or 0):
+        return Finding(
+            measured, False, f"The plan knew {expected['files']} files, and only {known} are known now."
+        )
+    late = arrivals(evidence)
+    more = f" {plural(len(late), 'file')} arrived after the plan was sealed: {_names(late)}." if late else ""
+    return Finding(measured, True, f"{plural(total, 'file')}, each in one batch.{more}")
+
+
+def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """Rows of the whole table, before and after, beside the rows in the data files of the new batches."""
+    measure, problem = _usable(evidence)
+    before = expected.get("before")
+    if measure is None or before is None or measure.table_rows is None or measure.new_rows is None:
+        return _unknown(problem or "The rows of the table before or after are not known.")
+    grew = measure.table_rows - before
+    measured = {"before": before, "after": measure.table_rows, "new_batches": measure.new_rows}
+    if measure.listed_rows != measure.table_rows:
+        return Finding(
+            measured,
+            False,
+            f"The table shows {plural(measure.table_rows, 'row')}, but the files in its log hold "
+            f"{measure.listed_rows if measure.listed_rows is not None else 'an unknown number'}.",
+        )
+    if grew != measure.new_rows:
+        return Finding(
+            measured,
+            False,
+            f"The table grew by {plural(grew, 'row')}, the new batches wrote {measure.new_rows}.",
+        )
+    return Finding(
+        measured, True, f"{before:,} + {measure.new_rows:,} = {plural(measure.table_rows, 'row')}."
+    )
+
+
+def every_row_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """What the code yields over the new input files, and what the new data files hold: the same rows."""
+    measure, problem = _usable(evidence)
+    if measure is None or measure.missing is None or measure.extra is None:
+        return _unknown(problem or "The rows could not be compared.")
+    planned = [str(k).lower() for k in expected.get("key") or ()]
+    if planned and planned != [k.lower() for k in measure.key]:
+        return _unknown(f"The plan tells rows apart by {', '.join(planned)}; measured was {_key(measure)}.")
+    added = _difference(measure.duplicates_in_table, measure.duplicates_before)
+    measured = {
+        "expected": measure.expected_rows,
+        "found": measure.new_rows,
+        "missing": measure.missing,
+        "extra": measure.extra,
+        "repeats_added": added,
+        "repeats_in_input": measure.duplicates_explained,
+        "key": list(measure.key),
+    }
+    if measure.missing or measure.extra or measure.expected_rows != measure.new_rows:
+        says = f"Told apart by {_key(measure)}: {plural(measure.missing, 'row')} missing, {measure.extra} too many."
+        return Finding(measured, False, says)
+    if added is None or added != measure.duplicates_explained:
+        return Finding(measured, False, "The table has repeats that the input does not explain.")
+    says = f"{plural(measure.new_rows or 0, 'row')}, told apart by {_key(measure)} ({measure.key_from})."
+    if added:
+        says += f" {plural(added, 'row')} of them repeat a key because the input does."
+    return Finding(measured, True, says)
+
+
+def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """Measured counts beside those of the sealed forecast, to the row."""
+    measure, problem = _usable(evidence)
+    if measure is None:
+        return _unknown(problem)
+    got = {
+        "new_rows": measure.new_rows,
+        "table_after": measure.table_rows,
+        "lost": measure.missing,
+        "doubled": measure.extra,
+    }
+    wanted = {k: v for k, v in expected.items() if v is not None}
+    if not wanted or not wanted.keys() <= got.keys():
+        return _unknown("The plan has no forecast that can be measured.")
+    late = arrivals(evidence)
+    if late and evidence.arrived_rows is None:
+        return _unknown(
+            f"{plural(len(late), 'file')} arrived after the forecast, and their rows were not counted."
+        )
+    more = (evidence.arrived_rows or 0) if late else 0
+    for name in ("new_rows", "table_after"):
+        if name in wanted:
+            wanted[name] += more
+    measured = {k: got[k] for k in wanted}
+    if None in measured.values():
+        return Finding(measured, None, "Not every count could be measured.")
+    wrong = [k for k in wanted if measured[k] != wanted[k]]
+    if wrong:
+        says = "; ".join(f"{k.replace('_', ' ')}: {measured[k]} instead of {wanted[k]}" for k in wrong)
+        return Finding(measured, False, f"Not as forecast: {says}.")
+    says = (
+        "Exactly as forecast."
+        if not more
+        else f"As forecast, and {plural(more, 'row')} of files that came later."
+    )
+    return Finding(measured, True, says)
+
+
+def nothing_else_changed(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """Fingerprints of other flows' checkpoints and other tables, before and after."""
+    before, after = evidence.others_before, evidence.others_after
+    if before is None or after is None or None in before.values() or None in after.values():
+        return _unknown("Not every other checkpoint and table could be read.")
+    changed = sorted(n for n in before.keys() & after.keys() if before[n] != after[n])
+    gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
+    measured = {"watched": len(before), "changed": [*changed, *gone, *new]}
+    parts = [
+        f"{word}: {_names(names)}"
+        for word, names in (("changed", changed), ("gone", gone), ("new", new))
+        if names
+    ]
+    if parts:
+        return Finding(measured, False, f"Beside this flow, {'; '.join(parts)}.")
+    return Finding(
+        measured, True, f"{plural(len(before), 'other checkpoint or table')} watched; none changed."
+    )
+
+
+def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """One more update: as many rows and the same data files as before it."""
+    further = evidence.further
+    if further is None:
+        return _unknown("No further update was run.")
+    if further.state != "COMPLETED":
+        return Finding({"state": further.state}, False, f"The further update ended as {further.state}.")
+    sides = (further.rows_before, further.rows_after, further.files_before, further.files_after)
+    if None in sides:
+        return _unknown("The table could not be read before or after the further update.")
+    files = sorted(set(further.files_before or ()) ^ set(further.files_after or ()))
+    measured = {
+        "rows_before": further.rows_before,
+        "rows_after": further.rows_after,
+        "data_files": len(files),
+    }
+    if further.rows_before == further.rows_after and not files:
+        return Finding(measured, True, f"Still {plural(further.rows_after or 0, 'row')}.")
+    if further.arrived:
+        return Finding(
+            measured,
+            None,
+            f"{plural(len(further.arrived), 'file')} arrived meanwhile ({_names(further.arrived)}), so what the "
+            "further update added says nothing; verify again.",
+        )
+    grew = (further.rows_after or 0) - (further.rows_before or 0)
+    return Finding(measured, False, f"It changed the table by {plural(grew, 'row')} without new input.")
+
+
+def _usable(evidence: Evidence) -> tuple[Measure | None, str]:
+    """The measure, if it looked at exactly the inputs and data files of the new batches; else why not."""
+    measure = evidence.measure
+    if measure is None:
+        return None, "Spark did not measure the table."
+    if None in (evidence.old, evidence.new, evidence.sink_before, evidence.sink_after):
+        return None, "The checkpoint or the table's log could not be read."
+    inputs, files = _should_measure(evidence)
+    if set(evidence.measured_inputs) != set(inputs):
+        return None, "Measured were other input files than those the new batches hold; verify again."
+    if set(evidence.measured_files) != set(files):
+        return None, "Measured were other data files than those the new batches wrote; verify again."
+    return measure, measure.problem or ""
+
+
+def _should_measure(evidence: Evidence) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    old, new, before, after = evidence.old, evidence.new, evidence.sink_before, evidence.sink_after
+    if old is None or new is None or before is None or after is None:
+        return (), ()
+    return new_inputs(evidence.scope, old, new), new_data_files(evidence.scope, before, after)
+
+
+def _committed(report: CheckpointReport) -> set[int]:
+    return {b["batch"] for b in report.batches if b.get("committed")}
+
+
+def _offsets_before(report: CheckpointReport, batch: int) -> list[Any] | None:
+    """End offsets of the batch before, as the checkpoint holds them; None where they are not there."""
+    if batch == 0:
+        return [None for _ in report.sources]
+    for entry in report.batches:
+        if entry["batch"] == batch - 1 and entry.get("offsets"):
+            return [_value(o) for o in entry["offsets"]]
+    return None
+
+
+def _value(offset: Any) -> Any:
+    """An offset as a value: `{"logOffset":2}` as text or as object, `-` and null as None."""
+    if not isinstance(offset, str):
+        return offset
+    if offset in ("-", "", "null"):
+        return None
+    try:
+        return json.loads(offset)
+    except ValueError:
+        return offset
+
+
+def _listed(evidence: Evidence) -> set[str]:
+    return _files(evidence.listed or {})
+
+
+def _files(by_source: Mapping[int, Iterable[str]]) -> set[str]:
+    return {path for paths in by_source.values() for path in paths}
+
+
+def _difference(after: int | None, before: int | None) -> int | None:
+    return None if after is None or before is None else after - before
+
+
+def _key(measure: Measure) -> str:
+    return ", ".join(measure.key) or "the whole row"
+
+
+def _bad_files(missing: Sequence[str], twice: Sequence[str]) -> str:
+    parts = []
+    if missing:
+        parts.append(f"{plural(len(missing), 'file')} in no committed batch: {_names(missing)}.")
+    if twice:
+        parts.append(f"{plural(len(twice), 'file')} in more than one batch: {_names(twice)}.")
+    return " ".join(parts)
+
+
+def _names(paths: Sequence[str]) -> str:
+    shown = ", ".join(p.rsplit("/", 1)[-1] for p in paths[:SHOWN])
+    return shown if len(paths) <= SHOWN else f"{shown} and {len(paths) - SHOWN} more"
+
+
+def _unknown(why: str) -> Finding:
+    return Finding(None, None, why)

@@ -1,0 +1,128 @@
+"""What was measured before and after the rerun, as frozen values; and what to ask Spark to compare.
+
+The workflow gathers these. None means "could not be measured", and is never read as "nothing".
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
+from recovery.sinks.base import SinkReport
+from recovery.sources.uris import decoded
+from recovery.spark.api import Measure
+
+
+@dataclass(frozen=True)
+class FirstBatch:
+    """The first batch that the rerun committed, as its progress event says.
+
+    `start_offsets` per source in plan order: Spark's JSON text or the same as an object, None at the start.
+    """
+
+    batch: int
+    start_offsets: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class FurtherUpdate:
+    """One more update after the rerun. `arrived`: input files listed after it that were not before it."""
+
+    state: str  # COMPLETED, FAILED, CANCELED, …
+    rows_before: int | None
+    rows_after: int | None
+    files_before: tuple[str, ...] | None  # data files the sink's log names
+    files_after: tuple[str, ...] | None
+    arrived: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything a verdict may look at.
+
+    `scope`: "both" (a seeded version goes on after the old one), "same" (the old version goes on),
+    "new" (a new version began at nothing). `old` and `sink_before` were read before anything was
+    changed, `new` and `sink_after` after the rerun. `listed` holds the decoded URIs of every input file
+    known when the plan was sealed, by source index, plus those listed right before the rerun; files
+    that Spark ignores for their age are left out. `arrived_rows`: rows that the code yields over the
+    files that arrived after the plan was sealed (`arrivals`); None: not counted.
+    """
+
+    scope: str
+    old: CheckpointReport | None
+    new: CheckpointReport | None
+    listed: Mapping[int, tuple[str, ...]] | None
+    first_batch: FirstBatch | None
+    sink_before: SinkReport | None
+    sink_after: SinkReport | None
+    measure: Measure | None
+    measured_inputs: tuple[str, ...] = ()  # input files that the measure replayed
+    measured_files: tuple[str, ...] = ()  # new data files that the measure read
+    others_before: Mapping[str, str | None] | None = None
+    others_after: Mapping[str, str | None] | None = None
+    further: FurtherUpdate | None = None
+    planned: Mapping[int, tuple[str, ...]] | None = None  # as sealed, where `listed` has later files too
+    arrived_rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Input files by source index, one entry for each time a committed batch holds them."""
+
+    before: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    after: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+def batches(scope: str, old: CheckpointReport, new: CheckpointReport) -> Batches:
+    """Files of committed batches before and after the rerun began.
+
+    Entries are told apart by the source's own log id: a seeded version repeats the old entries up to
+    `log_offset`; what the rerun read has higher ids. Compacted logs keep the id of each entry. A
+    version that does not begin with exactly the old entries was not seeded from them: all it holds
+    was read by the rerun, whatever its ids.
+    """
+    if scope == "new":
+        return Batches({}, {s.index: _paths(s.committed) for s in new.sources})
+    stood = {s.index: s for s in old.sources}
+    after = {s.index: _paths(_added(stood.get(s.index), s)) for s in new.sources}
+    return Batches({s.index: _paths(s.committed) for s in old.sources}, after)
+
+
+def _added(old: SourceProgress | None, new: SourceProgress) -> tuple[SourceEntry, ...]:
+    edge = old.log_offset if old else None
+    if old is None or edge is None:
+        return new.committed
+    kept = tuple(e for e in new.committed if e.batch_id <= edge)
+    if Counter((e.path, e.batch_id) for e in kept) != Counter((e.path, e.batch_id) for e in old.committed):
+        return new.committed
+    return tuple(e for e in new.committed if e.batch_id > edge)
+
+
+def new_inputs(scope: str, old: CheckpointReport, new: CheckpointReport) -> tuple[str, ...]:
+    """Decoded URIs of the input files that the rerun committed: the set to replay in a measure."""
+    return tuple(sorted({p for paths in batches(scope, old, new).after.values() for p in paths}))
+
+
+def data_files(report: SinkReport) -> tuple[str, ...]:
+    """Every data file that the sink's log names, compacted or not."""
+    return tuple(sorted({*report.older, *(f for files in report.batches.values() for f in files)}))
+
+
+def new_data_files(scope: str, before: SinkReport, after: SinkReport) -> tuple[str, ...]:
+    """Data files that the rerun's batches wrote. A full refresh began with an empty table."""
+    stood = set() if scope == "new" else set(data_files(before))
+    return tuple(f for f in data_files(after) if f not in stood)
+
+
+def arrivals(evidence: Evidence) -> tuple[str, ...]:
+    """Input files that the rerun read and the sealed plan did not know."""
+    if evidence.old is None or evidence.new is None:
+        return ()
+    known = evidence.planned if evidence.planned is not None else evidence.listed or {}
+    seen = {p for paths in known.values() for p in paths}
+    return tuple(p for p in new_inputs(evidence.scope, evidence.old, evidence.new) if p not in seen)
+
+
+def _paths(entries: tuple[SourceEntry, ...]) -> tuple[str, ...]:
+    return tuple(decoded(e.path) for e in entries)

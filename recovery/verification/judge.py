@@ -1,0 +1,79 @@
+"""Is the recovery proven? Pure: criteria fixed in the plan, measured values in, a verdict out.
+
+A criterion that could not be measured is not met. Nothing here trusts a status word such as COMPLETED
+to stand for rows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recovery.strategies.base import Criterion
+from recovery.verification import checks, criteria
+from recovery.verification.checks import Finding
+from recovery.verification.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One criterion: `ok` True (proven), False (measured and not so), None (could not be measured)."""
+
+    code: str
+    says: str
+    expected: Any
+    measured: Any
+    ok: bool | None
+    why: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`verified`: every criterion was measured and every one holds."""
+
+    verified: bool
+    criteria: tuple[Judged, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"verified": self.verified, "criteria": [c.as_dict() for c in self.criteria]}
+
+
+_CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
+    criteria.FIRST_BATCH_AT_POSITION: checks.first_batch_at_position,
+    criteria.EACH_FILE_ONCE: checks.each_file_once,
+    criteria.TABLE_GREW_BY_NEW_BATCHES: checks.table_grew_by_new_batches,
+    criteria.EVERY_ROW_ONCE: checks.every_row_once,
+    criteria.COUNTS_EQUAL_FORECAST: checks.counts_equal_forecast,
+    criteria.NOTHING_ELSE_CHANGED: checks.nothing_else_changed,
+    criteria.FURTHER_UPDATE_ADDS_NOTHING: checks.further_update_adds_nothing,
+}
+
+
+def judge(strategy: str, planned: Sequence[Criterion | Mapping[str, Any]], evidence: Evidence) -> Verdict:
+    """The verdict over a plan's criteria (as `Criterion` or as `{code, says, expected}`).
+
+    A criterion that the strategy requires and the plan does not name counts as not measured.
+    """
+    given = [asdict(c) if isinstance(c, Criterion) else dict(c) for c in planned]
+    named = {c["code"] for c in given}
+    absent = [c for c in criteria.REQUIRED.get(strategy, ()) if c not in named]
+    judged = [_one(c, evidence) for c in given] + [_absent(code) for code in absent]
+    return Verdict(bool(judged) and all(j.ok is True for j in judged), tuple(judged))
+
+
+def _one(criterion: Mapping[str, Any], evidence: Evidence) -> Judged:
+    code, expected = criterion["code"], criterion.get("expected")
+    words = criterion.get("says") or criteria.says(code)
+    check = _CHECKS.get(code)
+    if check is None:
+        return Judged(code, words, expected, None, None, "This version does not know how to measure this.")
+    found = check(expected if isinstance(expected, Mapping) else {}, evidence)
+    return Judged(code, words, expected, found.measured, found.ok, found.why)
+
+
+def _absent(code: str) -> Judged:
+    return Judged(
+        code, criteria.says(code), None, None, None, "The plan fixes no value to measure this against."
+    )

@@ -1,0 +1,1 @@
+"""Recoveries and steps: transitions, actions, tasks, reaper, probes."""

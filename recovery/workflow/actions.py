@@ -1,0 +1,410 @@
+"""The only doors through which a recovery changes. Keyword-only, `by=` who, ids not objects.
+
+Each checks the right, writes the change and its audit row in one transaction and wakes a worker on
+commit. A refusal or denial is a row as well (`attempt`), in a transaction of its own.
+"""
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from recovery.audit.actions import attempt, record
+from recovery.errors import NotFound, Refused, RepriseError
+from recovery.models import Flow, Recovery, Step
+from recovery.people.roles import Actor, Right
+from recovery.strategies.catalogue import EXECUTABLE
+from recovery.workflow import broker, diagnosing, engine, rules, studies
+from recovery.workflow.moves import move, words
+from recovery.workflow.selectors import open_recovery_of, plan_of
+from recovery.workflow.steps import rollback
+
+
+def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
+    """Open a recovery in this actor's name, with its diagnosis. Reads only; changes nothing in the pipeline.
+
+    Raises Denied; Refused for a healthy flow or when one is open already; Unreachable.
+    """
+    flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
+    # read before the transaction: storage may be slow, and an open transaction holds everybody up
+    diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
+    with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name):
+        by.check(Right.RECOVER)
+        _refuse_second(flow)
+        if flow.state != "failed":
+            raise Refused(
+                f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
+                "from. Nothing was opened."
+            )
+        try:
+            with transaction.atomic():
+                recovery = Recovery.objects.create(
+                    flow=flow, diagnosis=diagnosis, facts={"status": "none"}, created_by=by.name
+                )
+                _done("recovery.open", recovery, by, f"Recovery {recovery.label} of {flow.name} opened.")
+        except IntegrityError:
+            _refuse_second(flow)
+            raise
+    return recovery
+
+
+def _refuse_second(flow: Flow) -> None:
+    other = open_recovery_of(flow.pk)
+    if other:
+        raise Refused(
+            f"{other.label}, opened by {other.created_by}, is already open for {flow.short}: go on with that one, "
+            "or cancel it first.",
+            code="already_open",
+        )
+
+
+def request_stop(*, recovery_id: int, by: Actor) -> Step:
+    """Stop the pipeline now, as a step of its own: safe, reversible, before any plan."""
+    recovery = _get(recovery_id)
+    with attempt(
+        action="recovery.stop", by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
+    ):
+        by.check(Right.RECOVER)
+        broker.check()
+        _only_in(recovery, "diagnosing", "planned", "needs_attention")
+        with transaction.atomic():
+            locked = Recovery.objects.select_for_update().get(pk=recovery_id)
+            running = locked.steps.filter(
+                kind="stop", plan=None, state__in=("pending", "running", "unknown")
+            ).first()
+            if running:
+                return running
+            number = locked.steps.count() + 1
+            step = Step.objects.create(
+                recovery=locked,
+                ordinal=number,
+                kind="stop",
+                says="Stop the pipeline and prove that nothing runs.",
+                idempotency_key=f"stop-{locked.pk}-{number}",
+            )
+            engine.wake(step)
+            _done("recovery.stop", recovery, by, f"Stop of pipeline {recovery.flow.pipeline.name} requested.")
+    return step
+
+
+def request_facts(*, recovery_id: int, by: Actor) -> None:
+    """Have a worker gather facts and judge every strategy; the answer appears in `recovery.facts`."""
+    from recovery.workflow import tasks
+
+    recovery = _get(recovery_id)
+    with attempt(
+        action="recovery.facts", by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
+    ):
+        by.check(Right.RECOVER)
+        broker.check()
+        _only_in(recovery, "diagnosing", "planned")
+        with transaction.atomic():
+            ticket = studies.begin(recovery, "facts")
+            _done(
+                "recovery.facts",
+                recovery,
+                by,
+                "Facts requested: positions, rows, forecast of every strategy.",
+            )
+            broker.send_on_commit(tasks.gather_facts, recovery_id, ticket)
+
+
+def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (), by: Actor) -> None:
+    """Save how the flow shall go on. Refuses an unknown strategy and one that the facts say is blocked."""
+    recovery = _get(recovery_id)
+    with attempt(
+        action="recovery.strategy",
+        by=by,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+    ):
+        by.check(Right.RECOVER)
+        _only_in(recovery, "diagnosing")
+        _may_choose(recovery, strategy)
+        with transaction.atomic():
+            before = {k: recovery.choices.get(k) for k in ("strategy", "key")}
+            after = {"strategy": strategy, "key": [k.strip() for k in key if k.strip()]}
+            kept = dict(recovery.choices)
+            if kept.get("strategy") != strategy:
+                for stale in ("patch", "original", "validation"):
+                    kept.pop(stale, None)
+            Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
+            _done("recovery.strategy", recovery, by, f"Strategy {strategy} chosen.", before, after)
+
+
+def _may_choose(recovery: Recovery, strategy: str) -> None:
+    options = {o["strategy"]: o for o in recovery.facts.get("options") or []}
+    option = options.get(strategy)
+    if strategy not in EXECUTABLE:
+        reason = (option or {}).get("blocked") or "this version cannot run it."
+        raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
+    blocked = (option or {}).get("blocked")
+    if (
+        blocked
+        and "not known" not in blocked
+        and "nothing needs a reset" not in blocked
+        and not _needs_patch(blocked)
+    ):
+        raise Refused(f"{strategy} cannot be taken: {blocked}", code="blocked")
+
+
+def _needs_patch(reason: str) -> bool:
+    """Blocked only because of the code as it is now: an edit in the next step may free it."""
+    return "code" in reason.lower()
+
+
+def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None:
+    """Save edited source in the recovery (nothing is written to the workspace yet).
+
+    Raises Refused for a Python file that does not parse, naming file and line.
+    """
+    recovery = _get(recovery_id)
+    with attempt(
+        action="recovery.patch", by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
+    ):
+        by.check(Right.RECOVER)
+        _only_in(recovery, "diagnosing")
+        for path, text in files.items():
+            check_parses(path, text)
+        with transaction.atomic():
+            fresh = Recovery.objects.select_for_update().get(pk=recovery_id)
+            kept = {k: v for k, v in fresh.choices.items() if k != "validation"}
+            Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": _unix(files)})
+            _done("recovery.patch", recovery, by, f"Edited source saved: {', '.join(files) or 'no file'}.")
+
+
+def _unix(files: Mapping[str, str]) -> dict[str, str]:
+    """Browsers send CRLF; source files keep the line ends that they had (LF)."""
+    return {path: text.replace("\r\n", "\n") for path, text in files.items()}
+
+
+def check_parses(path: str, text: str) -> None:
+    """Raise Refused unless the text of a .py file is Python."""
+    if not path.endswith(".py"):
+        return
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise Refused(
+            f"{path} does not parse: {getattr(error, 'msg', error)}" + (f" in line {line}." if line else "."),
+            code="does_not_parse",
+        ) from error
+
+
+def request_validation(*, recovery_id: int, by: Actor) -> None:
+    """Have a worker run validate_only on the saved patch; the answer appears in `choices["validation"]`."""
+    from recovery.workflow import tasks
+
+    recovery = _get(recovery_id)
+    with attempt(
+        action="recovery.validate",
+        by=by,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+    ):
+        by.check(Right.RECOVER)
+        broker.check()
+        _only_in(recovery, "diagnosing")
+        with transaction.atomic():
+            ticket = studies.begin(recovery, "validation")
+            _done("recovery.validate", recovery, by, "Validation of the edited source requested.")
+            broker.send_on_commit(tasks.validate_patch, recovery_id, ticket)
+
+
+def request_plan(*, recovery_id: int, by: Actor) -> None:
+    """Have a worker gather again with the saved choices and seal a plan."""
+    from recovery.workflow import tasks
+
+    recovery = _get(recovery_id)
+    with attempt(
+        action="plan.seal", by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
+    ):
+        by.check(Right.RECOVER)
+        broker.check()
+        _only_in(recovery, "diagnosing", "planned")
+        with transaction.atomic():
+            who = {"name": by.name, "role": by.role.value, "user_id": by.user_id, "request_id": by.request_id}
+            ticket = studies.begin(recovery, "sealing", by=who)
+            broker.send_on_commit(tasks.seal_plan, recovery_id, ticket)
+
+
+def execute(*, recovery_id: int, by: Actor) -> None:
+    """Run the sealed plan; or, when a step failed or is unknown, resume at that step.
+
+    Raises Refused when there is no plan in force, or when the step's fate is still being found out.
+    """
+    recovery = _get(recovery_id)
+    resuming = recovery.state == "needs_attention"
+    action = "recovery.resume" if resuming else "recovery.execute"
+    with attempt(
+        action=action, by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
+    ):
+        by.check(Right.RECOVER)
+        broker.check()
+        if resuming:
+            _resume(recovery, by)
+            return
+        _only_in(recovery, "planned", "approved")
+        if refusal := rules.refusal(recovery.flow.pipeline.environment):
+            raise Refused(refusal, code="needs_approval")
+        plan = plan_of(recovery)
+        if plan is None:
+            raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
+        with transaction.atomic():
+            first = recovery.steps.filter(plan=plan, state="pending").first()
+            assert first is not None, "a sealed plan has steps"
+            before = recovery.state
+            move(recovery, "running")
+            engine.wake(first)
+            _done(
+                "recovery.execute",
+                recovery,
+                by,
+                f"Plan {plan.hash[:8]} started.",
+                {"state": before},
+                {"state": "running", "plan": plan.hash},
+            )
+
+
+def _resume(recovery: Recovery, by: Actor) -> None:
+    step = _stuck(recovery)
+    if step.state == "unknown" and not step.evidence:
+        raise Refused(
+            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then resume."
+        )
+    with transaction.atomic():
+        _done(
+            "recovery.resume",
+            recovery,
+            by,
+            f"Resumed at step {step.kind}, which was {step.state}.",
+            {"step": step.kind, "state": step.state, "evidence": step.evidence},
+        )
+        if step.state == "done":
+            engine.repeat_verification(step)
+        else:
+            engine.again(step)
+
+
+def _stuck(recovery: Recovery) -> Step:
+    """The step at which a recovery that needs attention stands."""
+    steps = recovery.steps.filter(plan=plan_of(recovery))
+    stuck = (
+        steps.filter(state__in=("failed", "unknown")).first()
+        or steps.filter(kind="verify", state="done").last()
+    )
+    if stuck is None:
+        raise Refused(f"{recovery.label} has no step that could be resumed.")
+    return stuck
+
+
+def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
+    """Undo what can be undone, as a step run by a worker. Raises Refused with the reason when nothing can."""
+    recovery = _get(recovery_id)
+    refusal = _rollback_refusal(recovery)  # asks API and storage, so before the transaction
+    with attempt(
+        action="recovery.rollback",
+        by=by,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+    ):
+        by.check(Right.RECOVER)
+        broker.check()
+        _only_in(recovery, "needs_attention", "failed", "succeeded")
+        if recovery.steps.filter(state="running").exists():
+            raise Refused("A step is running. Wait for its end, then roll back.")
+        if refusal:
+            raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
+        with transaction.atomic():
+            plan = plan_of(recovery)
+            number = recovery.steps.count() + 1
+            step = Step.objects.create(
+                recovery=recovery,
+                plan=plan,
+                ordinal=number,
+                kind="rollback",
+                says="Undo the reset and write the source back.",
+                idempotency_key=f"rollback-{recovery.pk}-{number}",
+            )
+            engine.wake(step)
+            _done("recovery.rollback", recovery, by, f"Rollback requested: {reason or 'no reason given'}.")
+    return step
+
+
+def _rollback_refusal(recovery: Recovery) -> str | None:
+    try:
+        return rollback.refusal(recovery)
+    except RepriseError as failure:
+        return failure.sentence
+
+
+def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:
+    """End an open recovery that has changed nothing. Raises Refused once something was changed."""
+    recovery = _get(recovery_id)
+    with attempt(
+        action="recovery.cancel",
+        by=by,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+    ):
+        by.check(Right.RECOVER)
+        acted = recovery.steps.filter(kind__in=("patch", "seed", "rerun")).exclude(
+            state__in=("pending", "skipped")
+        )
+        if acted.exists():
+            raise Refused(f"{recovery.label} has changed something already. Roll it back, or resume it.")
+        with transaction.atomic():
+            before = recovery.state
+            recovery.steps.filter(state="pending").update(state="skipped")
+            move(recovery, "cancelled", reason=reason)
+            _done(
+                "recovery.cancel",
+                recovery,
+                by,
+                f"Cancelled: {reason or 'no reason given'}.",
+                {"state": before},
+                {"state": "cancelled"},
+            )
+
+
+def _get(recovery_id: int) -> Recovery:
+    try:
+        return Recovery.objects.select_related("flow__pipeline__workspace").get(pk=recovery_id)
+    except Recovery.DoesNotExist:
+        raise NotFound(f"There is no recovery R-{recovery_id}.") from None
+
+
+def _only_in(recovery: Recovery, *states: str) -> None:
+    if recovery.state not in states:
+        raise Refused(
+            f"{recovery.label} is {words(recovery.state)}; this can be done only while it is "
+            f"{' or '.join(words(s) for s in states)}.",
+            code="wrong_state",
+        )
+
+
+def _done(
+    action: str,
+    recovery: Recovery,
+    by: Actor,
+    says: str,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    record(
+        action=action,
+        outcome="done",
+        by=by,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+        says=says,
+        before=dict(before) if before is not None else None,
+        after=dict(after) if after is not None else None,
+    )

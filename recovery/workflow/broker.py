@@ -1,0 +1,40 @@
+"""Speaks to the broker: is it there before anything is changed, and wake a worker afterwards."""
+
+import logging
+from typing import Any
+
+from celery import Task, current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from recovery.errors import Unreachable
+
+log = logging.getLogger(__name__)
+
+
+def check() -> None:
+    """Raise Unreachable unless the broker answers within 2 s. Call before a change that needs a worker."""
+    try:
+        with current_app.connection_for_write(transport_options={"socket_connect_timeout": 2}) as connection:
+            connection.ensure_connection(max_retries=0, timeout=2)
+    except (OperationalError, OSError) as error:
+        raise Unreachable(
+            "The broker does not answer, so no worker could be woken. Nothing was changed. "
+            "Start it (bin/demo does), then try again.",
+            code="broker_down",
+        ) from error
+
+
+def send_on_commit(task: Task[Any, Any], *args: Any) -> None:
+    """Wake a worker once the transaction is committed.
+
+    When the broker dies in between, the row stays as it is and the reaper gives the wake-up again.
+    """
+
+    def send() -> None:
+        try:
+            task.delay(*args)
+        except (OperationalError, OSError):
+            log.exception("The wake-up %s%s was lost; the reaper gives it again.", task.name, args)
+
+    transaction.on_commit(send)

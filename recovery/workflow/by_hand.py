@@ -1,0 +1,255 @@
+"""What the commands do with the same actions as the pages: plan at once, run, wait, tell."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+
+from recovery.audit.actions import attempt
+from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
+from recovery.models import Flow, Plan, Recovery, Step
+from recovery.people.roles import Actor, Right
+from recovery.pipelines.workspaces import client_for
+from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE
+from recovery.workflow import actions, sealing
+from recovery.workflow.gather import gather, read_code
+from recovery.workflow.moves import words
+from recovery.workflow.patching import apply_diff
+from recovery.workflow.selectors import open_recovery_of, plan_of
+from recovery.workflow.steps.stop import active_update
+
+Say = Callable[[str], None]
+MOVING = frozenset({"running", "verifying"})
+
+
+def make_plan(
+    *, flow: Flow, strategy: str, patch: Mapping[str, str], key: Sequence[str], by: Actor
+) -> tuple[Recovery, Plan]:
+    """Open (or go on with) the flow's recovery, save the choices, gather and seal, all before returning.
+
+    When sealing is refused, a recovery that this call opened is cancelled again: nothing is left behind.
+    """
+    _can_be_planned(flow, strategy, by)
+    mine = open_recovery_of(flow.pk) is None
+    recovery = open_or_go_on(flow, by=by)
+    try:
+        actions.choose_strategy(recovery_id=recovery.pk, strategy=strategy, key=key, by=by)
+        actions.save_patch(recovery_id=recovery.pk, files=patch, by=by)
+        recovery.refresh_from_db()
+        plan = sealing.seal_recovery(recovery=recovery, by=by)
+    except RepriseError as failure:
+        if mine:
+            actions.cancel(recovery_id=recovery.pk, reason=f"No plan: {failure.sentence}", by=by)
+        raise
+    recovery.refresh_from_db()
+    return recovery, plan
+
+
+def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
+    """Raise WrongUse for a name that is no strategy; Refused, with this flow's rows, for one that never runs."""
+    if strategy in EXECUTABLE:
+        return
+    if strategy not in JUDGES and strategy not in NOT_HERE:
+        raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
+    with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name):
+        by.check(Right.RECOVER)
+    reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
+    with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name):
+        raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
+
+
+def open_or_go_on(flow: Flow, *, by: Actor) -> Recovery:
+    """The flow's recovery: opened now, or the open one that has no plan in force yet.
+
+    Raises Refused when the open one already has a plan or runs, and for a healthy flow.
+    """
+    opened = open_recovery_of(flow.pk)
+    if opened is None:
+        return actions.open_recovery(flow_id=flow.pk, by=by)
+    if opened.state != "diagnosing":
+        with attempt(
+            action="recovery.open", by=by, target_kind="flow", target=flow.name, recovery=opened.label
+        ):
+            raise Refused(
+                f"{opened.label}, opened by {opened.created_by}, is already open for {flow.short} "
+                f"({words(opened.state)}). Run it with: bin/manage execute {opened.label}, or end it with: "
+                f"bin/manage cancel {opened.label}.",
+                code="already_open",
+            )
+    return opened
+
+
+def is_running(flow: Flow) -> bool:
+    """Is an update of the flow's pipeline active, by the Pipelines API?"""
+    answer = client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)
+    return active_update(answer) is not None
+
+
+def read_patch(flow: Flow, *, code: str | None, diff: str | None) -> dict[str, str]:
+    """New text by workspace path, from a folder laid out like the pipeline's root or from a unified diff.
+
+    Raises WrongUse when a file cannot be read or the diff does not apply.
+    """
+    if not code and not diff:
+        return {}
+    client = client_for(flow.pipeline.workspace)
+    spec = client.get_pipeline(flow.pipeline.pipeline_id).get("spec") or {}
+    libraries, now = read_code(client, spec)
+    if diff:
+        try:
+            return apply_diff(Path(diff).read_text(encoding="utf-8"), now)
+        except (OSError, UnicodeDecodeError) as error:
+            raise WrongUse(f"{diff} cannot be read: {error}") from error
+    return _folder(Path(code or ""), now, (spec.get("root_path") or "").rstrip("/"), libraries)
+
+
+def _folder(folder: Path, now: Mapping[str, str], root: str, libraries: Sequence[str]) -> dict[str, str]:
+    if not folder.is_dir():
+        raise WrongUse(f"{folder} is not a folder. --code takes a folder laid out like the pipeline's root.")
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in (".py", ".sql") or not path.is_file() or "__pycache__" in path.parts:
+            continue
+        name = path.relative_to(folder).as_posix()
+        target = next((p for p in now if p == f"{root}/{name}"), None) or _by_name(now, path.name)
+        try:
+            found[target or f"{root}/{name}"] = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise WrongUse(f"{path} cannot be read as UTF-8 text: {error}") from error
+    if not found:
+        raise WrongUse(
+            f"{folder} holds no .py or .sql file. The pipeline's files are: {', '.join(libraries)}."
+        )
+    return {path: text for path, text in found.items() if now.get(path) != text}
+
+
+def _by_name(now: Mapping[str, str], name: str) -> str | None:
+    """A file given without its folders stands for the only workspace file of that name."""
+    same = [p for p in now if p.rsplit("/", 1)[-1] == name]
+    return same[0] if len(same) == 1 else None
+
+
+def stop_first(*, flow: Flow, recovery_id: int, by: Actor, say: Say, timeout: float = 120) -> None:
+    """Stop the pipeline by a worker, when an update is active; wait until that is proven."""
+    if not is_running(flow):
+        return
+    step = actions.request_stop(recovery_id=recovery_id, by=by)
+    say(f"Stopping pipeline {flow.pipeline.name}.")
+    _wait_for_step(step.pk, time.monotonic() + timeout)
+
+
+def _wait_for_step(step_id: int, until: float) -> None:
+    while True:
+        step = Step.objects.get(pk=step_id)
+        if step.state == "done":
+            return
+        if step.state == "failed" or (step.state == "unknown" and step.evidence):
+            raise Refused(f"The pipeline could not be stopped: {step.problem}")
+        if time.monotonic() > until:
+            raise Unreachable("The stop has not ended in time. Is a worker running? See the logs folder.")
+        time.sleep(0.1)
+
+
+def wait(recovery: Recovery, *, say: Say, timeout: float) -> Recovery:
+    """Follow the steps until the recovery rests; say each line of their logs once.
+
+    Raises Unreachable when no worker takes a step, or when the time is over (the recovery goes on).
+    """
+    told: dict[int, int] = {}
+    until = time.monotonic() + timeout
+    while True:
+        recovery.refresh_from_db()
+        steps = list(recovery.steps.all())
+        for step in steps:
+            for stamp, line in step.log[told.get(step.pk, 0) :]:
+                say(f"{stamp[11:19]}  {step.kind:<8} {line}")
+            told[step.pk] = len(step.log)
+        if _rests(recovery, steps):
+            return recovery
+        _worker_is_there(steps)
+        if time.monotonic() > until:
+            raise Unreachable(
+                f"{recovery.label} has not ended within {timeout:.0f} s. It goes on without this command; "
+                f"watch it with: execute {recovery.label} --wait."
+            )
+        time.sleep(0.1)
+
+
+def _rests(recovery: Recovery, steps: Sequence[Step]) -> bool:
+    """Ended, or a person must decide; a step being found out, undone or repeated does not rest yet."""
+    if any(s.state == "unknown" and not s.evidence for s in steps):
+        return False
+    if any(s.state in ("pending", "running") and s.woken_at and s.kind == "rollback" for s in steps):
+        return False
+    return recovery.state not in MOVING
+
+
+def _worker_is_there(steps: Sequence[Step]) -> None:
+    late = timezone.now() - timedelta(seconds=60)
+    for step in steps:
+        if step.state == "pending" and step.woken_at and step.woken_at < late:
+            raise Unreachable(
+                f"No worker has taken step {step.kind} for 60 s. Start one; the step runs as soon as one is there."
+            )
+
+
+def summary(recovery: Recovery) -> dict[str, Any]:
+    """The object that `recover` and `execute --wait` print."""
+    plan = plan_of(recovery) or recovery.plans.order_by("-pk").first()
+    measured = recovery.measured or {}
+    return {
+        "recovery": recovery.label,
+        "state": recovery.state,
+        "reason": recovery.reason,
+        "plan_hash": plan.hash if plan else None,
+        "forecast": forecast(plan) if plan else None,
+        "measured": {k: v for k, v in measured.items() if k != "criteria"},
+        "verification": measured.get("criteria", []),
+        "steps": [_step(s) for s in recovery.steps.all()],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    seconds = None
+    if step.started_at and step.ended_at:
+        seconds = round((step.ended_at - step.started_at).total_seconds(), 3)
+    return {
+        "kind": step.kind,
+        "state": step.state,
+        "attempt": step.attempt,
+        "started_at": step.started_at.isoformat() if step.started_at else None,
+        "seconds": seconds,
+        "problem": step.problem or None,
+        "evidence": step.evidence,
+        "log": step.log,
+    }
+
+
+def forecast(plan: Plan) -> dict[str, Any]:
+    """`{lost, doubled, reread, flows[]}` as the contract says, with the table's growth beside them."""
+    body = plan.body
+    return {**body["forecast"], "flows": [{"flow": body["flow"], **body["forecast"]}]}
+
+
+def planned(recovery: Recovery, plan: Plan) -> dict[str, Any]:
+    """The object that `plan` prints."""
+    body = plan.body
+    return {
+        "recovery": recovery.label,
+        "plan_hash": plan.hash,
+        "strategy": body["strategy"],
+        "forecast": forecast(plan),
+        "findings": body["findings"],
+        "steps": body["steps"],
+        "positions": body["positions"],
+        "criteria": body["criteria"],
+        "key": body["key"],
+        "key_from": body["key_from"],
+        "patch": [
+            {k: c[k] for k in ("path", "before_sha256", "after_sha256", "diff")} for c in body["patch"]
+        ],
+        "rollback": body["rollback"],
+    }

@@ -1,0 +1,42 @@
+"""Joins what the pure diagnosis needs: the failure's causes, the checkpoint, the code then and now."""
+
+from typing import Any
+
+from recovery.checkpoints import inspect
+from recovery.checkpoints.report import CheckpointReport
+from recovery.diagnosis import diagnose
+from recovery.errors import RepriseError
+from recovery.models import Flow
+from recovery.pipelines.workspaces import client_for
+from recovery.workflow.gather import last_good_source, read_code
+from recovery.workflow.places import checkpoint_of
+
+
+def diagnose_flow(flow: Flow) -> dict[str, Any]:
+    """The diagnosis of a flow's last failure (docs/wiring.md).
+
+    What cannot be read (storage, code) makes it say less, never fail: the error itself is known.
+    """
+    old, new = _code(flow)
+    found: dict[str, Any] = diagnose(causes=flow.error, report=_report(flow), old_text=old, new_text=new)
+    return found
+
+
+def _report(flow: Flow) -> CheckpointReport | None:
+    try:
+        return inspect(checkpoint_of(flow))
+    except RepriseError:
+        return None
+
+
+def _code(flow: Flow) -> tuple[str, str]:
+    """The definition files of the last good update and of today, each as one text; empty where not known."""
+    try:
+        client = client_for(flow.pipeline.workspace)
+        libraries, now = read_code(client, flow.pipeline.spec)
+        good = last_good_source(client, flow.pipeline.pipeline_id)
+    except RepriseError:
+        return "", ""
+    if good is None:
+        return "", ""
+    return "\n".join(good.get(p, "") for p in libraries), "\n".join(now[p] for p in libraries)

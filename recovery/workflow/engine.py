@@ -1,0 +1,255 @@
+"""Runs one attempt of one step, and decides what comes after it. Called by tasks only."""
+
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.audit.actions import record
+from recovery.errors import OutcomeUnknown, RepriseError
+from recovery.models import Plan, Recovery, Step
+from recovery.people.roles import SYSTEM
+from recovery.workflow import broker
+from recovery.workflow.beat import FenceLost, Watch
+from recovery.workflow.moves import claim, move, step_to
+from recovery.workflow.steps import patch, rerun, rollback, seed, stop, verify
+from recovery.workflow.steps.base import Context, PlanVoid, Probed
+
+log = logging.getLogger(__name__)
+
+KINDS: Mapping[str, Any] = {
+    "stop": stop,
+    "patch": patch,
+    "seed": seed,
+    "rerun": rerun,
+    "verify": verify,
+    "rollback": rollback,
+}
+
+
+def run_step(step_id: int, fence: int) -> None:
+    """Claim the step, act under a heartbeat, record how it ended.
+
+    Three ends: done or failed (seen), unknown (not seen, or a bug of ours in the middle of an act).
+    """
+    kind = KINDS[Step.objects.values_list("kind", flat=True).get(pk=step_id)]
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    deadline = timezone.now() + timedelta(seconds=kind.SECONDS)
+    with transaction.atomic():
+        step = claim(step_id, fence, worker=worker, deadline=deadline)
+        if step is None:
+            return
+        if step.kind == "verify" and step.recovery.state == "running":
+            move(step.recovery, "verifying")
+        _audit(step, "step.run", "done", f"Attempt {step.attempt} of step {step.kind} began.")
+    try:
+        with Watch(step) as watch:
+            result = kind.run(Context(step, watch))
+    except FenceLost as lost:
+        log.warning("step %s: %s", step_id, lost.sentence)
+    except PlanVoid as void:
+        void_plan(step, void)
+    except OutcomeUnknown as unknown:
+        to_unknown(step, unknown.sentence)
+    except RepriseError as failure:
+        _failed(step, failure)
+    except Exception as bug:
+        log.exception("step %s", step_id)
+        to_unknown(
+            step,
+            f"A fault in Reprise ended the step ({type(bug).__name__}: {bug}). It may or may not have acted.",
+        )
+    else:
+        finish(step, result)
+
+
+def finish(step: Step, result: Mapping[str, Any]) -> None:
+    """done, and what follows: the next step, or the end of the recovery. One transaction."""
+    with transaction.atomic():
+        if not step_to(step, "done", result={**step.result, **result}, problem=""):
+            return
+        recovery = Recovery.objects.get(pk=step.recovery_id)
+        _audit(step, "step.run", "done", f"Step {step.kind} is done.", after=_brief(step.result))
+        if step.plan is None:
+            return
+        if step.kind == "rollback":
+            _end(recovery, "rolled_back", "Rolled back: what could be undone was undone.")
+            return
+        following = recovery.steps.filter(plan=step.plan, state="pending", ordinal__gt=step.ordinal).first()
+        if following is not None:
+            if recovery.state == "needs_attention":
+                move(recovery, "running")
+            wake(following)
+        elif step.kind == "verify":
+            _conclude(recovery, step)
+
+
+def _conclude(recovery: Recovery, step: Step) -> None:
+    """Only measured proof ends a recovery as succeeded."""
+    measured = dict(step.result.get("measured") or {})
+    if measured.get("verified") is True:
+        _end(recovery, "succeeded", "Every criterion of the plan holds.", measured=measured)
+        return
+    failed = [c["code"] for c in measured.get("criteria", []) if c["ok"] is not True]
+    move(
+        recovery,
+        "needs_attention",
+        measured=measured,
+        reason=f"Not proven: {', '.join(failed) or 'no criterion'}.",
+    )
+    record(
+        action="recovery.end",
+        outcome="failed",
+        by=SYSTEM,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+        says=f"Verification did not hold: {', '.join(failed)}.",
+        after={"failed": failed},
+    )
+
+
+def _end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
+    before = recovery.state
+    move(recovery, state, reason=says, **values)
+    record(
+        action="recovery.end",
+        outcome="done",
+        by=SYSTEM,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+        says=says,
+        before={"state": before},
+        after={"state": state},
+    )
+
+
+def void_plan(step: Step, void: PlanVoid) -> None:
+    """The plan is void for good; the recovery goes back to where a new one can be sealed."""
+    with transaction.atomic():
+        if not step_to(step, "failed", problem=void.sentence):
+            return
+        drift, now = [d.as_dict() for d in void.drift], timezone.now()
+        assert step.plan is not None, "only a step of a plan finds drift"
+        Plan.objects.filter(pk=step.plan.pk, voided_at=None).update(voided_at=now, drift=drift)
+        step.recovery.steps.filter(plan=step.plan, state="pending").update(state="skipped", ended_at=now)
+        move(step.recovery, "diagnosing", reason=void.sentence)
+        _audit(step, "plan.void", "done", void.sentence, after={"drift": drift})
+
+
+def to_unknown(step: Step, says: str) -> bool:
+    """Nobody saw how the step ended: unknown, a probe is woken, a person is needed unless it proves it."""
+    with transaction.atomic():
+        if not step_to(step, "unknown", problem=says):
+            return False
+        recovery = Recovery.objects.get(pk=step.recovery_id)
+        if step.plan is not None and recovery.state in ("running", "verifying"):
+            move(recovery, "needs_attention", reason=f"Step {step.kind} is unknown: {says}")
+        _audit(step, "step.unknown", "unknown", f"Step {step.kind} is unknown: {says}")
+        from recovery.workflow import tasks
+
+        broker.send_on_commit(tasks.probe_step, step.pk, step.fence)
+    return True
+
+
+def _failed(step: Step, failure: RepriseError) -> None:
+    with transaction.atomic():
+        if not step_to(step, "failed", problem=failure.sentence):
+            return
+        recovery = Recovery.objects.get(pk=step.recovery_id)
+        if step.plan is not None and recovery.state in ("running", "verifying"):
+            move(recovery, "needs_attention", reason=failure.sentence)
+        _audit(step, "step.run", "failed", f"Step {step.kind} failed: {failure.sentence}")
+
+
+def probe_step(step_id: int, fence: int) -> None:
+    """Find out what an unknown step did. Reads only; moves the step only where it is proven."""
+    step = Step.objects.select_related("recovery__flow__pipeline__workspace", "plan").get(pk=step_id)
+    if step.state != "unknown" or step.fence != fence:
+        return
+    try:
+        seen: Probed = KINDS[step.kind].probe(step)
+    except RepriseError as failure:
+        Step.objects.filter(pk=step_id, fence=fence, state="unknown").update(
+            evidence=[{"proven": None, "says": f"Could not be found out: {failure.sentence}"}]
+        )
+        return
+    with transaction.atomic():
+        changed = Step.objects.filter(pk=step_id, fence=fence, state="unknown").update(
+            evidence=seen.evidence, result={**step.result, **(seen.result or {})}
+        )
+        if not changed:
+            return
+        step.refresh_from_db()
+        _audit(
+            step,
+            "step.probe",
+            "done",
+            f"Probe of step {step.kind}: {seen.outcome.replace('_', ' ')}.",
+            after={"evidence": seen.evidence},
+        )
+    if seen.outcome == "done":
+        finish(step, {})
+    elif seen.outcome == "again":
+        again(step)
+
+
+def again(step: Step) -> None:
+    """unknown or failed -> pending, and wake it. Only for steps that a probe or a person cleared."""
+    with transaction.atomic():
+        if not step_to(step, "pending", ended_at=None):
+            return
+        recovery = Recovery.objects.get(pk=step.recovery_id)
+        if recovery.state == "needs_attention" and step.plan is not None and step.kind != "rollback":
+            move(recovery, "running")
+        wake(step)
+
+
+def wake(step: Step) -> None:
+    """Tell a worker, once the transaction is committed. A lost wake-up is repeated by the reaper."""
+    from recovery.workflow import tasks
+
+    Step.objects.filter(pk=step.pk).update(woken_at=timezone.now())
+    broker.send_on_commit(tasks.run_step, step.pk, step.fence)
+
+
+def _brief(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The artefact without its long lists; those stay on the step."""
+    return {k: v for k, v in result.items() if k not in ("sink_files", "others", "measured")}
+
+
+def _audit(step: Step, action: str, outcome: str, says: str, after: Mapping[str, Any] | None = None) -> None:
+    record(
+        action=action,
+        outcome=outcome,
+        by=SYSTEM,
+        target_kind="step",
+        target=f"{step.kind} #{step.pk}, attempt {step.attempt}",
+        recovery=step.recovery.label,
+        says=says,
+        after=dict(after) if after is not None else None,
+    )
+
+
+def repeat_verification(step: Step) -> None:
+    """Measure again after a verification that did not hold: a new verify step of the same plan."""
+    with transaction.atomic():
+        recovery = Recovery.objects.get(pk=step.recovery_id)
+        number = recovery.steps.count() + 1
+        following = Step.objects.create(
+            recovery=recovery,
+            plan=step.plan,
+            ordinal=number,
+            kind="verify",
+            says=step.says,
+            args=step.args,
+            idempotency_key=f"verify-{recovery.pk}-{number}",
+        )
+        move(recovery, "running")
+        wake(following)

@@ -1,0 +1,341 @@
+"""Gathers the facts of one flow into frozen values, once. Reads only; changes nothing anywhere."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from recovery.checkpoints import inspect
+from recovery.checkpoints.report import CheckpointReport
+from recovery.errors import Refused
+from recovery.models import Flow
+from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.workspaces import client_for, spark_remote
+from recovery.sinks.base import SinkReport
+from recovery.sinks.live import files as sink_files
+from recovery.sources.base import InputFile, SourceFacts
+from recovery.sources.files import source_facts
+from recovery.sources.live import files as live_files
+from recovery.spark.api import Study, StudyRequest, study, tables
+from recovery.spark.process import prepare
+from recovery.strategies.base import CodeFacts, Counts, Facts
+from recovery.workflow import fingerprints
+from recovery.workflow.places import checkpoint_of
+
+ACTIVE = {
+    "QUEUED",
+    "CREATED",
+    "WAITING_FOR_RESOURCES",
+    "INITIALIZING",
+    "RESETTING",
+    "SETTING_UP_TABLES",
+    "RUNNING",
+    "STOPPING",
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the API and the disk say about a flow, before any code is run. `now` fills plan preconditions."""
+
+    flow: Flow
+    client: PipelinesClient
+    pipeline: Mapping[str, Any]  # get-pipeline answer
+    code: Mapping[str, str]  # workspace path -> text
+    libraries: tuple[str, ...]
+    checkpoint_place: str
+    checkpoint: CheckpointReport
+    table_place: str
+    sink: SinkReport
+    others: Mapping[str, str]  # table name -> location, this flow's own left out
+    active_update: str | None
+    last_update: str | None
+    storage: str = field(default="")
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        spec: Mapping[str, Any] = self.pipeline.get("spec") or {}
+        return spec
+
+    def preconditions(self) -> dict[str, Any]:
+        """What a plan relies on; read again at execution and compared."""
+        return {
+            "checkpoint": {
+                "version": self.checkpoint.version,
+                "last_committed": self.checkpoint.last_committed,
+                "fingerprint": self.checkpoint.fingerprint,
+            },
+            "code": fingerprints.of_code(self.code),
+            "sink": {"head": self.sink.head, "fingerprint": self.sink.fingerprint},
+            "active_update": self.active_update,
+        }
+
+
+def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
+    """Read API, source, checkpoint and sink of a flow.
+
+    `known`: where tables lie, from a plan; without it Spark's catalog is asked (about 2 s). Raises
+    Unreachable (API, Spark, storage), NotFound (pipeline gone), Refused (no storage root, no table).
+    """
+    client = client_for(flow.pipeline.workspace)
+    answer = client.get_pipeline(flow.pipeline.pipeline_id)
+    spec = answer.get("spec") or {}
+    storage = (spec.get("storage") or "").rstrip("/")
+    libraries, code = read_code(client, spec)
+    place = checkpoint_of(flow, storage)
+    known = known or known_tables(flow)
+    own = known.get(flow.dataset)
+    if own is None:
+        raise Refused(
+            f"Table {flow.dataset} does not exist in Spark's catalog; there is nothing to recover into."
+        )
+    updates = answer.get("latest_updates") or []
+    active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
+    return Scene(
+        flow=flow,
+        client=client,
+        pipeline=answer,
+        code=code,
+        libraries=libraries,
+        checkpoint_place=place,
+        checkpoint=inspect(place, sink=own),
+        table_place=own,
+        sink=sink_files.read(own),
+        others={name: where for name, where in known.items() if name != flow.dataset},
+        active_update=active,
+        last_update=updates[0]["update_id"] if updates else None,
+        storage=storage,
+    )
+
+
+def known_tables(flow: Flow) -> dict[str, str]:
+    """Where the tables of this flow's pipeline lie, by `catalog.schema.table`. Asks Spark's catalog."""
+    mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))
+    found: dict[str, str] = {}
+    for catalog, schema in sorted({tuple(name.split(".")[:2]) for name in mine if name.count(".") == 2}):
+        found |= tables(spark_remote(flow.pipeline.workspace), catalog, schema)
+    return {name: place for name, place in found.items() if name in mine}
+
+
+def read_code(client: PipelinesClient, spec: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Definition files (`libraries`) and every other .py/.sql file under `root_path`, as text by path."""
+    root = (spec.get("root_path") or "").rstrip("/")
+    libraries: list[str] = []
+    everything = _tree(client, root) if root else []
+    for entry in spec.get("libraries") or []:
+        if include := (entry.get("glob") or {}).get("include"):
+            pattern = include.replace("/**", "/*") if include.endswith("**") else include
+            base = include.split("*", 1)[0].rsplit("/", 1)[0]
+            found = everything if root and base.startswith(root) else _tree(client, base)
+            libraries += [p for p in found if fnmatch(p, pattern) and p.endswith((".py", ".sql"))]
+        elif path := (entry.get("file") or entry.get("notebook") or {}).get("path"):
+            libraries.append(path)
+    wanted = dict.fromkeys([*libraries, *(p for p in everything if p.endswith((".py", ".sql")))])
+    texts = {path: _text(client, path) for path in wanted}
+    if not libraries:
+        raise Refused("The pipeline lists no source file (libraries), so its code cannot be read.")
+    return tuple(dict.fromkeys(libraries)), texts
+
+
+def _tree(client: PipelinesClient, root: str) -> list[str]:
+    paths: list[str] = []
+    for item in client.list_dir(root):
+        if item.get("object_type") == "DIRECTORY":
+            paths += _tree(client, item["path"])
+        else:
+            paths.append(item["path"])
+    return sorted(paths)
+
+
+def _text(client: PipelinesClient, path: str) -> str:
+    try:
+        return client.export(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path} is not UTF-8 text, so it cannot be read as source.") from error
+
+
+def gather(
+    flow: Flow, *, patch: Mapping[str, str] | None = None, strategy: str = "", key: tuple[str, ...] = ()
+) -> tuple[Scene, Facts]:
+    """Look, list the inputs, and let Spark count what each code would yield.
+
+    `patch` changes the code of `continue` and `full-refresh`; for `revert` it is the code to put back.
+    """
+    prepare()  # the first question to Spark is only seconds away
+    scene = look(flow)
+    reverting = strategy == "revert"
+    new_files = {**scene.code, **(patch or {})} if not reverting else dict(scene.code)
+    old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
+    known, old_known = _both(scene, new_files, old_files, {}, key)
+    sources = _sources(scene, known, old_known)
+    new_study, old_study = _both(scene, new_files, old_files, input_sets(sources), key)
+    return scene, Facts(
+        gathered_at=timezone.now().isoformat(),
+        workspace=flow.pipeline.workspace.name,
+        environment=flow.pipeline.environment,
+        pipeline_id=flow.pipeline.pipeline_id,
+        pipeline=flow.pipeline.name,
+        flow=flow.name,
+        dataset=flow.dataset,
+        active_update=scene.active_update,
+        last_update=scene.last_update,
+        checkpoint=scene.checkpoint,
+        sink=scene.sink,
+        sources=sources,
+        old_code=code_facts(old_files, old_study) if old_files and old_study else None,
+        code=code_facts(scene.code, new_study),
+        new_code=code_facts(new_files, new_study),
+        counts=counts(new_study),
+        old_counts=counts(old_study) if old_study else None,
+        usual_update_seconds=None,
+    )
+
+
+def input_sets(sources: tuple[SourceFacts, ...]) -> dict[str, tuple[str, ...]]:
+    """Which inputs Spark shall count. Above the limit the committed ones are left out: counting them would
+    read all of them, and the page then says that it was not counted instead of making somebody wait."""
+    waiting = [f for s in sources for f in s.waiting]
+    processed = [f for s in sources for f in s.processed]
+    limit = settings.REPRISE_COUNT_BYTES
+    sets = {}
+    if sum(f.size for f in waiting) <= limit:
+        sets["waiting"] = tuple(f.path for f in waiting)
+    if sum(f.size for f in (*processed, *waiting)) <= limit:
+        sets["processed"] = tuple(f.path for f in processed)
+        sets["everything"] = tuple(f.path for f in (*processed, *waiting))
+    return sets
+
+
+def last_good_code(scene: Scene) -> dict[str, str] | None:
+    """Source of the newest update that completed, where the API can tell; merged over today's files."""
+    found = last_good_source(scene.client, scene.flow.pipeline.pipeline_id)
+    return None if found is None else {**scene.code, **found}
+
+
+def last_good_source(client: PipelinesClient, pipeline_id: str) -> dict[str, str] | None:
+    """Definition files as the newest completed update read them, text by path; None: nobody can tell."""
+    for update in client.list_updates(pipeline_id, limit=25):
+        if update.get("state") != "COMPLETED" or update.get("validate_only"):
+            continue
+        files = client.update_source(pipeline_id, update["update_id"])
+        if files is None:
+            return None
+        try:
+            return {path: text.decode("utf-8") for path, text in files.items()}
+        except UnicodeDecodeError:
+            return None
+    return None
+
+
+def request_for(
+    scene: Scene,
+    files: Mapping[str, str],
+    sets: Mapping[str, tuple[str, ...]],
+    key: tuple[str, ...],
+    *,
+    by_file: bool = False,
+) -> StudyRequest:
+    """What the Spark room needs to study this flow with that code over those inputs."""
+    spec = scene.spec
+    return StudyRequest(
+        remote=spark_remote(scene.flow.pipeline.workspace),
+        files=dict(files),
+        root=spec.get("root_path") or "",
+        libraries=scene.libraries,
+        configuration=dict(spec.get("configuration") or {}),
+        catalog=spec.get("catalog") or "spark_catalog",
+        schema=spec.get("schema") or spec.get("target") or "default",
+        flow=scene.flow.name,
+        sets=dict(sets),
+        key=key or None,
+        table=scene.flow.dataset if sets or by_file else None,
+        by_file=by_file,
+        write=None,
+    )
+
+
+def _both(
+    scene: Scene,
+    new: Mapping[str, str],
+    old: Mapping[str, str] | None,
+    sets: Mapping[str, tuple[str, ...]],
+    key: tuple[str, ...],
+) -> tuple[Study, Study | None]:
+    """The code that shall run and the last good one, studied side by side; once where they are the same."""
+
+    def ask(files: Mapping[str, str]) -> Study:
+        return study(request_for(scene, files, sets, key, by_file=bool(sets) and files is new))
+
+    if old is None or dict(old) == dict(new):
+        found = ask(new)
+        return found, found if old is not None else None
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.submit(ask, new), pool.submit(ask, old)
+        return first.result(), second.result()
+
+
+def _sources(scene: Scene, known: Study, old_known: Study | None) -> tuple[SourceFacts, ...]:
+    """Each source of the checkpoint beside the place the code reads it from (old code where new has none)."""
+    described = known.sources or (old_known.sources if old_known else ())
+    found = []
+    for progress in scene.checkpoint.sources:
+        told = described[progress.index] if progress.index < len(described) else {}
+        path, options = told.get("path") or "", dict(told.get("options") or {})
+        facts = source_facts(
+            progress,
+            listing(path, options),
+            location=path or "unknown place",
+            max_files_per_trigger=_number(options, "maxFilesPerTrigger"),
+        )
+        found.append(replace(facts, options=options))
+    return tuple(found)
+
+
+def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
+    """The input files of one source as Spark would list them now; none where the place is not known."""
+    return live_files.listing(path, options=options) if path else ()
+
+
+def _number(options: Mapping[str, Any], name: str) -> int | None:
+    """An option by name, as Spark reads it: the case does not matter."""
+    value = next((v for k, v in options.items() if k.lower() == name.lower()), None)
+    return int(value) if value is not None and str(value).isdigit() else None
+
+
+def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
+    return CodeFacts(
+        files=dict(files),
+        operators=answer.operators,
+        problem=answer.problem,
+        sources=tuple(answer.sources),
+        key=tuple(answer.key or ()),
+        key_from=answer.key_from,
+    )
+
+
+def counts(answer: Study) -> Counts:
+    return Counts(
+        table=answer.table_rows,
+        processed=answer.rows.get("processed"),
+        waiting=answer.rows.get("waiting"),
+        everything=answer.rows.get("everything"),
+        repeats_waiting=answer.repeats.get("waiting"),
+        fresh_waiting=answer.fresh.get("waiting"),
+        repeats_processed=answer.repeats.get("processed"),
+        by_file=dict(answer.by_file),
+    )
+
+
+def other_fingerprints(scene: Scene) -> dict[str, str]:
+    """Fingerprint of every other flow's checkpoint and every other table of this schema."""
+    found = {f"table {name}": fingerprints.of_tree(where) for name, where in sorted(scene.others.items())}
+    for flow in scene.flow.pipeline.flows.exclude(pk=scene.flow.pk).filter(streaming=True):
+        try:
+            found[f"checkpoint {flow.name}"] = fingerprints.of_tree(checkpoint_of(flow, scene.storage))
+        except Refused:
+            continue  # a flow that has never run writes nothing that could change
+    return found

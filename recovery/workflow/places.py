@@ -1,0 +1,23 @@
+"""Where a flow's checkpoint and a table's files lie, from what the Pipelines API says."""
+
+from recovery.errors import Refused
+from recovery.models import Flow
+
+
+def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
+    """`<storage>/_checkpoints/<catalog>/<schema>/<table>/<flow>`, the folder that holds its versions.
+
+    Source: SDP's FlowSystemMetadata (Spark 4.1+). Raises Refused where the storage is not reachable
+    by us (a workspace that manages it itself names none).
+    """
+    root = (storage or flow.pipeline.spec.get("storage") or "").rstrip("/")
+    if not root:
+        raise Refused(
+            f"Pipeline {flow.pipeline.name} names no storage root, so its checkpoints cannot be reached from here.",
+            code="no_storage",
+        )
+    if not flow.dataset:
+        raise Refused(
+            f"No update has yet said which table {flow.name} writes. Run one update, then come back."
+        )
+    return f"{root}/_checkpoints/{flow.dataset.replace('.', '/')}/{flow.short}"

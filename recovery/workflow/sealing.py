@@ -1,0 +1,193 @@
+"""Builds the plan's body from facts and seals it. Reads again everything that the plan relies on."""
+
+import difflib
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.audit.actions import record
+from recovery.errors import Refused, RepriseError
+from recovery.models import Plan, Recovery, Step
+from recovery.people.roles import Actor
+from recovery.plans.values import seal
+from recovery.strategies.base import Facts, Option
+from recovery.strategies.catalogue import EXECUTABLE, judge_all
+from recovery.strategies.common import files_of, state_keys
+from recovery.workflow.gather import Scene, gather
+from recovery.workflow.moves import move
+from recovery.workflow.validation import validate
+
+
+def seal_recovery(*, recovery: Recovery, by: Actor) -> Plan:
+    """Gather with the saved choices, check that the strategy can run, write the plan and its steps.
+
+    Raises Refused (blocked strategy, patch that does not validate, nothing chosen), Unreachable.
+    """
+    try:
+        return _seal(recovery, by)
+    except RepriseError as failure:
+        record(
+            action="plan.seal",
+            outcome="failed",
+            by=by,
+            target_kind="flow",
+            target=recovery.flow.name,
+            recovery=recovery.label,
+            says=failure.sentence,
+        )
+        raise
+
+
+def _seal(recovery: Recovery, by: Actor) -> Plan:
+    strategy = recovery.choices.get("strategy") or ""
+    if strategy not in EXECUTABLE:
+        raise Refused("Choose how the flow shall go on first: continue, revert or full-refresh.")
+    patch = dict(recovery.choices.get("patch") or {})
+    key = tuple(recovery.choices.get("key") or ())
+    scene, facts = gather(recovery.flow, patch=patch, strategy=strategy, key=key)
+    option = next(o for o in judge_all(facts) if o.strategy == strategy)
+    if option.blocked:
+        raise Refused(f"{strategy} cannot run: {option.blocked}", code="blocked")
+    _key_exists(facts, key)
+    target = wanted_code(scene, facts, strategy)
+    changed = {p: text for p, text in target.items() if scene.code.get(p) != text}
+    if changed:
+        _must_validate(recovery, changed)
+    body = build(recovery, scene, facts, option, changed)
+    return _write(recovery, body, by)
+
+
+def wanted_code(scene: Scene, facts: Facts, strategy: str) -> Mapping[str, str]:
+    """The whole source as it shall be when the plan runs."""
+    if strategy == "revert":
+        assert facts.old_code is not None, "revert is blocked without old code"
+        return facts.old_code.files
+    return facts.new_code.files
+
+
+def _key_exists(facts: Facts, key: tuple[str, ...]) -> None:
+    if key and facts.new_code.problem and "key" in facts.new_code.problem:
+        raise Refused(facts.new_code.problem)
+
+
+def _must_validate(recovery: Recovery, changed: Mapping[str, str]) -> None:
+    answer = validate(recovery.flow, changed)
+    if answer["status"] != "valid":
+        raise Refused(f"The changed code does not validate: {answer['says']}", code="invalid_code")
+
+
+def build(
+    recovery: Recovery, scene: Scene, facts: Facts, option: Option, changed: Mapping[str, str]
+) -> dict[str, Any]:
+    """The plan's body (docs/wiring.md); plain JSON."""
+    shown = option.as_dict()
+    code = facts.old_code if option.strategy == "revert" and facts.old_code else facts.new_code
+    last = facts.checkpoint.last_committed
+    return {
+        "recovery": recovery.label,
+        "workspace": facts.workspace,
+        "environment": facts.environment,
+        "pipeline": {"id": facts.pipeline_id, "name": facts.pipeline},
+        "flow": facts.flow,
+        "dataset": facts.dataset,
+        "checkpoint_place": scene.checkpoint_place,
+        "table_place": scene.table_place,
+        "other_tables": dict(scene.others),
+        "diagnosis": {k: recovery.diagnosis.get(k) for k in ("condition", "title", "damaged", "severity")},
+        "strategy": option.strategy,
+        "key": list(code.key),
+        "key_from": code.key_from,
+        "positions": shown["positions"],
+        "numbering": {
+            "next_batch": 0 if option.strategy == "full-refresh" or last is None else last + 1,
+            "query_id": "new"
+            if option.strategy == "continue"
+            else "kept"
+            if option.strategy == "revert"
+            else "new",
+        },
+        "state": "keep" if option.strategy == "revert" else "drop",
+        "state_held": state_keys(facts),
+        "patch": [_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())],
+        "forecast": shown["forecast"],
+        "table_rows": facts.counts.table,
+        "preconditions": scene.preconditions(),
+        "waiting_files": [
+            {"path": f.path, "size": f.size, "mtime_ms": f.mtime_ms} for f in files_of(facts, "waiting")
+        ],
+        "inputs": [
+            {
+                "source": s.position.source,
+                "location": s.location,
+                "options": {k: str(v) for k, v in s.options.items()},
+                "waiting": [f.path for f in s.waiting],
+                "gone": list(s.gone),
+            }
+            for s in facts.sources
+        ],
+        "gathered_at": facts.gathered_at,
+        "steps": shown["steps"],
+        "criteria": shown["criteria"],
+        "rollback": option.rollback,
+        "findings": shown["findings"],
+    }
+
+
+def _change(path: str, before: str, after: str) -> dict[str, str]:
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a{path}", f"b{path}"
+    )
+    return {
+        "path": path,
+        "before_sha256": hashlib.sha256(before.encode()).hexdigest(),
+        "after_sha256": hashlib.sha256(after.encode()).hexdigest(),
+        "diff": "".join(line if line.endswith("\n") else line + "\n" for line in lines),
+        "before": before,
+        "after": after,
+    }
+
+
+def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
+    """Plan, its steps, the state and the audit row: one transaction."""
+    digest = seal(body)
+    with transaction.atomic():
+        fresh = Recovery.objects.select_related("flow__pipeline").get(pk=recovery.pk)
+        if fresh.state == "planned":
+            _withdraw(fresh)
+        move(fresh, "planned", strategy=body["strategy"])
+        plan = Plan.objects.create(recovery=fresh, hash=digest, body=dict(body), sealed_by=by.name)
+        begun = fresh.steps.count()
+        for number, step in enumerate(body["steps"], start=begun + 1):
+            Step.objects.create(
+                recovery=fresh,
+                plan=plan,
+                ordinal=number,
+                kind=step["kind"],
+                says=step["says"],
+                args=step["args"],
+                idempotency_key=f"{digest[:40]}-{number}",
+            )
+        record(
+            action="plan.seal",
+            outcome="done",
+            by=by,
+            target_kind="flow",
+            target=body["flow"],
+            recovery=fresh.label,
+            says=f"Plan {digest[:8]} sealed: {body['strategy']} for {body['flow']}.",
+            after={"plan": digest, "strategy": body["strategy"], "forecast": body["forecast"]},
+        )
+    return plan
+
+
+def _withdraw(recovery: Recovery) -> None:
+    """A newer plan takes the place of one that never ran."""
+    recovery.plans.filter(voided_at=None).update(
+        voided_at=timezone.now(),
+        drift=[{"what": "plan", "planned": "", "now": "", "says": "A newer plan was sealed in its place."}],
+    )
+    recovery.steps.filter(state="pending", plan__isnull=False).update(state="skipped")
+    move(recovery, "diagnosing")

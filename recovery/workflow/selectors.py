@@ -1,0 +1,52 @@
+"""Reads that pages and commands share."""
+
+from recovery.errors import NotFound
+from recovery.models import Plan, Recovery
+from recovery.pipelines.workspaces import client_for
+from recovery.workflow.gather import read_code
+from recovery.workflow.steps.rollback import refusal
+
+
+def recovery_or_404(text: str | int) -> Recovery:
+    """By `R-12` or `12`. Raises NotFound with one sentence."""
+    digits = str(text).upper().removeprefix("R-")
+    found = None
+    if digits.isdigit() and len(digits) < 19:
+        found = Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=int(digits)).first()
+    if found is None:
+        raise NotFound(f"There is no recovery {text}. See the list of recoveries.")
+    return found
+
+
+def open_recovery_of(flow_id: int) -> Recovery | None:
+    return Recovery.objects.filter(flow_id=flow_id, active=True).first()
+
+
+def recoveries(active: bool | None = None) -> list[Recovery]:
+    """Newest first; only open or only ended ones when asked."""
+    rows = Recovery.objects.select_related("flow__pipeline__workspace").order_by("-pk")
+    return list(rows if active is None else rows.filter(active=active))
+
+
+def plan_of(recovery: Recovery) -> Plan | None:
+    """The plan in force: the newest that is not void."""
+    return recovery.plans.filter(voided_at=None).order_by("-pk").first()
+
+
+def void_plan_of(recovery: Recovery) -> Plan | None:
+    """The newest void plan, when no plan is in force."""
+    if plan_of(recovery):
+        return None
+    return recovery.plans.exclude(voided_at=None).order_by("-pk").first()
+
+
+def source_files(recovery: Recovery) -> dict[str, str]:
+    """The pipeline's source as the workspace holds it now, text by path. Raises Unreachable."""
+    client = client_for(recovery.flow.pipeline.workspace)
+    spec = client.get_pipeline(recovery.flow.pipeline.pipeline_id).get("spec") or {}
+    return read_code(client, spec)[1]
+
+
+def rollback_refusal(recovery: Recovery) -> str | None:
+    """Why a rollback is not possible, in one sentence; None when it is."""
+    return refusal(recovery)

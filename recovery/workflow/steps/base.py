@@ -1,0 +1,87 @@
+"""What a step gets and what it gives back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from recovery.errors import RepriseError
+from recovery.models import Flow, Plan, Recovery, Step
+from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.workspaces import client_for
+from recovery.plans.values import Drift
+from recovery.workflow.beat import Watch
+
+
+class PlanVoid(RepriseError):
+    """Something moved since the plan was sealed; it is void, for good."""
+
+    code = "plan_void"
+
+    def __init__(self, drift: list[Drift]) -> None:
+        super().__init__(
+            "The plan is void: " + " ".join(d.says for d in drift) + " Nothing was changed. Seal a new plan."
+        )
+        self.drift = drift
+
+
+@dataclass
+class Context:
+    """One attempt of one step."""
+
+    step: Step
+    watch: Watch
+
+    @property
+    def recovery(self) -> Recovery:
+        return self.step.recovery
+
+    @property
+    def flow(self) -> Flow:
+        return self.recovery.flow
+
+    @property
+    def plan(self) -> Plan:
+        assert self.step.plan is not None, "only the early stop has no plan"
+        return self.step.plan
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        body: Mapping[str, Any] = self.plan.body
+        return body
+
+    @property
+    def client(self) -> PipelinesClient:
+        return client_for(self.flow.pipeline.workspace)
+
+    @property
+    def pipeline_id(self) -> str:
+        return self.flow.pipeline.pipeline_id
+
+    def log(self, text: str) -> None:
+        self.watch.log(text)
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What a probe proved.
+
+    outcome: "done"; "again" (not done, and doing it again only reads or watches: goes on by itself);
+    "not_done" (a person decides whether it is done again); "unclear" (a person decides, with less).
+    """
+
+    outcome: str
+    evidence: list[dict[str, Any]]
+    result: Mapping[str, Any] | None = None
+
+
+class StepKind(Protocol):
+    """A module of this folder: `run` acts, `probe` only reads."""
+
+    SECONDS: int
+    run: Callable[[Context], Mapping[str, Any]]
+    probe: Callable[[Step], Probed]
+
+
+def saw(proven: bool | None, says: str) -> dict[str, Any]:
+    """One line of evidence. None: could not be read."""
+    return {"proven": proven, "says": says}

@@ -1,0 +1,139 @@
+"""rerun: start one update, limited to this flow's table, and watch it to its end."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.errors import Refused
+from recovery.models import Step
+from recovery.pipelines.client import ActiveUpdate, PipelinesClient
+from recovery.pipelines.events import failure_of
+from recovery.pipelines.workspaces import client_for
+from recovery.workflow.evidence import listed
+from recovery.workflow.steps.base import Context, Probed, saw
+
+SECONDS = 6 * 3600
+TERMINAL = {"COMPLETED", "FAILED", "CANCELED"}
+
+
+def run(context: Context) -> Mapping[str, Any]:
+    """Start at most one update, whatever happened before: the newest update id is kept before the start."""
+    update_id = context.step.result.get("update_id") or _started_before(context)
+    if update_id is None:
+        update_id = _start(context)
+    state = watch(context, update_id)
+    if state != "COMPLETED":
+        context.watch.keep(update_id=None, ended=update_id)
+        raise Refused(_why(context, update_id, state))
+    context.log(f"Update {update_id} is COMPLETED. COMPLETED is not yet proof.")
+    return {"update_id": update_id, "state": state}
+
+
+def _start(context: Context) -> str:
+    body = _selection(context.step.args)
+    # what lies there now must be read by this update; what comes later may be or not
+    context.watch.keep(newest_before=newest(context.client, context.pipeline_id), listed=listed(context.body))
+    context.watch.guard()
+    try:
+        update_id = context.client.start_update(context.pipeline_id, **body)
+    except ActiveUpdate as other:
+        raise Refused(
+            f"Update {other.update_id} is already active, started by somebody else. Stop it, then resume this step."
+        ) from other
+    context.watch.keep(update_id=update_id)
+    context.log(f"Update {update_id} accepted. Accepted is not yet success.")
+    return update_id
+
+
+def _selection(args: Mapping[str, Any]) -> dict[str, Any]:
+    if args.get("full_refresh"):
+        return {"full_refresh_selection": list(args["full_refresh"])}
+    return {"refresh_selection": list(args["refresh"])}
+
+
+def _started_before(context: Context) -> str | None:
+    """An update that an earlier attempt of this step started but could not note down."""
+    if "newest_before" not in context.step.result:
+        return None
+    found = since(context.client, context.pipeline_id, context.step.result["newest_before"])
+    found = [u for u in found if u != context.step.result.get("ended")]
+    if found:
+        context.watch.keep(update_id=found[-1])
+        context.log(f"Update {found[-1]} was started by this step before; watching it.")
+    return found[-1] if found else None
+
+
+def newest(client: PipelinesClient, pipeline_id: str) -> str | None:
+    """Id of the newest update, None when there never was one."""
+    updates = client.list_updates(pipeline_id, limit=1)
+    return updates[0]["update_id"] if updates else None
+
+
+def since(client: PipelinesClient, pipeline_id: str, before: str | None) -> list[str]:
+    """Ids of updates newer than `before`, newest first, dry runs left out."""
+    found = []
+    for update in client.list_updates(pipeline_id, limit=25):
+        if update["update_id"] == before:
+            break
+        if not update.get("validate_only"):
+            found.append(update["update_id"])
+    return found
+
+
+def watch(context: Context, update_id: str) -> str:
+    """Poll the update (never the pipeline's state) until it has ended; say each change."""
+    last = ""
+    while True:
+        state = context.client.get_update(context.pipeline_id, update_id).get("state", "")
+        if state != last:
+            context.log(f"Update {update_id[:8]} is {state}.")
+            last = state
+        if state in TERMINAL:
+            return str(state)
+        context.watch.guard()
+        time.sleep(0.25)
+
+
+def _why(context: Context, update_id: str, state: str) -> str:
+    if state == "CANCELED":
+        return f"Update {update_id} was stopped by somebody before it ended. Resume to start it again."
+    events = list(context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'"))
+    causes = failure_of(events, context.flow.name)
+    first = causes[-1]["message"].splitlines()[0][:300] if causes else "no cause is in its events"
+    return f"Update {update_id} FAILED: {first}"
+
+
+def probe(step: Step) -> Probed:
+    """An update of ours that runs or has ended is watched on; none started is proven by the list of updates."""
+    flow = step.recovery.flow
+    client = client_for(flow.pipeline.workspace)
+    update_id = step.result.get("update_id")
+    if update_id is None and "newest_before" in step.result:
+        found = [
+            u
+            for u in since(client, flow.pipeline.pipeline_id, step.result["newest_before"])
+            if u != step.result.get("ended")
+        ]
+        if len(found) > 1:
+            return Probed("unclear", [saw(None, f"Updates {', '.join(found)} were started meanwhile.")])
+        update_id = found[0] if found else None
+    if update_id is None:
+        return Probed("not_done", [saw(True, "No update was started by this step.")])
+    state = client.get_update(flow.pipeline.pipeline_id, update_id).get("state")
+    if state == "COMPLETED":
+        return Probed(
+            "done",
+            [saw(True, f"Update {update_id} is COMPLETED.")],
+            {**step.result, "update_id": update_id, "state": state},
+        )
+    if state in TERMINAL:
+        return Probed(
+            "not_done",
+            [saw(True, f"Update {update_id} is {state}. Resuming starts a new one.")],
+            {**step.result, "update_id": None, "ended": update_id},
+        )
+    return Probed(
+        "again",
+        [saw(True, f"Update {update_id} is {state}. It is watched on, not started again.")],
+        {**step.result, "update_id": update_id},
+    )

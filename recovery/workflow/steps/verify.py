@@ -1,0 +1,103 @@
+"""verify: measure the plan's criteria on the data, run one further update, and judge. Changes no checkpoint.
+
+Measuring twice does no harm, so a silent attempt is repeated by itself; the further update only adds
+what has arrived since.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from django.utils import timezone
+
+from recovery.errors import Refused
+from recovery.models import Step
+from recovery.spark.process import prepare
+from recovery.verification.evidence import Evidence, FurtherUpdate, data_files
+from recovery.verification.judge import judge
+from recovery.workflow import evidence as reading
+from recovery.workflow.gather import Scene, look, other_fingerprints
+from recovery.workflow.steps import rerun
+from recovery.workflow.steps.base import Context, Probed, saw
+
+SECONDS = 3600
+
+
+def run(context: Context) -> Mapping[str, Any]:
+    """Measure first, then the further update, then the other places; a criterion not measured never passes."""
+    prepare()  # the first question to Spark is only moments away
+    done = {s.kind: s.result for s in context.recovery.steps.filter(plan=context.plan, state="done")}
+    if "rerun" not in done or "stop" not in done:
+        raise Refused("The rerun has not ended, so there is nothing to verify yet.")
+    known = {context.body["dataset"]: context.body["table_place"], **context.body["other_tables"]}
+    scene = look(context.flow, known=known)
+    evidence = reading.collect(
+        scene,
+        context.body,
+        seen=done["rerun"].get("listed") or {},
+        sink_before=done["stop"]["sink_files"],
+        update_id=done["rerun"]["update_id"],
+    )
+    context.log("Measured on Spark in a fresh session: " + _counts(evidence))
+    prepare()
+    further = _further(context, scene, evidence)
+    evidence = replace(
+        evidence,
+        further=further,
+        others_before=done["stop"]["others"],
+        others_after=other_fingerprints(scene),
+    )
+    verdict = judge(context.body["strategy"], context.body["criteria"], evidence).as_dict()
+    for one in verdict["criteria"]:
+        word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one["ok"]]
+        context.log(f"{one['code']} {word}. {one['why']}")
+    return {"measured": {**verdict, "at": timezone.now().isoformat(), **_numbers(evidence)}}
+
+
+def _further(context: Context, scene: Scene, evidence: Evidence) -> FurtherUpdate:
+    body = context.body
+    before = reading.listed(body)
+    context.watch.guard()
+    update_id = context.client.start_update(context.pipeline_id, refresh_selection=[body["dataset"]])
+    context.log(f"Further update {update_id} accepted; it must add nothing.")
+    state = rerun.watch(context, update_id)
+    after = reading.listed(body)
+    arrived = [p for index, paths in after.items() for p in paths if p not in set(before.get(index, ()))]
+    return FurtherUpdate(
+        state=state,
+        rows_before=evidence.measure.table_rows if evidence.measure else None,
+        rows_after=reading.table_rows(scene, body["dataset"]) if state == "COMPLETED" else None,
+        files_before=data_files(scene.sink),
+        files_after=data_files(reading.sink_of(body)),
+        arrived=tuple(arrived),
+    )
+
+
+def _counts(evidence: Evidence) -> str:
+    found = evidence.measure
+    if found is None or found.problem:
+        return found.problem if found and found.problem else "nothing could be compared."
+    counts = f"{found.new_rows} new rows, {found.expected_rows} expected"
+    return f"{counts}, {found.missing} missing, {found.extra} too many."
+
+
+def _numbers(evidence: Evidence) -> dict[str, Any]:
+    found = evidence.measure
+    if found is None:
+        return {}
+    return {
+        "new_rows": found.new_rows,
+        "expected_rows": found.expected_rows,
+        "lost": found.missing,
+        "doubled": found.extra,
+        "table_rows": found.table_rows,
+        "key": list(found.key),
+        "key_from": found.key_from,
+        "samples": {side: list(rows) for side, rows in found.samples.items()},
+        "notes": list(found.notes),
+    }
+
+
+def probe(step: Step) -> Probed:
+    """Nothing to find out: measuring again is safe."""
+    return Probed("again", [saw(True, "This step measures; doing it again changes nothing.")])

@@ -1,0 +1,155 @@
+"""The long looks that pages wait for: facts, validation, sealing. Each runs in a task under a ticket.
+
+A ticket is the name of one request: an answer whose ticket is no longer the recovery's is thrown
+away, so a slow old look never overwrites a newer one.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from recovery.errors import RepriseError
+from recovery.models import Recovery
+from recovery.people.roles import Actor, Role
+from recovery.strategies.base import Facts
+from recovery.strategies.catalogue import judge_all, not_applicable
+from recovery.strategies.common import files_of, state_keys
+from recovery.workflow import sealing
+from recovery.workflow.gather import gather
+from recovery.workflow.validation import validate
+
+
+def begin(recovery: Recovery, field: str, **values: Any) -> str:
+    """Note on the row that a look has begun; returns its ticket. Call inside the caller's transaction."""
+    ticket = uuid.uuid4().hex
+    state = {**slot(recovery, field), **values, "status": "working", "ticket": ticket, "problem": None}
+    state["started_at"] = timezone.now().isoformat()
+    put(recovery, field, state)
+    return ticket
+
+
+def slot(recovery: Recovery, field: str) -> dict[str, Any]:
+    """`facts` is a column; `validation` and `sealing` live in `choices`."""
+    if field == "facts":
+        return dict(recovery.facts)
+    return dict(recovery.choices.get(field) or {})
+
+
+def put(recovery: Recovery, field: str, value: Mapping[str, Any]) -> None:
+    """Write one slot, under the row's lock (SQLite: the immediate transaction is the lock)."""
+    row = Recovery.objects.select_for_update().get(pk=recovery.pk)
+    if field == "facts":
+        Recovery.objects.filter(pk=row.pk).update(facts=dict(value))
+        recovery.facts = dict(value)
+    else:
+        choices = {**row.choices, field: dict(value)}
+        Recovery.objects.filter(pk=row.pk).update(choices=choices)
+        recovery.choices = choices
+
+
+def _finish(recovery_id: int, field: str, ticket: str, values: Mapping[str, Any]) -> bool:
+    with transaction.atomic():
+        recovery = Recovery.objects.select_for_update().get(pk=recovery_id)
+        now = slot(recovery, field)
+        if now.get("ticket") != ticket:
+            return False
+        put(recovery, field, {**now, **values, "at": timezone.now().isoformat()})
+        return True
+
+
+def _run(recovery_id: int, field: str, ticket: str, work: Callable[[Recovery], Mapping[str, Any]]) -> None:
+    recovery = Recovery.objects.select_related("flow__pipeline__workspace").get(pk=recovery_id)
+    if slot(recovery, field).get("ticket") != ticket:
+        return
+    try:
+        values = work(recovery)
+    except RepriseError as failure:
+        values = {
+            "status": "failed",
+            "problem": failure.sentence,
+            "says": failure.sentence,
+            "code": failure.code,
+        }
+    except Exception as bug:
+        _finish(recovery_id, field, ticket, {"status": "failed", "problem": f"A fault in Reprise: {bug}"})
+        raise
+    _finish(recovery_id, field, ticket, values)
+
+
+def gather_facts(recovery_id: int, ticket: str) -> None:
+    """Judge every strategy with today's code."""
+
+    def work(recovery: Recovery) -> Mapping[str, Any]:
+        key = tuple(recovery.choices.get("key") or ())
+        _, facts = gather(recovery.flow, key=key)
+        return shown(facts)
+
+    _run(recovery_id, "facts", ticket, work)
+
+
+def shown(facts: Facts) -> dict[str, Any]:
+    """Facts as pages show them (docs/wiring.md)."""
+    options = judge_all(facts)
+    return {
+        "status": "ready",
+        "options": [o.as_dict() for o in options],
+        "not_applicable": not_applicable(),
+        "recommended": next((o.strategy for o in options if o.recommended), None),
+        "table_rows": facts.counts.table,
+        "waiting_rows": facts.counts.waiting,
+        "waiting_files": [
+            {"path": f.path, "size": f.size, "mtime_ms": f.mtime_ms} for f in files_of(facts, "waiting")
+        ],
+        "processed_files": len(files_of(facts, "processed")),
+        "state_keys": state_keys(facts),
+        "key": list(facts.new_code.key),
+        "key_from": facts.new_code.key_from,
+        "checkpoint": facts.checkpoint.as_dict(),
+    }
+
+
+def validate_patch(recovery_id: int, ticket: str) -> None:
+    """Run validate_only on the saved patch."""
+
+    def work(recovery: Recovery) -> Mapping[str, Any]:
+        return validate(recovery.flow, recovery.choices.get("patch") or {})
+
+    _run(recovery_id, "validation", ticket, work)
+
+
+def seal_plan(recovery_id: int, ticket: str) -> None:
+    """Gather again with the patch, and seal."""
+
+    def work(recovery: Recovery) -> Mapping[str, Any]:
+        asked = recovery.choices["sealing"]["by"]
+        by = Actor(asked["name"], Role(asked["role"]), asked["user_id"], "task", asked["request_id"])
+        plan = sealing.seal_recovery(recovery=recovery, by=by)
+        return {"status": "ready", "plan": plan.hash}
+
+    _run(recovery_id, "sealing", ticket, work)
+
+
+def reap(*, older_than: datetime) -> None:
+    """A look whose worker died says so, instead of working for ever."""
+    limit = 15  # times the silence limit: a look over many files may take minutes
+    for recovery in Recovery.objects.filter(active=True):
+        for field in ("facts", "validation", "sealing"):
+            state = slot(recovery, field)
+            begun = (
+                parse_datetime(state.get("started_at") or "") if state.get("status") == "working" else None
+            )
+            if begun and (older_than - begun) > limit * (timezone.now() - older_than):
+                _finish(
+                    recovery.pk,
+                    field,
+                    state["ticket"],
+                    {
+                        "status": "failed",
+                        "problem": "The worker that was looking has gone silent. Ask again.",
+                    },
+                )

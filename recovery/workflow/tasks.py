@@ -1,0 +1,56 @@
+"""Celery's wake-ups. Each takes ids; the database says what is to be done."""
+
+from datetime import timedelta
+
+from celery import shared_task
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from recovery.models import Step
+from recovery.workflow import engine, studies
+
+
+@shared_task(name="recovery.workflow.tasks.run_step")
+def run_step(step_id: int, fence: int) -> None:
+    engine.run_step(step_id, fence)
+
+
+@shared_task(name="recovery.workflow.tasks.probe_step")
+def probe_step(step_id: int, fence: int) -> None:
+    engine.probe_step(step_id, fence)
+
+
+@shared_task(name="recovery.workflow.tasks.gather_facts")
+def gather_facts(recovery_id: int, ticket: str) -> None:
+    studies.gather_facts(recovery_id, ticket)
+
+
+@shared_task(name="recovery.workflow.tasks.validate_patch")
+def validate_patch(recovery_id: int, ticket: str) -> None:
+    studies.validate_patch(recovery_id, ticket)
+
+
+@shared_task(name="recovery.workflow.tasks.seal_plan")
+def seal_plan(recovery_id: int, ticket: str) -> None:
+    studies.seal_plan(recovery_id, ticket)
+
+
+@shared_task(name="recovery.workflow.tasks.reap")
+def reap() -> None:
+    """Silent steps become unknown; wake-ups that a dead broker lost are given again."""
+    now = timezone.now()
+    silent = now - timedelta(seconds=settings.REPRISE_SILENCE_SECONDS)
+    for step in Step.objects.filter(state="running").filter(Q(heartbeat_at__lt=silent) | Q(deadline__lt=now)):
+        late = step.heartbeat_at is not None and step.heartbeat_at >= silent
+        engine.to_unknown(
+            step,
+            "It ran past its deadline."
+            if late
+            else f"Its worker ({step.worker}) has given no sign of life since {step.heartbeat_at:%H:%M:%S} UTC.",
+        )
+    for step in Step.objects.filter(state="unknown", evidence=[]):
+        probe_step.delay(step.pk, step.fence)
+    for step in Step.objects.filter(state="pending", woken_at__lt=silent):
+        run_step.delay(step.pk, step.fence)
+    studies.reap(older_than=silent)

@@ -1,0 +1,83 @@
+"""Validates a patch with the Pipelines API's own `validate_only`, in a scratch pipeline, not in place.
+
+The API validates what a pipeline's source *is*; to validate what it *would be*, the source is copied
+with the patch under a scratch root, a scratch pipeline is made over it, asked, and both are removed.
+"""
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.errors import Refused, Unreachable
+from recovery.models import Flow
+from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.events import failure_of
+from recovery.pipelines.workspaces import client_for
+from recovery.workflow.gather import read_code
+
+SECONDS = 120
+TERMINAL = {"COMPLETED", "FAILED", "CANCELED"}
+
+
+def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
+    """`{status: valid|invalid, says, update_id}`. Raises Unreachable when nobody could say."""
+    client = client_for(flow.pipeline.workspace)
+    spec = client.get_pipeline(flow.pipeline.pipeline_id).get("spec") or {}
+    libraries, files = read_code(client, spec)
+    root = (spec.get("root_path") or common_folder(libraries)).rstrip("/")
+    scratch = f"{root}.reprise-validation-{uuid.uuid4().hex[:8]}"
+    moved = {path: scratch + path[len(root) :] if path.startswith(root + "/") else None for path in files}
+    if stray := [p for p in (*patch, *libraries) if not moved.get(p)]:
+        raise Refused(f"{stray[0]} lies outside the pipeline's root {root}, so it cannot be validated apart.")
+    try:
+        for path, target in moved.items():
+            if target:
+                client.import_file(target, {**files, **patch}[path].encode())
+        return _ask(client, flow, spec, [moved[p] for p in libraries], scratch)
+    finally:
+        client.delete_path(scratch, recursive=True)
+
+
+def common_folder(paths: tuple[str, ...]) -> str:
+    """The folder that holds all paths."""
+    parts = [p.split("/")[:-1] for p in paths]
+    same = []
+    for names in zip(*parts, strict=False):
+        if len(set(names)) > 1:
+            break
+        same.append(names[0])
+    return "/".join(same)
+
+
+def _ask(
+    client: PipelinesClient, flow: Flow, spec: Mapping[str, Any], libraries: list[str | None], scratch: str
+) -> dict[str, Any]:
+    copy = {k: v for k, v in spec.items() if k not in ("id", "libraries", "root_path", "storage", "tags")}
+    copy |= {
+        "name": f"{flow.pipeline.name} (validation {scratch[-8:]})",
+        "root_path": scratch,
+        "libraries": [{"file": {"path": path}} for path in libraries],
+        "tags": {"reprise": "validation"},
+    }
+    pipeline_id = client.create_pipeline(copy)
+    try:
+        update_id = client.start_update(pipeline_id, validate_only=True)
+        state = _wait(client, pipeline_id, update_id)
+        if state == "COMPLETED":
+            return {"status": "valid", "says": "validate_only: the graph is valid.", "update_id": update_id}
+        causes = failure_of(list(client.events(pipeline_id, filter=f"update_id = '{update_id}'")), None)
+        says = causes[-1]["message"].strip()[:2000] if causes else f"the update ended as {state}"
+        return {"status": "invalid", "says": says.replace(scratch, ""), "update_id": update_id}
+    finally:
+        client.delete_pipeline(pipeline_id)
+
+
+def _wait(client: PipelinesClient, pipeline_id: str, update_id: str) -> str:
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        state = str(client.get_update(pipeline_id, update_id).get("state"))
+        if state in TERMINAL:
+            return state
+        time.sleep(0.2)
+    raise Unreachable(f"validate_only did not end within {SECONDS} s. Look at the Pipelines API server.")

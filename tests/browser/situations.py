@@ -1,0 +1,148 @@
+"""Every situation a page can show, as rows of a database of its own: `python -m tests.browser.situations`.
+
+Reads REPRISE_HOME, migrates, makes the rows and prints `{name: address}`. The server that is started
+over the same home then shows them; nothing of Spark or the Pipelines API runs.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import django
+
+
+def addresses() -> dict[str, str]:
+    from django.contrib.auth.hashers import make_password
+    from django.contrib.auth.models import User
+
+    from recovery.audit.actions import record
+    from recovery.people.roles import Actor, Role
+    from tests import factories as f
+
+    for role in ("viewer", "responder", "approver", "auditor", "admin"):
+        f.person(role)
+    User.objects.update(password=make_password(f.PASSWORD))
+    failed = f.incident()
+    seen = _with_api()
+    main = f.pipeline(f.workspace("main-eu", environment="production"), "orders", environment="production")
+    f.flow(main, "orders_flow", history=["ok", "failed", "ok", "ok", "stopped"], state="stopped")
+    production = f.failed_flow(main, name="spark_catalog.crm.orders_enriched_flow")
+    f.flow(main, "shipments_flow", state="running", history=["ok", "ok", "ok", "ok", "running"])
+
+    def of(make: Callable[..., object], strategy: str = "") -> int:
+        made = make(f.failed_flow(f.pipeline(f.workspace(), "customers")), *([strategy] if strategy else []))
+        return int(made.pk)  # type: ignore[attr-defined]
+
+    valid = {
+        "status": "valid",
+        "says": "validate_only: the graph is valid.",
+        "at": f.ago(seconds=9).isoformat(),
+    }
+    continued = f.at_patch(_with_api(), choices=f.choices(validation=valid))
+    reverted = f.at_patch(_with_api(), "revert")
+    recoveries = {
+        "diagnose": ("diagnose", of(f.opened)),
+        "stop-before": ("stop", of(f.opened)),
+        "offset-none": ("offset", of(lambda flow: f.at_offset(flow, facts={"status": "none"}))),
+        "offset-working": ("offset", of(lambda flow: f.at_offset(flow, facts=f.facts("working")))),
+        "offset-failed": (
+            "offset",
+            of(
+                lambda flow: f.at_offset(
+                    flow,
+                    facts=f.facts("failed", problem="Spark does not answer. Start it, then count again."),
+                )
+            ),
+        ),
+        "offset": ("offset", of(f.at_offset)),
+        "stop-done": ("stop", of(f.at_offset)),
+        "patch-away": ("patch", of(f.at_patch)),
+        "review-none": ("review", of(f.at_review)),
+        "review": ("review", of(f.planned)),
+        "review-revert": ("review", of(f.planned, "revert")),
+        "confirm": ("run/confirm", of(f.planned, "full-refresh")),
+        "void": ("review", of(f.void)),
+        "run": ("run", of(f.running)),
+        "run-unknown": ("run", of(f.unknown)),
+        "run-failed": ("run", of(f.failed_step)),
+        "rollback": ("rollback", of(f.failed_step)),
+        "cancel": ("cancel", of(f.at_offset)),
+        "verify": ("verify", of(f.verified)),
+        "verify-failed": ("verify", of(f.not_proven)),
+        "rolled-back": ("run", of(f.rolled_back)),
+        "cancelled": ("diagnose", of(f.cancelled)),
+    }
+    by = Actor("responder", Role.RESPONDER, via="page", request_id="req-00112233")
+    record(action="recovery.strategy", outcome="done", by=by, target_kind="flow", target=failed.name, recovery="R-1",
+           says="Strategy continue chosen.", before={"strategy": None, "key": None},
+           after={"strategy": "continue", "key": []})  # fmt: skip
+    record(action="recovery.execute", outcome="denied", by=Actor("viewer", Role.VIEWER, via="page"), recovery="R-1",
+           target_kind="flow", target=failed.name, says="viewer may not run recoveries.")  # fmt: skip
+    return {
+        "inventory": "/",
+        "inventory-all": "/?show=all",
+        "inventory-none-fits": "/?show=all&q=nothing-like-this",
+        "flow": f"/flows/{failed.pk}",
+        "flow-production": f"/flows/{production.pk}",
+        "checkpoint-away": f"/flows/{failed.pk}/checkpoint",
+        "events-away": f"/flows/{failed.pk}/events",
+        "code-away": f"/flows/{failed.pk}/code",
+        "checkpoint": f"/flows/{seen.pk}/checkpoint",
+        "events": f"/flows/{seen.pk}/events",
+        "code": f"/flows/{seen.pk}/code",
+        "patch": f"/recoveries/{continued.pk}/patch",
+        "patch-revert": f"/recoveries/{reverted.pk}/patch",
+        "flow-recoveries": f"/flows/{failed.pk}/recoveries",
+        **{name: f"/recoveries/{pk}/{page}" for name, (page, pk) in recoveries.items()},
+        "recoveries": "/recoveries",
+        "audit": "/audit",
+        "audit-entry": "/audit/1",
+        "audit-chain": "/audit/chain",
+        "settings": "/settings",
+        "components": "/_components",
+        "account": "/account",
+        "missing": "/no-such-page",
+        "denied": "/audit/export?format=csv&as=viewer",
+    }
+
+
+def _with_api() -> Any:
+    """A failed flow whose API answers (REPRISE_TEST_API) and whose checkpoint is on disk."""
+    from recovery.models import Workspace
+    from tests import factories as f
+    from tests.checkpoint_builder import Built
+
+    home = Path(os.environ["REPRISE_HOME"])
+    (home / "test.token").write_text("t")
+    place, _ = Workspace.objects.get_or_create(
+        name="api-eu",
+        defaults={
+            "url": os.environ["REPRISE_TEST_API"],
+            "token_ref": f"file:{home}/test.token",
+            "polled_at": f.ago(seconds=4),
+        },
+    )
+    owner = f.pipeline(place)
+    storage = home / "storage" / str(owner.pk)
+    owner.spec = {**owner.spec, "storage": storage.as_uri()}
+    owner.save()
+    flow = f.failed_flow(owner)
+    Built(storage / "_checkpoints" / flow.dataset.replace(".", "/") / flow.short / "0", planned=1).write()
+    return flow
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    call_command("collectstatic", interactive=False, verbosity=0)
+    sys.stdout.write(json.dumps(addresses()) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Every page in a real browser: readable for everybody, at both themes and at a phone's width."""
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Gallery, shoot
+from tests.browser.objects import SignIn
+from tests.factories import PASSWORD
+
+pytestmark = pytest.mark.browser
+
+BETWEEN = 720  # only looked at for sideways scroll
+WIDTHS = (1440, BETWEEN, 360)
+# Outermost elements that reach beyond the window and are not inside a box that scrolls by itself
+WIDER = """() => {
+  const room = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= room) return [];
+  const boxed = (e) => { for (let p = e.parentElement; p; p = p.parentElement)
+    if (getComputedStyle(p).overflowX !== "visible") return true; return false; };
+  return [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > room + 1
+    && !boxed(e)).slice(0, 5).map((e) => e.outerHTML.slice(0, 120));
+}"""
+NAMES = (
+    "inventory", "inventory-all", "inventory-none-fits", "flow", "flow-production", "checkpoint-away",
+    "events-away", "code-away", "checkpoint", "events", "code", "patch", "patch-revert",
+    "flow-recoveries", "diagnose", "stop-before", "stop-done", "offset-none", "offset-working",
+    "offset-failed", "offset", "patch-away", "review-none", "review", "review-revert", "confirm", "void",
+    "run", "run-unknown", "run-failed", "rollback", "cancel", "verify", "verify-failed", "rolled-back",
+    "cancelled", "recoveries", "audit", "audit-entry", "audit-chain", "settings", "components", "account",
+    "missing",
+)  # fmt: skip
+
+
+def serious(page: Page) -> list[str]:
+    """Violations of axe-core that keep somebody from reading or using the page."""
+    found = Axe().run(page)
+    return [
+        f"{v['id']}: {n['html'][:160]}"
+        for v in found["violations"]
+        if v["impact"] in ("serious", "critical")
+        for n in v["nodes"]
+    ]
+
+
+def test_every_situation_is_looked_at(gallery: Gallery) -> None:
+    assert set(gallery.addresses) == {*NAMES, "denied"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_can_be_read_in_both_themes_and_at_every_width(
+    signed_in: Page, gallery: Gallery, name: str
+) -> None:
+    problems: list[str] = []
+    signed_in.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+    signed_in.set_viewport_size({"width": 1440, "height": 900})
+    signed_in.goto(gallery.at(name))
+    for width in WIDTHS:
+        signed_in.set_viewport_size({"width": width, "height": 900})
+        for theme in ("light", "dark") if width != BETWEEN else ():
+            signed_in.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            shoot(signed_in, f"{name}-{width}-{theme}")
+            problems += serious(signed_in)
+        problems += [f"at {width} px: {who} is wider than the window" for who in signed_in.evaluate(WIDER)]
+
+    expected = {"missing": "Failed to load resource: the server responded with a status of 404 (Not Found)"}
+    assert [p for p in problems if p != expected.get(name)] == []
+
+
+def test_the_sign_in_can_be_read_and_keeps_the_name_but_not_the_password(
+    page: Page, gallery: Gallery
+) -> None:
+    page.goto(gallery.url + "/sign-in")
+    page.get_by_label("Name", exact=True).fill("responder")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+
+    expect(page.get_by_role("alert")).to_contain_text("Name or password is wrong.")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("responder")
+    expect(page.get_by_label("Password")).to_have_value("")
+    assert serious(page) == []
+
+
+def test_a_slash_leads_to_the_search(signed_in: Page, gallery: Gallery) -> None:
+    signed_in.set_viewport_size({"width": 1440, "height": 900})
+    signed_in.goto(gallery.at("inventory"))
+    signed_in.keyboard.press("/")
+    signed_in.keyboard.type("orders")
+    signed_in.keyboard.press("Enter")
+
+    expect(signed_in.get_by_label("Flow, pipeline, error or recovery contains")).to_have_value("orders")
+
+
+def test_the_chosen_strategy_shows_its_own_positions(signed_in: Page, gallery: Gallery) -> None:
+    signed_in.goto(gallery.at("offset"))
+    expect(signed_in.get_by_role("heading", name="Positions with continue")).to_be_visible()
+
+    signed_in.locator("#st-full-refresh").check()
+
+    expect(signed_in.get_by_role("heading", name="Positions with full-refresh")).to_be_visible()
+    expect(signed_in.get_by_role("heading", name="Positions with continue")).to_be_hidden()
+    expect(signed_in.locator("#st-empty")).to_be_disabled()
+
+
+def test_pages_work_without_javascript(browser: object, gallery: Gallery) -> None:
+    context = browser.new_context(java_script_enabled=False)  # type: ignore[attr-defined]
+    page = context.new_page()
+    SignIn(page, gallery.url).as_("responder", PASSWORD)
+    page.goto(gallery.at("run"))
+
+    expect(page.get_by_role("link", name="Reload")).to_be_visible()
+    expect(page.get_by_role("button", name="Hand-over link")).to_be_hidden()
+    page.goto(gallery.at("review"))
+    expect(page.get_by_role("button", name="Run recovery of 1 flow")).to_be_enabled()
+    context.close()
+
+
+def test_a_live_page_asks_again_and_says_when_the_console_is_silent(
+    signed_in: Page, gallery: Gallery
+) -> None:
+    signed_in.goto(gallery.at("run"))
+    with signed_in.expect_response(lambda r: "part=live" in r.url) as asked:
+        pass
+    assert asked.value.status in (200, 204)
+
+    signed_in.route("**/*part=live*", lambda route: route.abort())
+    expect(signed_in.get_by_text("The console does not answer.")).to_be_visible()
+    signed_in.unroute("**/*part=live*")
+    expect(signed_in.get_by_text("The console does not answer.")).to_be_hidden()
+
+
+def test_a_viewer_reads_why_a_button_is_disabled(browser: object, gallery: Gallery) -> None:
+    context = browser.new_context()  # type: ignore[attr-defined]
+    page = context.new_page()
+    SignIn(page, gallery.url).as_("viewer", PASSWORD)
+    page.goto(gallery.at("review"))
+
+    button = page.get_by_role("button", name="Run recovery of 1 flow")
+    expect(button).to_be_disabled()
+    expect(button).to_have_accessible_description(
+        "Your role, viewer, may not open, plan and run recoveries. Ask a responder."
+    )
+    context.close()

@@ -1,0 +1,89 @@
+"""The whole incident in a browser, as a responder does it at 3 a.m.; then the table itself is read."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import shoot
+from tests.browser.objects import Inventory, SignIn
+from tests.integration.test_first_recovery import held, wanted
+from tests.stack import Stack
+
+pytestmark = [pytest.mark.spark, pytest.mark.browser]
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    errors: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+def signed_in(page: Page, stack: Stack, name: str = "responder") -> Inventory:
+    demo = stack.demo
+    return SignIn(page, demo["console_url"]).as_(name, demo["users"][name]["password"])
+
+
+def test_a_responder_walks_from_the_alert_to_proof(page: Page, stack: Stack) -> None:
+    incident = stack.incident("customers", schema="crm")
+    flow = signed_in(page, stack).open().wait_for_failed("customers_incremental_flow")
+    shoot(page, "inventory")
+    overview = flow.flow("customers_incremental_flow")
+    expect(page.get_by_text("no longer has the dropDuplicates step").first).to_be_visible()
+    shoot(page, "flow")
+    shoot(page, "readme", whole=False)  # docs/images/flow.png
+    wizard = overview.recover()
+    expect(page.get_by_text("Do not reset to an empty checkpoint").first).to_be_visible()
+    shoot(page, "diagnose")
+    wizard.stop()
+    wizard.count_rows()
+    assert "0" in wizard.cell("Rows lost", "continue")
+    assert "8" in wizard.cell("Rows lost", "empty")
+    assert "Blocked" in wizard.cell("Can it run?", "empty")
+    assert page.locator("#st-empty").is_disabled()
+    shoot(page, "offset")
+    wizard.choose("continue", key="customer_id, sequence_num")
+    wizard.edit(
+        "customers.py", incident.failing_code + "\n# dropDuplicates was redundant: the feed has keys\n"
+    )
+    wizard.validate()
+    shoot(page, "patch")
+    wizard.keep_code()
+    wizard.seal()
+    shoot(page, "review")
+    wizard.run()
+    shoot(page, "run")
+    wizard.wait_until_run_ended()
+    wizard.proven()
+    shoot(page, "verify")
+    assert held(stack, incident) == wanted(incident)
+    assert stack.client.export(incident.source).decode().endswith("the feed has keys\n")
+
+
+def test_a_second_person_goes_on_by_the_address(page: Page, stack: Stack, browser: Browser) -> None:
+    incident = stack.incident("takeover")
+    wizard = signed_in(page, stack).open().wait_for_failed(incident.flow.rsplit(".", 1)[1])
+    wizard.flow(incident.flow.rsplit(".", 1)[1]).recover().stop().count_rows()
+    address = page.url
+    other = browser.new_context()
+    try:
+        theirs = other.new_page()
+        signed_in(theirs, stack, "admin")
+        theirs.goto(address)
+        expect(theirs.get_by_role("region", name="Strategies compared")).to_be_visible()
+        theirs.goto(address.replace("/offset", "/diagnose"))
+        expect(theirs.get_by_role("heading", name="Diagnose", level=1)).to_be_visible()
+    finally:
+        other.close()
+
+
+def test_a_viewer_sees_the_failure_and_is_told_why_no_button_works(page: Page, stack: Stack) -> None:
+    incident = stack.incident("watch")
+    short = incident.flow.rsplit(".", 1)[1]
+    signed_in(page, stack, "viewer").open().wait_for_failed(short).flow(short)
+    expect(page.get_by_role("button", name="Diagnose and recover")).to_be_disabled()

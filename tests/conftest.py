@@ -1,0 +1,36 @@
+"""What every test stands on: a home of its own, set before Django reads its settings."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import django
+import pytest
+from django.conf import settings
+
+# A short path, since a Unix socket's may not be longer than about 100 characters. Every REPRISE_* of the
+# caller is dropped: a test must never speak to an instance that somebody runs.
+for _name in [name for name in os.environ if name.startswith("REPRISE_")]:
+    del os.environ[_name]
+HOME = Path(tempfile.mkdtemp(prefix="reprise-test-"))
+os.environ["REPRISE_HOME"] = str(HOME)
+os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
+django.setup()
+# A password hash is slow on purpose. In this process only: the instance that `stack` runs hashes as people's do.
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+pytest_plugins = ["tests.stack"]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty home for one test, at a short path."""
+    folder = Path(tempfile.mkdtemp(prefix="reprise-home-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,162 @@
+"""docker-compose.yml and Dockerfile, read as far as that goes without an engine: schema, security, sense."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "docker-compose.yml"
+COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+ONE_SHOT = {"migrate", "setup"}
+OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("reprise-"))
+STAGES = re.split(r"^FROM ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)[1:]
+STAGE = {stage.split()[2]: stage for stage in STAGES}
+
+
+def service_params(names: list[str] | None = None) -> Any:
+    return pytest.mark.parametrize("name", names or sorted(SERVICES))
+
+
+def test_it_is_a_compose_file() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(FILE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_has_no_security_finding_of_weight() -> None:
+    command = [str(Path(sys.executable).parent / "compose-lint"), "check", "--fail-on", "high", str(FILE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_has_every_part_of_an_instance() -> None:
+    assert set(SERVICES) == {
+        "migrate", "setup", "web", "worker", "beat", "pipelines", "broker", "postgres"
+    }  # fmt: skip
+
+
+@service_params()
+def test_a_service_runs_with_as_little_as_it_can(name: str) -> None:
+    service = SERVICES[name]
+
+    uid = int(service["user"].split(":")[0])
+    assert uid == 10001 if name in OURS else uid > 0
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert service["mem_limit"]
+    assert service["pids_limit"]
+    assert not service.get("privileged")
+
+
+@service_params()
+def test_an_image_has_a_version(name: str) -> None:
+    tag = SERVICES[name]["image"].rpartition(":")[2]
+
+    assert re.fullmatch(r"\d+\.\d+(\.\d+)?(-\w+)?", tag)
+
+
+@service_params(sorted(set(SERVICES) - ONE_SHOT))
+def test_a_lasting_service_says_whether_it_is_well(name: str) -> None:
+    service = SERVICES[name]
+
+    assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
+    assert service["restart"] == "unless-stopped"
+
+
+@service_params(sorted(ONE_SHOT))
+def test_a_one_shot_is_not_started_again(name: str) -> None:
+    assert SERVICES[name]["restart"] == "no"
+
+
+def test_a_published_port_listens_on_the_loopback_address_only() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+
+    assert published == ["127.0.0.1:8000:8000"]
+    assert COMPOSE["networks"]["inside"] == {"internal": True}
+
+
+def test_no_secret_stands_in_the_file() -> None:
+    environments = [service.get("environment", {}) for service in SERVICES.values()]
+    secret = [
+        k for e in environments for k in e if re.search(r"PASSWORD|SECRET|TOKEN|_URL_FILE|DATABASE_URL", k)
+    ]
+
+    assert secret
+    assert [name for name in secret if not name.endswith("_FILE")] == []
+    for service in SERVICES.values():
+        assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
+    assert {tuple(secret) for secret in COMPOSE["secrets"].values()} == {("file",)}
+
+
+def test_everything_waits_for_the_tables_and_for_what_it_needs() -> None:
+    for name in ("web", "worker", "beat", "pipelines", "setup"):
+        assert SERVICES[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+    for name in ("web", "worker", "beat"):
+        assert SERVICES[name]["depends_on"]["broker"] == {"condition": "service_healthy"}
+    assert SERVICES["migrate"]["depends_on"]["postgres"] == {"condition": "service_healthy"}
+
+
+def test_the_worker_reaches_spark_as_localhost_and_there_is_one_beat() -> None:
+    assert SERVICES["worker"]["network_mode"] == "service:pipelines"
+    assert "replicas" not in SERVICES["beat"].get("deploy", {})
+
+
+def test_the_broker_loses_nothing_and_drops_nothing() -> None:
+    command = SERVICES["broker"]["command"]
+
+    assert command[command.index("--appendonly") + 1] == "yes"
+    assert command[command.index("--maxmemory-policy") + 1] == "noeviction"
+
+
+@service_params(OURS)
+def test_the_commands_are_those_that_exist(name: str) -> None:
+    command = SERVICES[name].get("command") or []
+    if command[:2] == ["python", "-m"]:
+        assert (ROOT / (command[2].replace(".", "/") + ".py")).exists()
+    else:
+        assert command[:3] in ([], ["celery", "-A", "console.celery"])
+
+
+@pytest.mark.parametrize("target", sorted({s["build"]["target"] for s in SERVICES.values() if "build" in s}))
+def test_an_image_ends_as_an_ordinary_user_and_holds_locked_packages_only(target: str) -> None:
+    stage = STAGE[target]
+    users = re.findall(r"^USER (\S+)", STAGE["app"] + stage, flags=re.MULTILINE)
+
+    assert users[-1] == "10001:10001"
+    assert stage.startswith("app AS")
+    assert re.search(r"COPY --from=wheels-(web|spark) /opt/venv /opt/venv", stage)
+
+
+def test_every_install_in_the_image_checks_hashes() -> None:
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    installs = [
+        part
+        for line in text.splitlines()
+        for part in line.split("&&")
+        if re.search(r"pip (install|sync)", part)
+    ]
+
+    assert len(installs) == 3
+    assert all("--require-hashes" in shlex.split(part) for part in installs)
+    assert not re.search(r"^ADD |curl|wget|:latest", text, flags=re.MULTILINE)
+
+
+def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
+    lines = (ROOT / ".dockerignore").read_text().split()
+    copied = set(
+        re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    )
+    needed = {path.split("/")[0] for line in copied for path in line.split()}
+
+    assert lines[0] == "*"
+    assert {line[1:] for line in lines if line.startswith("!")} == needed

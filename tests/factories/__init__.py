@@ -1,0 +1,57 @@
+"""Rows as the rooms write them (docs/wiring.md), for pages and their tests: one function a situation.
+
+The numbers are those of the demo's incident: 4 of 7 files read, 12 rows in the table, 8 rows in 3
+files waiting, the state of a dropDuplicates that the code no longer has.
+"""
+
+from tests.factories.flows import (
+    CODE,
+    CONDITION,
+    MESSAGE,
+    OLD_CODE,
+    PASSWORD,
+    PATH,
+    SCHEMA_PATH,
+    ago,
+    failed_flow,
+    flow,
+    incident,
+    person,
+    pipeline,
+    view,
+    workspace,
+)
+from tests.factories.judged import CHECKPOINT, CRITERIA, DIAGNOSIS, amount, facts, option, options, position
+from tests.factories.runs import (
+    advance,
+    cancelled,
+    failed_step,
+    into,
+    measured,
+    not_proven,
+    rolled_back,
+    running,
+    unknown,
+    verified,
+    void,
+)
+from tests.factories.wizard import (
+    at_offset,
+    at_patch,
+    at_review,
+    body,
+    choices,
+    opened,
+    planned,
+    sealed,
+    step,
+    stopped,
+)
+
+__all__ = [
+    "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD", "PATH",
+    "SCHEMA_PATH", "advance", "ago", "amount", "at_offset", "at_patch", "at_review", "body", "cancelled", "choices",
+    "facts", "failed_flow", "failed_step", "flow", "incident", "into", "measured", "not_proven", "opened", "option",
+    "options", "person", "pipeline", "planned", "position", "rolled_back", "running", "sealed", "step", "stopped",
+    "unknown", "verified", "view", "void", "workspace",
+]  # fmt: skip

@@ -1,0 +1,158 @@
+"""Recording, trying, exporting: what ends up in the log, and what does not."""
+
+import csv
+import io
+import json
+
+import pytest
+from django.contrib.auth.models import User
+
+from recovery.audit import tags
+from recovery.audit.actions import attempt, export, record, verify
+from recovery.errors import Denied, OutcomeUnknown, Refused, Unreachable, WrongUse
+from recovery.models import AuditEntry
+from recovery.people.roles import SYSTEM, Actor, Stranger
+
+BUG = "Stopped by an unexpected error (ZeroDivisionError); nothing was changed."
+pytestmark = pytest.mark.django_db
+
+
+def test_an_entry_holds_who_what_on_what_before_and_after(auditor: Actor) -> None:
+    record(
+        action="recovery.open", outcome="done", by=auditor, target_kind="flow", target="main.shop.orders",
+        recovery="R-7", says="Opened R-7.", before={"state": "failed"}, after={"state": "diagnosing"},
+    )  # fmt: skip
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.role, entry.via, entry.request_id) == (
+        "auditor",
+        "auditor",
+        "command",
+        "req-1",
+    )
+    assert (entry.action, entry.outcome, entry.target_kind, entry.target) == (
+        "recovery.open",
+        "done",
+        "flow",
+        "main.shop.orders",
+    )
+    assert (entry.recovery, entry.says) == ("R-7", "Opened R-7.")
+    assert (entry.before, entry.after) == ({"state": "failed"}, {"state": "diagnosing"})
+
+
+@pytest.mark.parametrize(("action", "outcome"), [("recovery.opne", "done"), ("recovery.open", "fine")])
+def test_an_unregistered_code_is_an_error(action: str, outcome: str) -> None:
+    with pytest.raises(ValueError, match=r"registered|is none of"):
+        record(action=action, outcome=outcome, by=SYSTEM, says="x")
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_stranger_is_nobody() -> None:
+    record(action="session.refused", outcome="denied", by=Stranger(name="mallory", via="page"), says="No.")
+    assert AuditEntry.objects.values_list("actor", "role", "via").get() == ("mallory", "nobody", "page")
+
+
+def test_long_text_is_cut_rather_than_refused() -> None:
+    entry = record(action="step.run", outcome="done", by=SYSTEM, target="x" * 5000, says="y")
+    assert len(entry.target) == 400
+    assert verify()["ok"]
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "says"),
+    [
+        (Denied("You may not."), "denied", "You may not."),
+        (Refused("The plan is stale."), "failed", "The plan is stale."),
+        (Unreachable("Spark does not answer."), "failed", "Spark does not answer."),
+        (OutcomeUnknown("Nobody saw it."), "unknown", "Nobody saw it."),
+        (ZeroDivisionError("secret"), "failed", BUG),
+    ],
+)  # fmt: skip
+def test_a_failed_attempt_leaves_its_row_and_nothing_else(
+    auditor: Actor, error: Exception, outcome: str, says: str
+) -> None:
+    @attempt(action="recovery.open", by=auditor, target_kind="flow", target="f")
+    def body() -> None:
+        User.objects.create(username="half-done")
+        raise error
+
+    with pytest.raises(type(error)):
+        body()
+    assert not User.objects.exists()
+    assert AuditEntry.objects.values_list("action", "outcome", "says", "target").get() == (
+        "recovery.open",
+        outcome,
+        says,
+        "f",
+    )
+
+
+def test_a_good_attempt_is_one_row_with_what_is_known_by_then(auditor: Actor) -> None:
+    with attempt(action="recovery.open", by=auditor, target_kind="flow") as trying:
+        trying.target, trying.recovery = "main.shop.orders", "R-1"
+        trying.done("Opened R-1.", after={"n": 1})
+    entry = AuditEntry.objects.get()
+    assert (entry.target, entry.recovery, entry.outcome, entry.after) == (
+        "main.shop.orders",
+        "R-1",
+        "done",
+        {"n": 1},
+    )
+
+
+def test_an_attempt_may_decorate_a_function(auditor: Actor) -> None:
+    @attempt(action="plan.seal", by=auditor)
+    def seal() -> None:
+        raise Refused("No.")
+
+    for _ in range(2):
+        with pytest.raises(Refused):
+            seal()
+    assert AuditEntry.objects.filter(outcome="failed").count() == 2
+
+
+def test_every_code_has_words() -> None:
+    assert all(tags.words(code) and "." in code for code in tags.ACTIONS)
+
+
+@pytest.mark.usefixtures("five_entries")
+class TestExport:
+    def test_json_holds_every_field_and_its_own_row_last(self, auditor: Actor) -> None:
+        out = io.StringIO()
+        assert export(fmt="json", stream=out, by=auditor) == 6
+        rows = json.loads(out.getvalue())
+        assert [r["seq"] for r in rows] == [1, 2, 3, 4, 5, 6]
+        assert rows[-1]["action"] == "audit.export"
+        assert rows[1]["prev_hash"] == rows[0]["hash"]
+
+    def test_csv_has_a_header_and_a_line_an_entry(self, auditor: Actor) -> None:
+        record(action="step.run", outcome="done", by=SYSTEM, target="=cmd()", says="a\nb", after={"x": 1})
+        out = io.StringIO()
+        assert export(fmt="csv", stream=out, by=auditor) == 7
+        rows = list(csv.DictReader(io.StringIO(out.getvalue())))
+        assert len(rows) == 7
+        assert (rows[5]["target"], rows[5]["says"], rows[5]["after"]) == ("'=cmd()", "a\nb", '{"x": 1}')
+        assert rows[5]["words"] == "ran a step"
+
+    def test_a_viewer_may_not_and_the_try_is_a_row(self, viewer: Actor) -> None:
+        out = io.StringIO()
+        with pytest.raises(Denied, match="may not export the audit log"):
+            export(fmt="json", stream=out, by=viewer)
+        assert out.getvalue() == ""
+        assert AuditEntry.objects.values_list("actor", "action", "outcome").first() == (
+            "viewer",
+            "audit.export",
+            "denied",
+        )
+
+    def test_another_format_is_refused(self, auditor: Actor) -> None:
+        with pytest.raises(WrongUse, match="csv or json"):
+            export(fmt="xml", stream=io.StringIO(), by=auditor)
+
+    def test_a_check_by_somebody_is_a_row(self, auditor: Actor, viewer: Actor) -> None:
+        assert verify(by=auditor)["ok"]
+        with pytest.raises(Denied):
+            verify(by=viewer)
+        assert list(AuditEntry.objects.values_list("action", "outcome")[:2]) == [
+            ("audit.verify", "denied"),
+            ("audit.verify", "done"),
+        ]

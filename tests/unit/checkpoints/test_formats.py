@@ -1,0 +1,95 @@
+"""Parsers and the arithmetic of compacted logs, for whatever bytes come."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recovery.checkpoints import formats
+from recovery.checkpoints.filelog import derive_interval, interval, needed, parse_sink, parse_source, readable
+
+PARSERS = [
+    formats.parse_metadata,
+    formats.parse_offsets,
+    formats.parse_commit,
+    formats.parse_operator,
+    formats.parse_key_columns,
+    parse_source,
+    parse_sink,
+]
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["v1", "v2", "-", "", "0:{}", '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":[]}']
+        ),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(
+                        [
+                            "path",
+                            "timestamp",
+                            "batchId",
+                            "id",
+                            "conf",
+                            "nextBatchWatermarkMs",
+                            "stateUniqueIds",
+                            "operatorInfo",
+                            "stateStoreInfo",
+                            "size",
+                            "modificationTime",
+                        ]
+                    ),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=8,
+        ).map(json.dumps),
+        st.text(max_size=20),
+    ),
+    max_size=5,
+).map(lambda lines: "\n".join(lines).encode("utf-8", "surrogatepass"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.one_of(st.binary(max_size=200), LINES))
+def test_a_parser_answers_or_says_malformed(data: bytes) -> None:
+    for parser in PARSERS:
+        reasons = []
+        try:
+            parser(data)  # type: ignore[operator]
+        except formats.Malformed as problem:
+            reasons.append(problem.why)
+        assert all(reasons)
+
+
+@pytest.mark.parametrize(
+    ("default", "latest", "expected"),
+    [(10, 9, 10), (10, 2, 3), (10, 19, 20), (10, 29, 10), (10, 21, 11), (3, 9, 5), (10, 28, 29)],
+)
+def test_the_interval_is_derived_as_spark_derives_it(default: int, latest: int, expected: int) -> None:
+    assert derive_interval(default, latest) == expected
+
+
+def test_the_interval_follows_from_the_two_newest_compacted_entries() -> None:
+    assert interval({11: "11.compact", 23: "23.compact", 24: "24"}) == 12
+    assert interval({0: "0"}, 7) == 7
+
+
+def test_a_log_is_readable_when_spark_finds_every_name_it_asks_for() -> None:
+    singles = {n: str(n) for n in range(11)}
+    assert readable(singles, 12)
+    assert not readable(singles, 10)
+    assert readable({10: "10.compact"}, 10)
+    assert readable({10: "10.compact"}, 3)
+    assert not readable({5: "5", 7: "7"}, 10)
+
+
+def test_a_gap_of_a_billion_entries_is_answered_at_once() -> None:
+    present, missing = needed({0: "0", 10**9: str(10**9)})
+    assert present == [0, 10**9]
+    assert len(missing) == 1000

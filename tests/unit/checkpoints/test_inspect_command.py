@@ -1,0 +1,97 @@
+"""`manage.py inspect`: exit codes, one JSON object, and words that can be read at night."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from tests.checkpoint_builder import Built, put, sink_log
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = 0
+    try:
+        call_command("inspect", *words)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_a_sound_checkpoint_ends_with_0_and_says_where_it_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Built(tmp_path / "flow/4", planned=1, sources=2).write()
+    sink_log(tmp_path / "table", 2)
+    code, out, err = run(capsys, str(tmp_path / "flow"), "--sink", str(tmp_path / "table"))
+    assert (code, err) == (0, "")
+    assert out.startswith("Sound.\n")
+    for words in (
+        "Version      4, the newest of its flow",
+        "batch 2 committed, planned 2026-09-21 14:13:20 UTC; batch 3 planned, not committed",
+        "Source 1     files: 3 read, newest part 000002.json (log entry 2); 1 planned, not committed",
+        "dedupe: 2 partitions, keyed by customer_id, sequence_num",
+        "batch 2 is the newest that the table has",
+        "INFO     BATCH_PLANNED  offsets/3",
+    ):
+        assert words in out
+
+
+def test_a_blocker_ends_with_1_and_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Built(tmp_path / "ck").write()
+    put(tmp_path / "ck/sources/0/1", "v1")
+    code, out, _ = run(capsys, str(tmp_path / "ck"))
+    assert code == 1
+    assert out.startswith("Not sound: 1 blocker.")
+    assert "rows are doubled" in out
+    assert "  Do: Put the entry back" in out
+
+
+@pytest.mark.parametrize("sink", [False, True])
+def test_json_is_one_object_with_the_promised_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], sink: bool
+) -> None:
+    Built(tmp_path / "ck", planned=1).write()
+    sink_log(tmp_path / "table", 9)
+    extra = ("--sink", str(tmp_path / "table")) if sink else ()
+    code, out, _ = run(capsys, str(tmp_path / "ck"), "--json", *extra)
+    body = json.loads(out)
+    keys = {
+        "format",
+        "query_id",
+        "last_committed",
+        "last_planned",
+        "sources",
+        "state_operators",
+        "findings",
+        "sink",
+    }
+    assert keys <= set(body)
+    assert (body["last_committed"], body["last_planned"], body["sources"][0]["committed_files"]) == (2, 3, 3)
+    assert all({"code", "severity", "file", "says", "do"} <= set(f) for f in body["findings"])
+    assert code == (1 if sink else 0)
+    assert (body["sink"] or {}).get("head") == (9 if sink else None)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_path_that_cannot_be_read_ends_with_2_and_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    code, out, err = run(capsys, str(tmp_path / "no"), *(["--json"] if as_json else []))
+    assert code == 2
+    assert err.strip() == f"{tmp_path / 'no'} does not exist. Check the path."
+    assert (json.loads(out)["error"] if as_json else out or err.strip()) == err.strip()
+
+
+def test_control_characters_of_a_file_never_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Built(tmp_path / "ck").write()
+    put(tmp_path / "ck/metadata", json.dumps({"id": "a\x1b[2Jb" + "x" * 10_000}))
+    _, out, _ = run(capsys, str(tmp_path / "ck"))
+    assert "\x1b" not in out
+    assert "a\\x1b[2Jb" in out
+    assert max(len(line) for line in out.splitlines()) < 700

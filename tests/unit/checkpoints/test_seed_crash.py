@@ -1,0 +1,184 @@
+"""A seed whose worker dies, whose disk is full or whose fence is lost, at every write."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints import fingerprint, inspect, seed, versions
+from recovery.checkpoints.seed import SeedState
+from recovery.checkpoints.storage import Store
+from recovery.errors import RepriseError
+from tests.checkpoint_builder import Built
+from tests.unit.checkpoints.seeding import flow, prepared, seeded, tree
+
+__all__ = ["flow"]
+
+WRITES = ("make_dirs", "write", "copy", "sync", "rename", "replace")
+
+
+class Stop(Exception):
+    """The worker ends here."""
+
+
+@pytest.fixture
+def at_write(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, Exception], list[str]]]:
+    """Make the nth write of any kind raise instead of happening; gives the list of writes so far."""
+
+    def arrange(nth: int, error: Exception) -> list[str]:
+        seen: list[str] = []
+        for name in WRITES:
+            real = getattr(Store, name)
+
+            def wrapped(self: Store, *args: Any, _name: str = name, _real: Any = real, **words: Any) -> Any:
+                seen.append(_name)
+                if len(seen) == nth:
+                    raise error
+                return _real(self, *args, **words)
+
+            monkeypatch.setattr(Store, name, wrapped)
+        return seen
+
+    return arrange
+
+
+def count_writes(flow: Path, at_write: Callable[[int, Exception], list[str]]) -> int:
+    seen = at_write(10**9, Stop())
+    seeded(flow)
+    return len(seen)
+
+
+TOTAL_WRITES = 22  # of a seed with one source and three batches; the test below keeps it true
+
+
+def test_the_number_of_writes_is_known(flow: Path, at_write: Callable[[int, Exception], list[str]]) -> None:
+    assert count_writes(flow, at_write) == TOTAL_WRITES
+
+
+@pytest.mark.parametrize("nth", range(1, TOTAL_WRITES + 1))
+def test_a_full_disk_at_any_write_leaves_everything_as_it_was(
+    flow: Path, at_write: Callable[[int, Exception], list[str]], nth: int
+) -> None:
+    before = tree(flow)
+    at_write(nth, OSError(28, "No space left on device"))
+    if nth <= TOTAL_WRITES - 2:  # the rest is the rename itself and what follows it
+        with pytest.raises(RepriseError, match="No space left on device"):
+            prepared(flow)
+        assert tree(flow) == before
+    else:
+        with pytest.raises(RepriseError):
+            seeded(flow)
+    assert {k: v for k, v in tree(flow).items() if k.startswith("0/")} == before
+
+
+@pytest.mark.parametrize("nth", range(1, 12))
+def test_a_worker_that_lost_its_fence_stops_and_removes_nothing(flow: Path, nth: int) -> None:
+    calls: list[int] = []
+
+    def guard() -> None:
+        calls.append(1)
+        if len(calls) == nth:
+            raise Stop
+
+    with pytest.raises(Stop):
+        seeded(flow, guard=guard)
+    assert versions(str(flow)) == [0]
+    assert seed.probe(str(flow), recovery="R-1").state in (SeedState.NOTHING, SeedState.PREPARED)
+    seed.clean(str(flow), recovery="R-1")
+    assert seeded(flow, fence=2) == 1
+
+
+KILLED = f"""
+import os, signal, sys
+from recovery.checkpoints import inspect, seed
+from recovery.checkpoints.storage import Store
+flow, nth, when = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+count = 0
+for name in {WRITES!r}:
+    def wrapped(self, *args, _real=getattr(Store, name), **words):
+        global count
+        count += 1
+        if count == nth and when == "half":
+            _real(self, args[0], args[1][: len(args[1]) // 2])
+        if count == nth and when != "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = _real(self, *args, **words)
+        if count == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+    setattr(Store, name, wrapped)
+plan = seed.plan_seed(inspect(flow))
+ready = seed.prepare(flow, plan, recovery="R-1", fence=1, guard=lambda: None)
+seed.publish(flow, ready, guard=lambda: None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("nth", "when"),
+    [
+        (1, "before"),
+        *((n, "after") for n in range(1, TOTAL_WRITES + 1)),
+        *((n, "half") for n in (1, 13, 18)),
+    ],
+)
+def test_a_kill_at_any_write_leaves_something_that_the_probe_names_and_the_next_run_finishes(
+    flow: Path, nth: int, when: str
+) -> None:
+    old = fingerprint(str(flow / "0"))
+    root = str(Path(__file__).resolve().parents[3])
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(flow), str(nth), when],
+        env={**os.environ, "PYTHONPATH": root},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == -signal.SIGKILL
+    seen = seed.probe(str(flow), recovery="R-1")
+    assert not seen.unclear
+    if seen.published is None:
+        assert versions(str(flow)) == [0]
+        assert seen.state in (SeedState.NOTHING, SeedState.PREPARED)
+        seed.clean(str(flow), recovery="R-1")
+        assert seeded(flow, fence=2) == 1
+    assert seed.probe(str(flow), recovery="R-1").published == 1
+    report = inspect(str(flow))
+    assert (report.version, report.last_committed, report.findings) == (1, 2, ())
+    assert fingerprint(str(flow / "0")) == old
+    assert not list(flow.glob(".reprise-R-1")) + list(flow.glob("*.new"))
+    seed.undo(str(flow), recovery="R-1", sink_head=2)
+    assert versions(str(flow)) == [0]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MB where we may mount one; elsewhere files may not grow beyond 200 kB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=False, capture_output=True
+    )
+    if mounted.returncode == 0:
+        yield disk
+        subprocess.run(["umount", str(disk)], check=True)
+        return
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+def test_a_really_full_disk_is_one_sentence_and_leaves_nothing(small_disk: Path) -> None:
+    flow = small_disk / "flow"
+    Built(flow / "0", batches=3, files_per_batch=4000, sidecars=False, operators=()).write()
+    before = tree(flow)
+    if not small_disk.is_mount():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    with pytest.raises(RepriseError, match=r"could not be written \((No space left|File too large)"):
+        prepared(flow)
+    assert tree(flow) == before
+    assert [p.name for p in flow.iterdir()] == ["0"]

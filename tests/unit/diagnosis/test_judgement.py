@@ -1,0 +1,174 @@
+"""What a responder is told: of the incident, of misleading errors, of errors that nobody knows."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
+from recovery.diagnosis import diagnose
+from tests.unit.diagnosis.messages import INCIDENT, wrapped
+
+KEYS = {
+    "condition", "title", "says", "damaged", "severity", "do", "dont", "operators", "causes", "attempts", "family",
+    "reset",
+}  # fmt: skip
+HEALTHY = CheckpointReport(
+    location="file:/c/0",
+    format="structured-streaming",
+    version=0,
+    query_id="q",
+    last_committed=2,
+    last_planned=3,
+    state_operators=(StateOperator(operator_id=0, name="dedupe", partitions=2),),
+)
+
+
+def batches(*offsets: list[str | None]) -> tuple[dict[str, Any], ...]:
+    """Newest first."""
+    return tuple(
+        {"batch": n, "planned": True, "committed": n > 0, "offsets": o} for n, o in enumerate(offsets)
+    )
+
+
+def mismatch(stored: list[str], running: list[str]) -> str:
+    sides = [
+        ", ".join(f"(OperatorId: {i} -> OperatorName: {name})" for i, name in enumerate(names))
+        for names in (stored, running)
+    ]
+    return (
+        "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator name does not match. "
+        f"Stateful operators in the metadata: [{sides[0]}]; Stateful operators in current batch: [{sides[1]}]."
+    )
+
+
+def test_the_incident_is_explained_in_peoples_words() -> None:
+    found = diagnose(causes=wrapped(INCIDENT), report=HEALTHY)
+    assert set(found) == KEYS
+    assert found["condition"] == "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
+    assert found["title"] == (
+        "The code no longer has the dropDuplicates step whose state is stored in the checkpoint, "
+        "so Spark refuses to start the flow."
+    )
+    assert found["damaged"] == "nothing"
+    assert (found["severity"], found["family"], found["attempts"]) == (3, "query", None)
+    assert found["operators"] == {"checkpoint": ["dedupe"], "code": []}
+    assert "last committed batch is 2" in found["says"]
+    assert any("put it back" in text for text in found["do"])
+    assert any("seeded checkpoint" in text for text in found["do"])
+    dont = " ".join(found["dont"])
+    assert "empty checkpoint" in dont
+    assert "delete the checkpoint folder" in dont
+    assert "just start it again" in dont
+    assert [c["condition"] for c in found["causes"]] == [found["condition"], "", found["condition"]]
+
+
+def test_the_same_error_without_a_condition_is_the_same_diagnosis() -> None:
+    bare = INCIDENT.partition("] ")[2]
+    assert (
+        diagnose(causes=bare, report=HEALTHY)["title"] == diagnose(causes=INCIDENT, report=HEALTHY)["title"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("stored", "running", "title"),
+    [
+        (["dedupe"], ["stateStoreSave"], "The code has the aggregation step where the checkpoint stores the state of"),
+        ([], ["symmetricHashJoin"], "The code has a new stream-stream join step for which"),
+        (["stateStoreSave", "dedupe"], ["stateStoreSave"], "The code no longer has the dropDuplicates step"),
+        (["dedupe", "dedupe"], [], "The code no longer has the dropDuplicates and dropDuplicates steps"),
+        (["dedupe", "stateStoreSave"], ["stateStoreSave", "dedupe"], "The code has its stateful steps in"),
+        (["somethingNew"], [], "The code no longer has the somethingNew step"),
+        (["dedupe"], ["dedupeWithinWatermark"], "The code has the dropDuplicatesWithinWatermark step where"),
+    ],
+)  # fmt: skip
+def test_the_title_names_the_steps_that_differ(stored: list[str], running: list[str], title: str) -> None:
+    assert diagnose(causes=mismatch(stored, running))["title"].startswith(title)
+
+
+def test_the_line_that_was_taken_out_is_shown() -> None:
+    old = 'rows = read()\nrows = rows.dropDuplicates(["id"])\nreturn rows\n'
+    new = 'rows = read()\nreturn rows.select("*")\n'
+    found = diagnose(causes=INCIDENT, old_text=old, new_text=new)
+    assert 'Taken out since it last worked: `rows = rows.dropDuplicates(["id"])`.' in found["says"]
+    assert "select" not in found["says"]
+
+
+def test_an_unknown_error_is_said_to_be_unknown() -> None:
+    found = diagnose(causes=wrapped("[QUANTUM_FLUX] The flux is off."), report=HEALTHY)
+    assert (found["condition"], found["family"], found["damaged"]) == ("QUANTUM_FLUX", "unknown", "not known")
+    assert "does not know" in found["title"]
+    assert diagnose(causes=[{"class_name": "a.B", "message": "oops"}])["condition"] == ""
+
+
+def test_no_error_at_all_is_said() -> None:
+    assert diagnose(causes=[])["title"] == "No error is recorded for this flow."
+
+
+SOURCES = (
+    "There are [{}] sources in the checkpoint offsets and now there are [1] sources requested by the query."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets", "damaged"),
+    [
+        (SOURCES.format(0), batches([], ["{}"]), "the newest offset file"),
+        (SOURCES.format(1), batches(["{}"], ["{}", "{}"]), "the newest offset file"),
+        (SOURCES.format(2), batches(["{}", "{}"], ["{}", "{}"]), "nothing"),
+        (SOURCES.format(0), (), "the newest offset file"),
+    ],
+)
+def test_a_cut_offset_file_is_told_from_a_change_of_sources(
+    text: str, offsets: tuple[dict[str, Any], ...], damaged: str
+) -> None:
+    found = diagnose(causes=text, report=replace(HEALTHY, batches=offsets))
+    assert found["damaged"] == damaged
+    assert any("code need not be changed" in text for text in found["do"]) is (damaged != "nothing")
+
+
+def test_a_lost_offset_file_is_told_from_a_second_run() -> None:
+    text = (
+        "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 2."
+    )
+    lost = diagnose(causes=text, report=replace(HEALTHY, last_committed=3, last_planned=2))
+    assert lost["damaged"] == "offsets/3"
+    assert "nobody else is writing" in lost["title"]
+    real = diagnose(causes=text, report=HEALTHY)
+    assert "look for a second run" in real["says"]
+    assert "rests on the error alone" in diagnose(causes=text)["says"]
+
+
+@pytest.mark.parametrize(("file", "damaged"), [("sources/0/2", "a source log"), ("offsets/1", "offsets")])
+def test_a_missing_batch_is_placed_by_the_checkpoint(file: str, damaged: str) -> None:
+    finding = Finding("gap", Severity.WARNING, "A file is missing.", "Rebuild it.", file)
+    found = diagnose(causes="batch 2 doesn't exist", report=replace(HEALTHY, findings=(finding,)))
+    assert found["damaged"] == damaged
+
+
+@pytest.mark.parametrize(("stored", "severity"), [((), 3), (HEALTHY.state_operators, 4)])
+def test_a_new_step_is_told_from_lost_state(stored: tuple[StateOperator, ...], severity: int) -> None:
+    text = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] The state directory is missing."
+    found = diagnose(causes=text, report=replace(HEALTHY, state_operators=stored))
+    assert found["severity"] == severity
+    assert found["damaged"] == ("state" if stored else "nothing")
+
+
+def test_damage_in_the_checkpoint_outweighs_what_the_error_says() -> None:
+    finding = Finding("x", Severity.BLOCKER, "Commit 2 is empty.", "Remove commits/2.", "commits/2")
+    found = diagnose(causes=wrapped(INCIDENT), report=replace(HEALTHY, findings=(finding,)))
+    assert (found["damaged"], found["severity"], found["do"][0]) == ("commits/2", 4, "Remove commits/2.")
+    assert "Commit 2 is empty." in found["says"]
+
+
+def test_attempts_are_those_that_somebody_counted_or_spark_says() -> None:
+    assert diagnose(causes=INCIDENT, attempts=3)["attempts"] == 3
+    said = diagnose(causes="Flow 'a' has FAILED more than 2 times and will not be restarted. [STREAM_FAILED]")
+    assert said["attempts"] == 3
+
+
+def test_operators_come_from_the_checkpoint_when_the_error_does_not_say() -> None:
+    found = diagnose(
+        causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY, operators_code=("dedupe",)
+    )
+    assert found["operators"] == {"checkpoint": ["dedupe"], "code": ["dedupe"]}

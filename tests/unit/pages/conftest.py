@@ -1,0 +1,27 @@
+"""Pages are asked through Django's own client: middleware, rights, templates and static manifest are real."""
+
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from tests import factories
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files() -> None:
+    """The hashed files that `{% static %}` names, as a running instance has them."""
+    call_command("collectstatic", interactive=False, verbosity=0)
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(settings: Any) -> None:
+    """Passwords are hashed slowly on purpose; a test that makes people need not wait for it."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def responder(client: Client) -> Client:
+    client.force_login(factories.person("responder"))
+    return client

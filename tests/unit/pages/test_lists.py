@@ -1,0 +1,243 @@
+"""Inventory, flow, recoveries, audit, settings and tokens, as people use them."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from recovery.audit.actions import record
+from recovery.models import AuditEntry, Flow, Token
+from recovery.people.roles import Actor, Role
+from tests import factories as f
+
+pytestmark = pytest.mark.django_db
+
+
+def text(client: Client, path: str) -> str:
+    return client.get(path).content.decode()
+
+
+def test_without_a_workspace_the_page_says_what_comes_first(responder: Client) -> None:
+    assert "No workspace yet" in text(responder, "/")
+
+
+def test_without_a_pipeline_the_page_says_when_the_first_will_be_seen(responder: Client) -> None:
+    f.workspace()
+
+    assert "No pipeline yet" in text(responder, "/")
+
+
+def test_when_nothing_fails_the_page_says_so_and_offers_the_rest(responder: Client) -> None:
+    f.flow()
+
+    page = text(responder, "/")
+
+    assert "Nothing needs attention" in page
+    assert "customers_snapshot_flow" not in page
+    assert "customers_snapshot_flow" in text(responder, "/?show=all")
+
+
+def test_the_list_begins_with_what_needs_attention_and_offers_the_next_act(responder: Client) -> None:
+    failed = f.incident()
+
+    page = text(responder, "/")
+
+    assert "Needs attention (1), most urgent first" in page
+    assert f'href="/flows/{failed.pk}">Diagnose' in page
+    recovery = f.opened(failed)
+    assert f"Open {recovery.label}" in text(responder, "/")
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("show=all&q=snapshot", ["customers", "customers_snapshot_flow"]),
+        ("show=all&q=STATEFUL%20operator", ["customers_incremental_flow"]),
+        ("show=all&env=production", []),
+        (f"show=all&class={f.CONDITION}", ["customers_incremental_flow"]),
+        ("show=recovering", []),
+        ("show=nonsense", ["customers_incremental_flow"]),
+    ],
+)
+def test_filters_stand_in_the_address_so_that_a_view_can_be_pasted(
+    responder: Client, query: str, found: list[str]
+) -> None:
+    failed = f.incident()
+    Flow.objects.filter(streaming=False).update(dataset="spark_catalog.crm.customers_snapshot_view")
+
+    page = text(responder, f"/?{query}")
+
+    assert re.findall(r'class="name" href="[^"]*">([^<]*)<', page) == found
+    assert failed.state == "failed"
+
+
+def test_a_workspace_that_does_not_answer_is_said_with_the_age_of_what_is_shown(responder: Client) -> None:
+    f.incident()
+    place = f.workspace()
+    place.poll_error, place.polled_at = "The Pipelines API does not answer.", f.ago(minutes=4)
+    place.save()
+
+    page = text(responder, "/")
+
+    assert "Workspace dev-eu does not answer." in page
+    assert "4 min ago" in page
+    assert "1 workspace without answer" in page
+
+
+def test_a_list_that_nobody_has_polled_for_a_minute_does_not_call_itself_live(responder: Client) -> None:
+    f.workspace(polled_at=f.ago(minutes=2))
+
+    assert "Not polled for a while" in text(responder, "/")
+
+
+def test_the_polled_part_answers_nothing_when_nothing_is_new(responder: Client) -> None:
+    f.incident()
+    page = text(responder, "/")
+    version = re.search(r"v=([0-9a-f]+)", page)
+    assert version is not None
+
+    same = responder.get(f"/?part=list&v={version[1]}")
+    Flow.objects.filter(state="failed").update(state="ok")
+    other = responder.get(f"/?part=list&v={version[1]}")
+
+    assert other.status_code == 200
+    assert "<html" not in other.content.decode()
+    assert same.status_code in (200, 204)  # 200 when the quarter minute ended in between
+
+
+def test_a_production_flow_wears_the_band(responder: Client) -> None:
+    failed = f.incident("production")
+
+    assert '<p class="band"><b>PRODUCTION</b>' in text(responder, f"/flows/{failed.pk}")
+
+
+def test_the_flow_page_says_what_is_wrong_and_what_it_feeds(responder: Client) -> None:
+    failed = f.incident()
+
+    page = text(responder, f"/flows/{failed.pk}")
+
+    assert "Diagnose and recover" in page
+    assert page.count("btn-primary") == 1
+    assert "Why it failed, from the outside in" in page
+    assert "customers (view)" in page
+
+
+def test_recoveries_are_listed_with_the_open_ones_first(responder: Client) -> None:
+    first = f.opened(f.failed_flow(f.pipeline()))
+    f.verified(f.failed_flow(f.pipeline()))
+
+    page = text(responder, "/recoveries")
+
+    assert re.findall(r">(R-\d+)</a>", page)[0] == first.label
+    assert len(re.findall(r">(R-\d+)</a>", text(responder, "/recoveries?show=ended"))) == 1
+
+
+def entries(number: int) -> None:
+    by = Actor("responder", Role.RESPONDER, via="page", request_id="req-1")
+    for n in range(number):
+        record(
+            action="recovery.open",
+            outcome="done",
+            by=by,
+            target="flow",
+            recovery=f"R-{n}",
+            says=f"Opened {n}.",
+        )
+
+
+def test_the_audit_log_is_paged_and_filtered_by_its_address(responder: Client) -> None:
+    entries(53)
+    record(
+        action="recovery.stop", outcome="denied", by=Actor("viewer", Role.VIEWER), recovery="R-7", says="No."
+    )
+
+    assert "Page 1 of 2" in text(responder, "/audit")
+    assert re.findall(r'href="/audit/(\d+)"', text(responder, "/audit?page=2")) == ["4", "3", "2", "1"]
+    assert re.findall(r'href="/audit/(\d+)"', text(responder, "/audit?recovery=7")) == ["54", "8"]
+    assert re.findall(r'href="/audit/(\d+)"', text(responder, "/audit?outcome=denied")) == ["54"]
+    assert re.findall(r'href="/audit/(\d+)"', text(responder, "/audit?who=viewer")) == ["54"]
+    assert "No entry fits" in text(responder, f"/audit?from={timezone.now().year + 1}-01-01")
+    assert "54 entries" in text(responder, "/audit?from=nonsense")
+
+
+def test_an_audit_entry_shows_before_and_after_and_its_place_in_the_chain(responder: Client) -> None:
+    by = Actor("responder", Role.RESPONDER, via="page", request_id="req-1")
+    made = record(
+        action="recovery.execute",
+        outcome="done",
+        by=by,
+        says="Started.",
+        before={"state": "planned"},
+        after={"state": "running"},
+    )
+
+    page = text(responder, f"/audit/{made.seq}")
+
+    assert "<del>planned</del>" in page
+    assert "<ins>running</ins>" in page
+    assert made.hash in page
+
+
+def test_the_chain_is_checked_when_asked(responder: Client) -> None:
+    entries(3)
+
+    assert "The chain is unbroken." in text(responder, "/audit/chain")
+
+
+@pytest.mark.parametrize("fmt", ["csv", "json"])
+def test_the_whole_log_can_be_taken_along_and_that_is_an_entry_too(client: Client, fmt: str) -> None:
+    entries(3)
+    client.force_login(f.person("auditor"))
+
+    answer = client.get(f"/audit/export?format={fmt}")
+
+    assert f'.{fmt}"' in answer["Content-Disposition"]
+    body = answer.content.decode()
+    if fmt == "csv":
+        assert len(list(csv.DictReader(io.StringIO(body)))) == 4
+    else:
+        assert "audit.export" in json.dumps(json.loads(body))
+    assert AuditEntry.objects.filter(action="audit.export", actor="auditor").count() == 1
+
+
+def test_an_export_in_an_unknown_form_is_refused(client: Client) -> None:
+    client.force_login(f.person("auditor"))
+
+    assert client.get("/audit/export?format=xml").status_code == 409
+
+
+def test_a_token_is_shown_once_and_withdrawn_by_its_owner_alone(responder: Client) -> None:
+    page = responder.post("/account", {"name": "laptop", "days": "30"}).content.decode()
+    shown = re.search(r"rp_[\w-]{20,}", page)
+    assert shown is not None
+    assert shown[0] not in text(responder, "/account")
+    token = Token.objects.get()
+
+    other = Client()
+    other.force_login(f.person("viewer"))
+    assert other.post("/account", {"revoke": str(token.pk)}).status_code == 404
+    assert responder.post("/account", {"revoke": str(token.pk)}).status_code == 302
+
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+
+
+def test_a_token_without_a_name_is_refused_on_the_page(responder: Client) -> None:
+    answer = responder.post("/account", {"name": " "})
+
+    assert answer.status_code == 422
+    assert Token.objects.count() == 0
+
+
+def test_settings_show_no_secret_not_even_its_reference(client: Client) -> None:
+    f.workspace(token_ref="file:/somewhere/secret.token")
+    client.force_login(f.person("admin"))
+
+    page = text(client, "/settings")
+
+    assert "dev-eu" in page
+    assert "secret.token" not in page

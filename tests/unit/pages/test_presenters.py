@@ -1,0 +1,255 @@
+"""Rows into what pages show: pure, and exact to the word where people decide on it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from console.presenters import (
+    auditing,
+    checkpoint,
+    events,
+    inventory,
+    patching,
+    reviewing,
+    running,
+    status,
+    verifying,
+    wizard,
+)
+from recovery.strategies.catalogue import EXECUTABLE
+from tests import factories as f
+
+
+def test_every_question_of_the_comparison_has_an_answer_for_every_strategy() -> None:
+    compare = wizard.compare(f.options(), "", EXECUTABLE)
+
+    assert [c.strategy for c in compare.columns] == ["continue", "revert", "full-refresh", "empty"]
+    assert {len(line.cells) for line in compare.lines} == {4}
+    answers = {line.question: [cell for _, cell in line.cells] for line in compare.lines}
+    assert [c.badge and c.badge.word for c in answers["Can it run?"]] == [
+        "Yes",
+        "Yes",
+        "Yes, with care",
+        "Blocked",
+    ]
+    assert [(c.big, c.unit, c.bad) for c in answers["Rows doubled"]] == [
+        ("0", "rows", False), ("0", "rows", False), ("1", "row", True), ("0", "rows", False),
+    ]  # fmt: skip
+    assert [c.text for c in answers["Takes about"]] == ["7 s", "6 s", "9 s", "not known"]
+
+
+def test_only_a_strategy_that_this_version_can_run_can_be_pressed() -> None:
+    blocked_by_code = f.option("revert", blocked="The code of the last good update is not known.")
+
+    columns = wizard.compare([*f.options()[:1], blocked_by_code, *f.options()[3:]], "", EXECUTABLE).columns
+
+    assert [c.disabled for c in columns] == [False, False, True]
+    assert [c.checked for c in columns] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        ({"rows": 0, "exact": True}, "exact"),
+        ({"rows": 8, "exact": False}, "estimate"),
+        ({"rows": None, "exact": False}, "unknown"),
+    ],
+)
+def test_every_number_says_how_sure_it_is(amount: dict[str, Any], said: str) -> None:
+    assert wizard.precision(amount) == said
+
+
+def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_shown_as_zero() -> None:
+    lost, doubled, reread = wizard.forecast(
+        {"lost": f.amount(None, exact=False), "doubled": f.amount(0), "reread": f.amount(13, 4)}
+    )
+
+    assert (lost.rows, lost.tag, lost.bad) == ("unknown", "unknown", True)
+    assert (doubled.rows, doubled.bad) == ("0", False)
+    assert (reread.rows, reread.bad) == ("13", False)
+
+
+def test_a_position_says_what_is_read_first_and_whether_it_can_be_read() -> None:
+    kept, anew = wizard.positions([f.position(), f.position("start")])
+
+    assert (kept.same, anew.same) == ("same place, same bytes", "begins anew")
+    assert kept.next_says == "3 files in all, 8 rows, exact"
+    assert (kept.readable.kind, kept.readable_says) == ("ok", "7 of 7 files")
+
+
+def test_safe_to_wait_is_not_claimed_before_the_files_were_read() -> None:
+    before = wizard.asks(f.DIAGNOSIS, {"status": "none"})
+    after = wizard.asks(f.DIAGNOSIS, f.facts())
+
+    assert before[2].answer == "Not known yet"
+    assert after[2].answer == "Yes, as long as the files stay"
+    assert after[1].text == "Nothing is damaged. 8 rows in 3 files wait to be read."
+
+
+def test_waiting_is_not_safe_when_a_file_is_gone() -> None:
+    gone = f.facts()
+    gone["options"][0]["positions"][0]["readable"] = {"ok": False, "says": "6 of 7 files"}
+
+    assert wizard.asks(f.DIAGNOSIS, gone)[2].answer == "No"
+
+
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [
+        (None, "Cannot tell"),
+        (["dedupe"], "Compatible"),
+        ([], "Not compatible"),
+        (["stateStoreSave"], "Not compatible"),
+    ],
+)
+def test_the_operators_of_checkpoint_and_code_are_compared_place_by_place(
+    code: list[str] | None, word: str
+) -> None:
+    told = {"operators": {"checkpoint": ["dedupe"], "code": code}}
+
+    assert [o.badge.word for o in wizard.operators(told)] == [word]
+    assert checkpoint.operators(f.CHECKPOINT, code)[0].badge.word == word
+
+
+def test_a_checkpoint_with_a_blocker_is_damaged_whatever_else_it_has() -> None:
+    blocker = {"code": "X", "severity": "blocker", "says": "offsets/2 is empty.", "do": "Mend it."}
+    report = {**f.CHECKPOINT, "findings": [*f.CHECKPOINT["findings"], blocker]}
+
+    badge, says = checkpoint.judgement(report)
+
+    assert (badge.word, says) == ("Damaged", "offsets/2 is empty.")
+    assert checkpoint.counted(checkpoint.findings(report["findings"])) == "1 blocker, 0 warnings, 1 note"
+    assert checkpoint.findings(report["findings"])[0].kind == "blocker"
+
+
+def test_the_restart_point_is_the_last_committed_batch() -> None:
+    rows = checkpoint.batches(f.CHECKPOINT)
+
+    assert [(r.batch, r.committed, r.restart) for r in rows] == [
+        (3, False, False), (2, True, True), (1, True, False), (0, True, False),
+    ]  # fmt: skip
+    assert [(s.read, s.planned, s.last) for s in checkpoint.sources(f.CHECKPOINT)] == [
+        (4, 1, "changes-0004.json")
+    ]
+
+
+def test_events_of_other_flows_are_left_out_and_those_of_the_whole_update_are_not() -> None:
+    from tests.pipelines_api import EVENTS, FLOW
+
+    rows = events.of_flow(EVENTS, FLOW)
+
+    assert [r.id for r in rows] == ["e-27", "e-26", "e-20", "e-2"]
+    assert events.opened(rows, "") == "e-26"
+    assert events.opened(rows, "e-20") == "e-20"
+    assert [
+        r.id for r in events.fitting(rows, events.Wanted.of({"level": "ERROR", "text": "stateful OPERATOR"}))
+    ] == ["e-26"]
+    assert [c.root for c in rows[1].causes] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (f.MESSAGE, "Streaming stateful operator name does not match with the operator in state metadata."),
+        ("", "It failed; the error was not recorded."),
+        ("no full stop", "no full stop"),
+        ("x" * 300, "x" * 157 + "…"),
+    ],
+)
+def test_an_error_is_told_by_its_first_sentence(message: str, said: str) -> None:
+    assert inventory.first_sentence([{"message": "outer"}, {"message": message}]) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"batch": 3, "offsets": ['{"logOffset":2}']}, 'batch 3, offsets {"logOffset":2}'),
+        ({"new_rows": 1204880}, "new rows 1,204,880"),
+        (None, "not measured"),
+        ({}, "–"),
+        ([], "none"),
+        (True, "yes"),
+        (list(range(9)), "0, 1, 2, 3, 4, 5 and 3 more"),
+    ],
+)
+def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
+    assert reviewing.plain(value) == said
+
+
+def test_the_verdict_claims_exactly_once_only_when_the_measurement_does() -> None:
+    recovery = SimpleNamespace(state="succeeded", label="R-1")
+
+    assert (
+        verifying.verdict(recovery, f.measured()).title == "Every expected row is in the table exactly once."
+    )
+    assert verifying.verdict(recovery, f.measured(False)).kind == "failed"
+    assert verifying.verdict(recovery, {**f.measured(), "verified": None}).kind == "unknown"
+    assert verifying.verdict(recovery, {}).title == "Nothing was measured yet."
+
+
+def test_failing_criteria_come_first_and_unknown_ones_before_those_that_hold() -> None:
+    told = f.measured(False)
+    told["criteria"][5]["ok"] = None
+
+    rows = verifying.criteria(told, [])
+
+    assert [r.badge.word for r in rows] == ["Fails", "Fails", "Not measured", "Holds", "Holds", "Holds"]
+    assert verifying.counted(rows) == "3 hold, 2 fail, 1 unknown"
+
+
+def test_a_wrong_forecast_is_called_wrong() -> None:
+    new, table = verifying.against({"new_rows": 8, "table_after": 20}, f.measured(False))
+
+    assert (new.difference, new.bad, table.difference) == ("−2", True, "−2")
+
+
+def test_rows_of_the_data_are_shown_verbatim() -> None:
+    sample = verifying.samples({"samples": {"extra_rows": [{"id": 1004, "name": "Ada"}, {"id": None}]}})[0]
+
+    assert (sample.title, sample.columns) == ("Extra rows", ["id", "name"])
+    assert sample.rows == [["1004", "Ada"], ["null", ""]]
+
+
+def test_an_audit_change_shows_both_sides_and_marks_what_stayed() -> None:
+    rows = auditing.changes({"state": "planned", "plan": "a"}, {"state": "running", "plan": "a", "by": None})
+
+    assert [(c.name, c.before, c.after, c.same) for c in rows] == [
+        ("state", "planned", "running", False), ("plan", "a", "a", True), ("by", "–", "not measured", False),
+    ]  # fmt: skip
+
+
+def test_only_a_file_of_the_workspace_that_differs_is_a_patch() -> None:
+    now = {"a.py": "1", "b.py": "2"}
+
+    assert patching.changed(now, {"a.py": "1", "b.py": "3", "c.py": "4"}) == {"b.py": "3"}
+
+
+def test_a_run_is_polled_only_while_something_moves_by_itself() -> None:
+    step = SimpleNamespace(state="unknown", kind="rerun")
+
+    assert running.polls(SimpleNamespace(state="running"), []) == 1
+    assert running.polls(SimpleNamespace(state="needs_attention"), [step]) == 2
+    assert (
+        running.polls(
+            SimpleNamespace(state="needs_attention"), [SimpleNamespace(state="failed", kind="seed")]
+        )
+        == 0
+    )
+    assert running.polls(SimpleNamespace(state="succeeded"), []) == 0
+
+
+def test_a_flow_that_fails_in_production_comes_before_one_that_fails_longer_elsewhere() -> None:
+    def row(env: str, hours: int) -> inventory.Row:
+        flow = SimpleNamespace(
+            failing_since=f.ago(hours=hours),
+            name=env,
+            short=env,
+            pk=1,
+            pipeline=SimpleNamespace(environment=env),
+        )
+        return inventory.Row(flow, None, status.FLOW["failed"], "", "", "", "", "", status.dots([]), "")  # type: ignore[arg-type]
+
+    order = inventory.order([row("development", 9), row("production", 1), row("staging", 5)], "urgent")
+
+    assert [r.flow.short for r in order] == ["production", "staging", "development"]

@@ -1,0 +1,197 @@
+"""The run, the proof and the ways out: live where something moves, honest where nothing is known."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from recovery.models import Recovery, Step
+from recovery.workflow import broker, selectors
+from tests import factories as f
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker, "check", lambda: None)
+
+
+@pytest.fixture
+def may_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What decides it reads storage and API; here only what the page makes of the answer is tested."""
+    monkeypatch.setattr(selectors, "rollback_refusal", lambda recovery: None)
+
+
+def text(client: Client, recovery: Recovery, page: str) -> str:
+    return client.get(f"/recoveries/{recovery.pk}/{page}").content.decode()
+
+
+def test_running_a_plan_is_one_press(responder: Client) -> None:
+    recovery = f.planned()
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/run", {"act": "execute"})
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/run"
+    recovery.refresh_from_db()
+    assert recovery.state == "running"
+
+
+def test_a_full_refresh_is_asked_once_more_on_a_page_of_its_own(responder: Client) -> None:
+    recovery = f.planned(strategy="full-refresh")
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/run")
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/run/confirm"
+    recovery.refresh_from_db()
+    assert recovery.state == "planned"
+    page = text(responder, recovery, "run/confirm")
+    assert "Empty 1 table in development and read everything again?" in page
+    assert "doubled: 1 row (exact)" in page
+
+    responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "full-refresh"})
+    recovery.refresh_from_db()
+    assert recovery.state == "running"
+
+
+def test_a_running_recovery_says_that_the_page_may_be_closed_and_asks_again(responder: Client) -> None:
+    page = text(responder, f.running(), "run")
+
+    assert "You may close this page." in page
+    assert 'hx-trigger="every 1s"' in page
+    assert "2 of 4 done" in page
+    assert "Not while a step runs." in page
+
+
+def test_a_poll_brings_the_live_part_only_and_nothing_when_nothing_moved(responder: Client) -> None:
+    recovery = f.running()
+    found = re.search(r"v=([0-9a-f]+)", text(responder, recovery, "run"))
+    assert found is not None
+
+    assert responder.get(f"/recoveries/{recovery.pk}/run?part=live&v={found[1]}").status_code in (200, 204)
+    step = Step.objects.get(kind="rerun")
+    line = [timezone.now().isoformat(), "Batch 3 committed."]
+    Step.objects.filter(pk=step.pk).update(log=[*step.log, line])
+    answer = responder.get(f"/recoveries/{recovery.pk}/run?part=live&v={found[1]}")
+
+    assert answer.status_code == 200
+    part = answer.content.decode()
+    assert "Batch 3 committed." in part
+    assert "<html" not in part
+
+
+def test_a_recovery_that_ended_is_not_polled_any_more(responder: Client) -> None:
+    recovery = f.verified()
+
+    assert "hx-trigger" not in text(responder, recovery, "run")
+    assert "hx-trigger" not in text(responder, recovery, "verify")
+
+
+def test_an_unknown_step_is_never_called_failed_and_shows_its_evidence_line_by_line(
+    responder: Client, may_go_back: None
+) -> None:
+    page = text(responder, f.unknown(), "run")
+
+    assert "Nobody saw Rerun end" in page
+    assert "Rerun: unknown" in page
+    assert "</svg>Failed</span>" not in page
+    assert "Batch 3 is not in the table: its log ends at 2." in page
+    assert page.index("Whether update 7c1f02d4 still runs") > page.index("Not proven")
+    assert "proven not to be so" in page
+    assert re.search(r'id="primary">Resume<', page)
+    assert ">Roll back</a>" in page
+
+
+def test_before_the_probe_has_answered_nobody_may_resume(responder: Client, may_go_back: None) -> None:
+    recovery = f.unknown()
+    Step.objects.filter(state="unknown").update(evidence=[])
+
+    page = text(responder, recovery, "run")
+
+    assert "A probe is reading what happened." in page
+    assert re.search(r"<button[^>]*disabled[^>]*>Resume<", page)
+    assert responder.post(f"/recoveries/{recovery.pk}/run").status_code == 409
+
+
+def test_a_failed_step_can_be_resumed(responder: Client, may_go_back: None) -> None:
+    recovery = f.failed_step()
+
+    page = text(responder, recovery, "run")
+    assert "There is no space left" in page
+
+    responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "resume"})
+    recovery.refresh_from_db()
+    assert recovery.state == "running"
+
+
+def test_a_rollback_that_is_not_possible_stays_visible_with_its_reason(
+    responder: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectors, "rollback_refusal", lambda recovery: "Batch 3 is committed in the table.")
+    recovery = f.failed_step()
+
+    assert "Batch 3 is committed in the table." in text(responder, recovery, "run")
+    page = text(responder, recovery, "rollback")
+    assert re.search(r"<button[^>]*disabled[^>]*>Roll back 1 flow<", page)
+
+
+def test_the_log_can_be_taken_along_as_plain_text(responder: Client) -> None:
+    recovery = f.running()
+
+    answer = responder.get(f"/recoveries/{recovery.pk}/log")
+
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert "rerun Update 7c1f02d4 accepted." in answer.content.decode()
+
+
+def test_the_proof_is_shown_with_every_criterion_and_the_forecast_beside_it(responder: Client) -> None:
+    page = text(responder, f.verified(), "verify")
+
+    assert "Every expected row is in the table exactly once." in page
+    assert "6 hold, 0 fail, 0 unknown" in page
+    assert "The forecast was wrong." not in page
+
+
+def test_a_failed_proof_names_the_rows_and_keeps_the_recovery_open(responder: Client) -> None:
+    page = text(responder, f.not_proven(), "verify")
+
+    assert "2 expected rows are not in the table." in page
+    assert "The forecast was wrong." in page
+    assert "<code>1004</code>" in page
+    assert "Measure again" in page
+
+
+def test_cancelling_asks_for_a_reason_and_ends_it(responder: Client) -> None:
+    recovery = f.at_offset()
+
+    assert "Cancel R-" in text(responder, recovery, "cancel")
+    answer = responder.post(f"/recoveries/{recovery.pk}/cancel", {"reason": "Wrong flow."})
+
+    assert answer["Location"] == f"/flows/{recovery.flow_id}"
+    recovery.refresh_from_db()
+    assert (recovery.state, recovery.reason) == ("cancelled", "Wrong flow.")
+
+
+def test_a_recovery_that_changed_something_cannot_be_cancelled_and_the_reason_typed_stays(
+    responder: Client,
+) -> None:
+    recovery = f.failed_step()
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/cancel", {"reason": "Enough of it."})
+
+    assert answer.status_code == 409
+    assert "has changed something already" in answer.content.decode()
+    assert "Enough of it." in answer.content.decode()
+
+
+def test_the_text_for_the_channel_says_what_where_and_the_address(responder: Client) -> None:
+    recovery = f.planned()
+
+    page = text(responder, recovery, "review")
+
+    assert (
+        f"{recovery.label}: customers_incremental_flow of pipeline customers (development, workspace dev-eu)."
+        in page
+    )
+    assert f"/recoveries/{recovery.label}" in page

@@ -1,0 +1,129 @@
+"""Who acts on the command line: the owner of the token, or nobody."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recovery.errors import WrongUse
+from recovery.management.commands._base import shown, table, token_text
+from recovery.models import AuditEntry, Token
+from recovery.people.roles import Role
+from tests.unit.people.run import run, run_json, token_of
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMANDS = [("flows",), ("diagnose", "shop"), ("audit", "verify"), ("audit", "export"), ("token",)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_token_nothing_is_done(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    code, out, err = run(monkeypatch, None, *command)
+    assert (code, out) == (2, "")
+    assert "set REPRISE_TOKEN" in err
+    code, found = run_json(monkeypatch, None, *command)
+    assert (code, found["error"]["code"]) == (2, "wrong_use")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_wrong_token_is_denied_and_audited(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    code, found = run_json(monkeypatch, "rp_wrong", *command)
+    assert (code, found["error"]["code"]) == (1, "denied")
+    assert "not known here" in found["error"]["says"]
+    assert AuditEntry.objects.values_list("action", "outcome").get() == ("token.refused", "denied")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("command", "role", "code"),
+    [
+        (("flows",), Role.VIEWER, 0),
+        (("audit", "verify"), Role.VIEWER, 1),
+        (("audit", "verify"), Role.RESPONDER, 0),
+        (("audit", "export"), Role.RESPONDER, 1),
+        (("audit", "export"), Role.AUDITOR, 0),
+    ],
+)
+def test_the_owners_rights_decide(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], role: Role, code: int
+) -> None:
+    token = token_of("ada", role)
+    assert run(monkeypatch, token, *command)[0] == code
+    denied = AuditEntry.objects.filter(outcome="denied", actor="ada", via="command")
+    assert denied.count() == (1 if code else 0)
+
+
+@pytest.mark.django_db
+def test_a_token_makes_another_for_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    token = token_of("ada", Role.VIEWER)
+    code, found = run_json(monkeypatch, token, "token", "--name", "second", "--days", "7")
+    assert (code, found["owner"], found["name"]) == (0, "ada", "second")
+    assert run(monkeypatch, found["token"], "flows")[0] == 0
+    assert Token.objects.get(name="second").expires_at is not None
+    assert "Keep it now" in run(monkeypatch, token, "token")[1]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("by", "account", "code", "says"),
+    [
+        (Role.ADMIN, "bot", 0, ""),
+        (Role.VIEWER, "bot", 1, "may not"),
+        (Role.ADMIN, "eve", 1, "nobody can act as somebody else"),
+        (Role.ADMIN, "nobody", 2, "no account 'nobody'"),
+    ],
+)
+def test_a_token_for_a_service_account_is_an_admins(
+    monkeypatch: pytest.MonkeyPatch, by: Role, account: str, code: int, says: str
+) -> None:
+    token_of("bot", Role.RESPONDER, service=True)
+    token_of("eve", Role.VIEWER)
+    ended, _, err = run(monkeypatch, token_of("ada", by), "token", account)
+    assert ended == code
+    assert says in err
+
+
+def test_a_token_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t").write_text("rp_file\n")
+    (tmp_path / "empty").write_text("")
+    monkeypatch.setenv("REPRISE_TOKEN", "rp_environment")
+    assert token_text(str(tmp_path / "t")) == "rp_file"
+    assert token_text(None) == "rp_environment"
+    for bad in ("empty", "missing", "."):
+        with pytest.raises(WrongUse):
+            token_text(str(tmp_path / bad))
+    monkeypatch.delenv("REPRISE_TOKEN")
+    monkeypatch.setenv("REPRISE_TOKEN_FILE", str(tmp_path / "t"))
+    assert token_text(None) == "rp_file"
+
+
+def manage(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "REPRISE_HOME": str(home), "REPRISE_TOKEN": "rp_x"}
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_database_without_tables_is_one_sentence(home: Path) -> None:
+    ended = manage(home, "flows", "--json")
+    assert ended.returncode == 2
+    assert "has no tables yet" in ended.stdout
+    assert "Traceback" not in ended.stderr
+
+
+def test_wrong_use_is_exit_2_and_one_object(home: Path) -> None:
+    ended = manage(home, "audit", "burn", "--json")
+    assert ended.returncode == 2
+    assert ended.stdout.startswith('{"error": {"code": "wrong_use"')
+    assert manage(home, "audit", "burn").stdout == ""
+
+
+def test_columns_are_aligned_and_safe_on_a_terminal() -> None:
+    assert table(("A", "LONG"), [("x", "y"), ("longer", "\x1b[31mz")]) == (
+        "A       LONG\nx       y\nlonger  \\x1b[31mz"
+    )
+    assert shown("a\nb") == "a\\nb"

@@ -1,0 +1,109 @@
+"""`flows` and `diagnose` as a person types them, against an API over real HTTP."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from recovery.models import Workspace
+from recovery.people.roles import Role
+from tests.unit.people.run import run, run_json, token_of
+from tests.unit.pipelines.api import Api
+from tests.unit.pipelines.stub import serving
+
+pytestmark = pytest.mark.django_db
+ORDERS, VIEW = "main.shop.orders_flow", "main.shop.orders"
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    api = Api()
+    shop = api.add("p1", "shop")
+    shop.run("u1", {ORDERS: "COMPLETED", VIEW: "COMPLETED"})
+    shop.run("u2", {ORDERS: "FAILED", VIEW: "SKIPPED"}, "FAILED")
+    monkeypatch.setenv("INVENTORY_TOKEN", "rp_x")
+    with serving(api) as stub:
+        Workspace.objects.create(
+            name="here", url=stub.url, token_ref="env:INVENTORY_TOKEN", environment="staging"
+        )
+        yield api
+
+
+@pytest.fixture
+def token() -> str:
+    return token_of("ada", Role.VIEWER)
+
+
+def test_flows_lists_what_the_workspace_has_now(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    code, found = run_json(monkeypatch, token, "flows")
+    assert code == 0
+    assert [(f["flow"], f["state"], f["history"]) for f in found["flows"]] == [
+        (VIEW, "ok", ["ok", "none"]),
+        (ORDERS, "failed", ["ok", "failed"]),
+    ]
+    assert found["flows"][1]["pipeline"] == {"id": "p1", "name": "shop", "state": "IDLE"}
+    assert found["workspaces"][0]["problem"] is None
+    assert [f["flow"] for f in run_json(monkeypatch, token, "flows", "--failing")[1]["flows"]] == [ORDERS]
+
+
+def test_flows_is_calm_to_read_and_says_what_to_type_next(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    _, out, err = run(monkeypatch, token, "flows")
+    lines = out.splitlines()
+    assert lines[0].split() == ["PIPELINE", "ENVIRONMENT", "FLOW", "STATE", "SINCE", "LAST", "RUNS", "WHY"]
+    assert lines[0].index("STATE") == lines[1].index("ok ") == lines[2].index("failed")
+    assert lines[-1] == f"Next: bin/manage diagnose p1 --flow {ORDERS}"
+    assert err == ""
+
+
+def test_flows_of_a_workspace_that_is_away_are_the_last_seen_ones(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    run(monkeypatch, token, "flows")
+    Workspace.objects.update(url="http://127.0.0.1:1")
+    code, out, _ = run(monkeypatch, token, "flows")
+    assert code == 2
+    assert ORDERS in out
+    assert "Workspace here could not be asked, last seen" in out
+    Workspace.objects.all().delete()
+    assert "No workspace is registered" in run(monkeypatch, token, "flows")[1]
+
+
+def test_diagnose_is_bad_news_for_a_failing_flow(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    code, found = run_json(monkeypatch, token, "diagnose", "shop")
+    assert code == 1
+    assert (found["flow"], found["state"], found["environment"]) == (ORDERS, "failed", "staging")
+    assert found["diagnosis"]["title"].startswith("The code no longer has the dropDuplicates step")
+    code, out, _ = run(monkeypatch, token, "diagnose", "p1", "--flow", "orders_flow")
+    assert code == 1
+    assert (
+        out.index("Damaged    nothing")
+        < out.index("\nDo\n")
+        < out.index("\nDo not\n")
+        < out.index("\nSpark says\n")
+    )
+    assert f"Next: bin/manage plan p1 --flow {ORDERS} --strategy continue" in out
+
+
+def test_diagnose_is_good_news_for_a_healthy_flow(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    code, found = run_json(monkeypatch, token, "diagnose", "shop", "--flow", VIEW)
+    assert (code, found["diagnosis"]) == (0, None)
+    assert "is not failing" in run(monkeypatch, token, "diagnose", "shop", "--flow", VIEW)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(("nothing",), "There is no pipeline 'nothing'."), (("shop", "--flow", "zzz"), "has no flow 'zzz'")],
+)
+def test_diagnose_of_what_is_not_there_is_exit_2(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api, arguments: tuple[str, ...], says: str
+) -> None:
+    code, found = run_json(monkeypatch, token, "diagnose", *arguments)
+    assert (code, found["error"]["code"]) == (2, "not_found")
+    assert says in found["error"]["says"]

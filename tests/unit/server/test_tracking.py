@@ -1,0 +1,72 @@
+"""The last truth about a flow: Spark's sentences checked against how its query ended."""
+
+from recovery.server.eventlog import QueryEvent
+from recovery.server.tracking import Change, Track
+
+
+def query(kind: str, run: str = "r1", exception: str | None = None, rows: int = -1) -> QueryEvent:
+    return QueryEvent(
+        kind, "s", "c.d.f", run, progress={"sink": {"numOutputRows": rows}}, exception=exception
+    )
+
+
+def statuses(changes: list[Change]) -> list[str]:
+    return [change.status for change in changes]
+
+
+def test_completed_is_told_only_when_the_query_ended_well() -> None:
+    track = Track("c.d.f", streaming=True)
+    assert statuses(track.said("RUNNING", 1)) == ["RUNNING"]
+    track.query(query("started"))
+    assert track.said("COMPLETED", 2) == []
+    assert track.query(query("terminated")) == [Change("COMPLETED", 2)]
+
+
+def test_completed_of_a_query_that_failed_is_never_told() -> None:
+    track = Track("c.d.f", streaming=True)
+    track.query(query("started"))
+    track.query(query("terminated", exception="boom"))
+    assert track.said("COMPLETED", 2) == []
+    assert track.said("FAILED", 3) == [Change("FAILED", 3, "boom")]
+    assert track.flush({}, 4) == []
+
+
+def test_a_failure_that_is_told_before_the_log_has_it_waits_for_its_reason() -> None:
+    track = Track("c.d.f", streaming=True)
+    assert track.said("FAILED", 2) == []
+    track.query(query("started"))
+    assert track.query(query("terminated", exception="boom")) == [Change("FAILED", 2, "boom")]
+
+
+def test_a_retry_begins_anew() -> None:
+    track = Track("c.d.f", streaming=True)
+    track.query(query("started"))
+    track.query(query("terminated", exception="first"))
+    assert statuses(track.said("FAILED", 1)) == ["FAILED"]
+    assert statuses(track.said("STARTING", 2)) == ["STARTING"]
+    track.query(query("started", "r2"))
+    assert track.said("COMPLETED", 3) == []
+    assert statuses(track.query(query("terminated", "r2"))) == ["COMPLETED"]
+
+
+def test_a_failure_that_no_sentence_told_is_found_at_the_end() -> None:
+    track = Track("c.d.f", streaming=True)
+    track.said("RUNNING", 1)
+    track.query(query("started"))
+    track.query(query("terminated", exception="boom"))
+    assert track.flush({}, 9) == [Change("FAILED", 9, "boom")]
+    assert track.status == "FAILED"
+
+
+def test_a_batch_flow_is_told_at_once() -> None:
+    track = Track("c.d.f", streaming=False)
+    assert statuses(track.said("COMPLETED", 1)) == ["COMPLETED"]
+    assert track.said("COMPLETED", 2) == []
+
+
+def test_rows_are_counted_only_where_the_sink_counts_them() -> None:
+    unknown, known = Track("c.d.f", streaming=True), Track("c.d.f", streaming=True)
+    unknown.query(query("progress", rows=-1))
+    for _ in range(2):
+        known.query(query("progress", rows=3))
+    assert (unknown.rows, known.rows) == (None, 6)

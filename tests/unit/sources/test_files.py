@@ -1,0 +1,180 @@
+"""What a file source has read, what waits, and how places are written."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from recovery.checkpoints import inspect
+from recovery.checkpoints.report import SourceEntry, SourceProgress
+from recovery.errors import Unreachable
+from recovery.sources.base import InputFile, Precision
+from recovery.sources.files import MAX_FILE_AGE_MS, source_facts
+from recovery.sources.live.files import hidden, listing, pattern
+from recovery.sources.uris import canonical, decoded
+from tests.checkpoint_builder import Built
+
+DAY = 24 * 3600 * 1000
+
+
+def progress(*names: str, offset: str | None = '{"logOffset":0}') -> SourceProgress:
+    entries = tuple(SourceEntry(f"file:///in/{n}", 10 * DAY, i) for i, n in enumerate(names))
+    return SourceProgress(0, "files", offset, len(names) - 1, entries)
+
+
+def file(name: str, mtime_ms: int = 10 * DAY) -> InputFile:
+    return InputFile(f"file:///in/{name}", 100, mtime_ms)
+
+
+def facts(done: SourceProgress, *there: InputFile):  # type: ignore[no-untyped-def]
+    return source_facts(done, there, location="/in", max_files_per_trigger=2)
+
+
+def test_a_position_is_said_in_people_s_words() -> None:
+    found = facts(progress("a%20b", "c"), file("c"), file("a b"), file("d"))
+    assert found.position.label == "file 2 of 3, c"
+    assert found.position.precision is Precision.EXACT
+    assert (found.position.earliest, found.position.latest) == ("c", "d")
+    assert [f.path for f in found.processed] == ["file:///in/a b", "file:///in/c"]
+    assert [f.path for f in found.waiting] == ["file:///in/d"]
+    assert found.max_files_per_trigger == 2
+
+
+def test_nothing_read_yet_is_said_too() -> None:
+    nothing = SourceProgress(0, "files", None)
+    found = facts(nothing, file("a", 5), file("b", 1))
+    assert found.position.label == "nothing read yet"
+    assert [f.path[-1] for f in found.waiting] == ["b", "a"]
+
+
+def test_processed_files_that_are_gone_are_named_and_still_counted() -> None:
+    found = facts(progress("a", "b"), file("b"), file("c"))
+    assert found.gone == ("file:///in/a",)
+    assert [f.path[-1] for f in found.processed] == ["b"]
+    assert found.position.label == "file 2 of 3, b"
+
+
+def test_waiting_files_come_by_time_and_then_in_listing_order() -> None:
+    there = [
+        file("z", 10 * DAY + 2),
+        file("q", 10 * DAY + 1),
+        file("b", 10 * DAY + 1),
+        file("a", 10 * DAY + 3),
+    ]
+    assert [f.path[-1] for f in facts(progress("x"), *there).waiting] == ["q", "b", "z", "a"]
+
+
+def test_a_file_too_old_for_spark_never_waits() -> None:
+    edge = 10 * DAY - MAX_FILE_AGE_MS
+    found = facts(progress("x"), file("late", edge - 1), file("just", edge))
+    assert [f.path for f in found.waiting] == ["file:///in/just"]
+    assert [f.path for f in found.ignored] == ["file:///in/late"]
+    first = facts(SourceProgress(0, "files", None), file("late", 1), file("new", 100 * DAY))
+    assert len(first.waiting) == 2  # a new checkpoint takes all of them
+
+
+def test_a_file_written_again_under_its_name_is_not_new() -> None:
+    assert facts(progress("a"), file("a", 99 * DAY)).waiting == ()
+
+
+def test_a_source_of_another_kind_promises_nothing() -> None:
+    found = source_facts(
+        SourceProgress(1, "unknown", '{"t":{"0":5}}'), [], location="t", max_files_per_trigger=None
+    )
+    assert (found.position.kind, found.position.precision) == ("unknown", Precision.UNKNOWN)
+    assert (found.position.label, found.position.reachable) == ('{"t":{"0":5}}', None)
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("/a/b", "file:///a/b"),
+        ("file:/a/b", "file:///a/b"),
+        ("file:///a/b", "file:///a/b"),
+        ("file://localhost/a/b", "file:///a/b"),
+        ("FILE:/a/b", "file:///a/b"),
+        ("/a/b%20c d", "file:///a/b%20c d"),
+        ("s3a://bucket/a b", "s3a://bucket/a b"),
+        ("hdfs://host:8020/a:b", "hdfs://host:8020/a:b"),
+        ("/a/x:y", "file:///a/x:y"),
+    ],
+)
+def test_a_place_has_one_form(path: str, uri: str) -> None:
+    assert canonical(path) == uri
+    assert canonical(canonical(path)) == uri
+
+
+def test_a_path_of_spark_s_log_is_decoded_once() -> None:
+    assert decoded("file:///a/f%2520g%20h+i.json") == "file:///a/f%20g h+i.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_hidden"),
+    [("_a", True), (".a", True), ("_a=1", False), ("a", False), ("a._COPYING_", True), ("_metadata", False)],
+)
+def test_names_that_spark_does_not_list(name: str, is_hidden: bool) -> None:
+    assert hidden(name) == is_hidden
+
+
+@pytest.mark.parametrize(
+    ("glob", "yes", "no"),
+    [
+        ("*.json", "a.json", "a.jso"),
+        ("a?c", "abc", "ac"),
+        ("[a-c]*", "b1", "d1"),
+        ("[!a]b", "cb", "ab"),
+        ("[^a]b", "cb", "ab"),
+        ("{x,y*}.gz", "yes.gz", "z.gz"),
+        ("a\\*b", "a*b", "axb"),
+        ("a.b(c)+", "a.b(c)+", "axb(c)+"),
+        ("[", "[", "a"),
+        ("{a", "{a", "a"),
+    ],
+)
+def test_wildcards_are_hadoop_s(glob: str, yes: str, no: str) -> None:
+    assert pattern(glob).fullmatch(yes)
+    assert not pattern(glob).fullmatch(no)
+
+
+def test_a_place_that_is_not_there_is_refused_and_an_empty_wildcard_is_not(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="does not exist"):
+        listing(str(tmp_path / "no"), options={})
+    assert listing(str(tmp_path / "no*"), options={}) == ()
+
+
+def test_a_listing_says_size_time_and_canonical_place(tmp_path: Path) -> None:
+    (tmp_path / "a b.json").write_text("12345")
+    os.utime(tmp_path / "a b.json", ns=(0, 1_700_000_000_123_456_789))
+    wanted = (InputFile(f"file://{tmp_path}/a b.json", 5, 1_700_000_000_123),)
+    for form in (
+        str(tmp_path),
+        f"file:{tmp_path}",
+        f"file://{tmp_path}/",
+        f"{tmp_path}/*.json",
+        f"{tmp_path}/a b.json",
+    ):
+        assert listing(form, options={}) == wanted
+
+
+def test_a_symlink_loop_among_inputs_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert len(listing(str(tmp_path), options={})) == 1
+
+
+def test_the_table_of_another_stream_is_read_by_its_log(tmp_path: Path) -> None:
+    from tests.checkpoint_builder import sink_log
+
+    sink_log(tmp_path, 2)
+    (tmp_path / "stray.parquet").write_text("not in the log")
+    assert [f.path for f in listing(str(tmp_path), options={})] == [
+        f"file://{tmp_path}/part-{n}.parquet" for n in range(3)
+    ]
+
+
+def test_log_and_listing_meet_on_the_same_names(tmp_path: Path) -> None:
+    Built(tmp_path / "ck", batches=2, planned=1).write()
+    done = inspect(str(tmp_path / "ck")).sources[0]
+    there = [InputFile(f"file:///data/in0/part {n:06d}.json", 1, 1_790_000_000_000 + n) for n in range(4)]
+    found = source_facts(done, there, location="/data/in0", max_files_per_trigger=None)
+    assert (len(found.processed), len(found.waiting), found.gone) == (2, 2, ())

@@ -1,0 +1,86 @@
+"""Spark's own plan text gives operators by checkpoint name, dedupe columns and the order of sources."""
+
+import pytest
+
+from recovery.spark.explained import (
+    OPERATORS,
+    dedupe_columns,
+    file_paths,
+    has_watermark,
+    operators,
+    reshuffles,
+    section,
+)
+
+DEDUPE = """== Parsed Logical Plan ==
+~Deduplicate [id#15, k#16]
++- ~Union false, false
+   :- StreamingRelation FileSource[/in/a], [id#15, k#16], name=<Unassigned>
+   +- StreamingRelation FileSource[/in/b], [id#19, k#20], name=<Unassigned>
+
+== Analyzed Logical Plan ==
+id: int, k: string
+~Deduplicate [id#15, k#16]
++- ~EventTimeWatermark 7b68, ts#18: timestamp, 1 minutes
+   +- ~Union false, false
+      :- StreamingRelation FileSource[/in/a], [id#15, k#16], name=<Unassigned>
+      :- StreamingRelation FileSource[/in/[odd], name], [id#15, k#16], name=<Unassigned>
+      :- StreamingRelation FileSource[/in/a], [id#15, k#16], name=<Unassigned>
+      +- StreamingRelation FileSource[/in/b], [id#19, k#20], name=<Unassigned>
+
+== Optimized Logical Plan ==
+~Deduplicate [id#15, k#16]
+
+== Physical Plan ==
+StreamingDeduplicate [id#15, odd, name#16L, ts#18-T60000ms], state info [ checkpoint = <unknown>, runId = 93 ], 0
++- Exchange hashpartitioning(id#15, k#16, 4), REQUIRED_BY_STATEFUL_OPERATOR, [plan_id=41]
+   +- *(2) Union
+      :- StreamingRelation FileSource[/in/a], [id#15, k#16]
+"""
+AGGREGATE = """== Physical Plan ==
+*(4) HashAggregate(keys=[k#16], functions=[count(1)], output=[k#16, count(1)#30L])
++- StateStoreSave [k#16], state info [ checkpoint = <unknown> ], Append, 2
+   +- *(3) HashAggregate(keys=[k#16], functions=[merge_count(1)], output=[k#16, count#32L])
+      +- StateStoreRestore [k#16], state info [ checkpoint = <unknown> ], 2
+         +- StreamingDeduplicateWithinWatermark [a b#1], state info [ x ]
+"""
+
+
+def test_operators_are_read_from_the_physical_plan_outermost_first() -> None:
+    assert operators(DEDUPE) == ("dedupe",)
+    assert operators(AGGREGATE) == ("stateStoreSave", "dedupeWithinWatermark")
+
+
+@pytest.mark.parametrize(("node", "name"), OPERATORS.items())
+def test_every_stateful_node_has_its_checkpoint_name(node: str, name: str) -> None:
+    assert operators(f"== Physical Plan ==\n*(2) Project [x]\n:  +- {node} [a#1], state info [ x ]\n") == (
+        name,
+    )
+
+
+def test_a_plan_without_state_has_no_operator() -> None:
+    text = "== Physical Plan ==\n*(1) Project [id#1 AS StateStoreSave#2]\n+- Scan\n"
+    assert (operators(text), dedupe_columns(text)) == ((), None)
+
+
+def test_columns_of_the_outermost_drop_duplicates() -> None:
+    assert dedupe_columns(DEDUPE) == ("id", "odd, name", "ts")
+    assert dedupe_columns(AGGREGATE) == ("a b",)
+
+
+def test_sources_come_left_to_right_and_a_shared_relation_once() -> None:
+    assert file_paths(DEDUPE) == ("/in/a", "/in/[odd], name", "/in/b")
+
+
+def test_a_watermark_is_seen() -> None:
+    assert has_watermark(DEDUPE)
+    assert not has_watermark(AGGREGATE)
+
+
+def test_moving_rows_between_tasks_is_seen() -> None:
+    assert reshuffles(DEDUPE)
+    assert not reshuffles("== Physical Plan ==\n*(1) Filter (id#1 > 1)\n+- FileScan json [Exchange#1]\n")
+
+
+def test_a_missing_part_is_empty() -> None:
+    assert section("nothing of the kind", "Physical Plan") == ()

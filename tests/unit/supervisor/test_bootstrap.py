@@ -1,0 +1,112 @@
+"""The environment: when it is made anew, and what a person is told when it cannot be."""
+
+import errno
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from console.supervisor import bootstrap
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "The disk is full"),
+        ("NewConnectionError: Temporary failure in name resolution", "package index does not answer"),
+        ("error: Failed to fetch: `x`\n  Caused by: dns error", "package index does not answer"),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "not the one that was locked"),
+        ("error: Hash mismatch for `django==5.2.19`", "not the one that was locked"),
+        ("error: something else", "says why"),
+    ],
+)
+def test_a_failed_install_is_one_sentence(output: str, says: str) -> None:
+    sentence = bootstrap.install_sentence(output, Path("install.log"))
+
+    assert says in sentence
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("needed", "have", "wanted"),
+    [
+        ("demo", "", "demo"),
+        ("dev", "", "dev"),
+        ("dev", "demo", "dev"),
+        ("demo", "dev", "dev"),
+        ("demo", "x", "demo"),
+    ],
+)
+def test_a_developers_larger_environment_is_kept(needed: str, have: str, wanted: str) -> None:
+    assert bootstrap.wanted_set(needed, {"set": have}) == wanted
+
+
+def checkout_with_environment(folder: Path) -> tuple[Path, Path]:
+    """A checkout with one lock and an environment that was made from it."""
+    venv = folder / ".venv"
+    (folder / "requirements").mkdir()
+    (folder / "requirements" / "demo.txt").write_text("django==5.2.19\n")
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(sys.executable)
+    stamp = {"set": "demo", "sha256": bootstrap.lock_sha256("demo", folder), "root": str(folder)}
+    (venv / "reprise-lock.json").write_text(json.dumps(stamp | {"python": platform.python_version()}))
+    return folder, venv
+
+
+def test_an_environment_made_from_this_lock_is_used_again(tmp_path: Path) -> None:
+    root, venv = checkout_with_environment(tmp_path)
+
+    assert bootstrap.is_current(venv, "demo", root)
+
+
+@pytest.mark.parametrize("change", ["lock", "stamp", "python", "moved"])
+def test_anything_that_changed_makes_the_environment_stale(tmp_path: Path, change: str) -> None:
+    root, venv = checkout_with_environment(tmp_path)
+    stamp = json.loads((venv / "reprise-lock.json").read_text())
+    if change == "lock":
+        (root / "requirements" / "demo.txt").write_text("django==5.2.20\n")
+    elif change == "stamp":
+        (venv / "reprise-lock.json").write_text("{ half")
+    elif change == "python":
+        (venv / "bin" / "python").unlink()
+    else:
+        (venv / "reprise-lock.json").write_text(json.dumps(stamp | {"root": "/elsewhere"}))
+
+    assert not bootstrap.is_current(venv, "demo", root)
+
+
+def test_a_full_disk_is_said_as_a_full_disk() -> None:
+    sentence = bootstrap.os_sentence(
+        OSError(errno.ENOSPC, "No space left on device"), "making the environment"
+    )
+
+    assert sentence.startswith("The disk is full: making the environment needs more room")
+
+
+def test_an_installer_that_fails_leaves_its_output_and_one_sentence(tmp_path: Path) -> None:
+    log = tmp_path / "install.log"
+    command = [sys.executable, "-c", "print('dns error'); raise SystemExit(1)"]
+
+    with pytest.raises(bootstrap.CannotStart, match="does not answer"):
+        bootstrap.run_logged(command, log)
+    assert "dns error" in log.read_text()
+
+
+def test_the_modules_that_run_before_the_environment_need_the_standard_library_only() -> None:
+    code = (
+        "import sys; sys.path.insert(0, '.'); from console.supervisor import tools; "
+        "known = sys.stdlib_module_names | {'console', '__main__'}; "
+        "print([m for m in sys.modules if m.split('.')[0] not in known])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code],
+        cwd=bootstrap.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert answer.stdout.strip() == "[]"

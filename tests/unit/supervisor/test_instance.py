@@ -1,0 +1,89 @@
+"""Addresses, secrets and commands of an instance; what another run left is used again where it can be."""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.supervisor import browser, instance, options
+from console.supervisor.bootstrap import CannotStart
+from console.supervisor.home import read_env
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with instance.listen(0) as made:
+        yield made
+
+
+def asked(home: Path) -> options.Options:
+    return options.Options(home, 0, False, True)
+
+
+def test_the_secret_key_stays_and_the_address_follows_the_port(home: Path, listener: socket.socket) -> None:
+    first = instance.configure(asked(home), listener)
+    with instance.listen(0) as other:
+        second = instance.configure(asked(home), other)
+        address = second.url
+
+    written = read_env(home / "instance.env")
+    assert first.settings["REPRISE_SECRET_KEY"] == second.settings["REPRISE_SECRET_KEY"]
+    assert written["REPRISE_PUBLIC_URL"] == address != first.url
+    assert written["REPRISE_BROKER_URL"].startswith("redis+socket:///")
+    assert first.mark != second.mark
+
+
+def test_a_broker_that_is_named_is_used_and_none_is_started(
+    home: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "url").write_text("redis://elsewhere:6379/0\n")
+    monkeypatch.setenv("REPRISE_BROKER_URL_FILE", str(home / "url"))
+
+    made = instance.configure(asked(home), listener)
+
+    assert made.settings["REPRISE_BROKER_URL"] == "redis://elsewhere:6379/0"
+    assert [c.name for c in instance.children(made)] == ["pipelines", "web", "worker", "beat"]
+
+
+def test_children_start_in_the_order_in_which_they_need_each_other(
+    home: Path, listener: socket.socket
+) -> None:
+    made = instance.configure(asked(home), listener)
+    children = instance.children(made)
+
+    assert [c.name for c in children] == ["broker", "pipelines", "web", "worker", "beat"]
+    assert all(c.mark == f"{made.mark}:{c.name}" for c in children)
+    assert all(c.environment["REPRISE_HOME"] == str(home) for c in children)
+    assert all(os.path.isabs(c.environment["PYSPARK_PYTHON"]) for c in children)  # noqa: PTH117
+    secret = made.settings["REPRISE_SECRET_KEY"]
+    assert not any(secret in part for c in children for part in c.command)
+
+
+@pytest.mark.parametrize("record", ["", "{}", '{"pipelines_port": "x"}'])
+def test_without_a_port_of_last_time_any_is_taken(home: Path, record: str) -> None:
+    (home / "supervisor.json").write_text(record)
+
+    assert instance.pipelines_port(home) == 0
+
+
+def test_the_port_of_last_time_is_taken_again_unless_somebody_has_it(home: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        (home / "supervisor.json").write_text(json.dumps({"pipelines_port": port}))
+        other.listen()
+        assert instance.pipelines_port(home) == 0
+
+    assert instance.pipelines_port(home) == port
+
+
+def test_a_browser_that_is_named_wrongly_is_refused_and_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONSOLE_TEST_BROWSER", str(tmp_path / "no-browser"))
+
+    with pytest.raises(CannotStart, match="cannot be run; correct or unset it"):
+        browser.ensure(tmp_path / "python", tmp_path / "cache", lambda _: None)

@@ -1,0 +1,308 @@
+"""A verdict is green only over a whole recovery; whatever is lost, doubled or unmeasured turns it red."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recovery.checkpoints.report import SourceEntry
+from recovery.strategies.base import Criterion
+from recovery.verification.criteria import REQUIRED, says
+from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, batches, new_inputs
+from recovery.verification.judge import Judged, judge
+from tests.unit.verification.world import World, decoded
+
+STRATEGIES = ("continue", "revert", "full-refresh")
+
+
+def judged(world: World, code: str, **changes: Any) -> Judged:
+    verdict = judge(world.strategy, world.criteria(), world.evidence(**changes))
+    found = next(c for c in verdict.criteria if c.code == code)
+    assert not (verdict.verified and found.ok is not True)
+    return found
+
+
+# ---- a whole recovery
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_whole_recovery_is_verified(strategy: str) -> None:
+    old = [[1, 2, 3], [7, 8, 9]]
+    new = [[1, 2, 3, 4, 5], [7, 8, 9, 10]] if strategy == "full-refresh" else [[4, 5], [10]]
+    world = World(strategy, old, new)
+    verdict = judge(strategy, world.criteria(), world.evidence())
+    assert [(c.code, c.why) for c in verdict.criteria if c.ok is not True] == []
+    assert verdict.verified
+    assert verdict.as_dict()["criteria"][1]["measured"] == {"files": 9, "missing": 0, "more_than_once": 0}
+
+
+def test_criteria_may_come_as_values_or_as_json() -> None:
+    world = World()
+    values = [Criterion(c["code"], c["says"], c["expected"]) for c in world.criteria()]
+    assert judge("continue", values, world.evidence()) == judge(
+        "continue", world.criteria(), world.evidence()
+    )
+
+
+def test_an_empty_plan_proves_nothing() -> None:
+    assert not judge("unheard-of", [], World().evidence()).verified
+
+
+@pytest.mark.parametrize("code", REQUIRED["continue"])
+def test_a_criterion_that_the_plan_left_out_counts_as_not_measured(code: str) -> None:
+    world = World()
+    verdict = judge("continue", [c for c in world.criteria() if c["code"] != code], world.evidence())
+    assert not verdict.verified
+    assert [(c.code, c.ok) for c in verdict.criteria if c.ok is not True] == [(code, None)]
+
+
+def test_a_criterion_of_a_later_version_counts_as_not_measured() -> None:
+    world = World()
+    verdict = judge("continue", [*world.criteria(), {"code": "NEW", "expected": 1}], world.evidence())
+    assert (verdict.verified, verdict.criteria[-1].ok) == (False, None)
+
+
+def test_every_required_criterion_has_words() -> None:
+    assert all(says(code).endswith(".") for codes in REQUIRED.values() for code in codes)
+
+
+# ---- one table: what turns which criterion, and into what
+
+
+def first(batch: int, *offsets: Any) -> dict[str, Any]:
+    return {"first_batch": FirstBatch(batch, offsets)}
+
+
+def further(*values: Any, **more: Any) -> dict[str, Any]:
+    return {"further": FurtherUpdate(*values, **more)}
+
+
+TABLE: list[tuple[str, str, dict[str, Any], bool | None]] = [
+    ("text instead of object", "FIRST_BATCH_AT_POSITION", first(3, '{"logOffset": 2}'), True),
+    ("no event, but the checkpoint", "FIRST_BATCH_AT_POSITION", {"first_batch": None}, True),
+    ("another batch", "FIRST_BATCH_AT_POSITION", first(4, '{"logOffset":2}'), False),
+    ("another position", "FIRST_BATCH_AT_POSITION", first(3, '{"logOffset":1}'), False),
+    ("from the start", "FIRST_BATCH_AT_POSITION", first(3, None), False),
+    ("one source too few", "FIRST_BATCH_AT_POSITION", first(3), False),
+    ("no checkpoint", "FIRST_BATCH_AT_POSITION", {"new": None}, None),
+    ("no old checkpoint", "EACH_FILE_ONCE", {"old": None}, None),
+    ("no new checkpoint", "EACH_FILE_ONCE", {"new": None}, None),
+    ("no listing", "EACH_FILE_ONCE", {"listed": None}, None),
+    ("another scope", "EACH_FILE_ONCE", {"scope": "new"}, None),
+    ("no measure", "TABLE_GREW_BY_NEW_BATCHES", {"measure": None}, None),
+    ("no measure", "EVERY_ROW_ONCE", {"measure": None}, None),
+    ("no measure", "COUNTS_EQUAL_FORECAST", {"measure": None}, None),
+    ("other inputs measured", "EVERY_ROW_ONCE", {"measured_inputs": (decoded(0, 4),)}, None),
+    ("other files measured", "EVERY_ROW_ONCE", {"measured_files": ("n0",)}, None),
+    ("other files measured", "TABLE_GREW_BY_NEW_BATCHES", {"measured_files": ()}, None),
+    ("no table log", "TABLE_GREW_BY_NEW_BATCHES", {"sink_after": None}, None),
+    ("a change", "NOTHING_ELSE_CHANGED", {"others_after": {"table x": "9", "checkpoint y": "2"}}, False),
+    ("a loss", "NOTHING_ELSE_CHANGED", {"others_after": {"table x": "1"}}, False),
+    ("a newcomer", "NOTHING_ELSE_CHANGED", {"others_before": {"table x": "1"}}, False),
+    ("nothing there", "NOTHING_ELSE_CHANGED", {"others_before": {}, "others_after": {}}, True),
+    ("unread before", "NOTHING_ELSE_CHANGED", {"others_before": None}, None),
+    ("unread after", "NOTHING_ELSE_CHANGED", {"others_after": None}, None),
+    ("one unread", "NOTHING_ELSE_CHANGED", {"others_after": {"table x": None, "checkpoint y": "2"}}, None),
+    ("not run", "FURTHER_UPDATE_ADDS_NOTHING", {"further": None}, None),
+    ("failed", "FURTHER_UPDATE_ADDS_NOTHING", further("FAILED", 7, 7, ("f",), ("f",)), False),
+    ("a row", "FURTHER_UPDATE_ADDS_NOTHING", further("COMPLETED", 7, 8, ("f",), ("f", "g")), False),
+    ("a row fewer", "FURTHER_UPDATE_ADDS_NOTHING", further("COMPLETED", 7, 6, ("f",), ("f",)), False),
+    ("files swapped", "FURTHER_UPDATE_ADDS_NOTHING", further("COMPLETED", 7, 7, ("f",), ("g",)), False),
+    ("uncounted", "FURTHER_UPDATE_ADDS_NOTHING", further("COMPLETED", None, 7, ("f",), ("f",)), None),
+    ("unlisted", "FURTHER_UPDATE_ADDS_NOTHING", further("COMPLETED", 7, 7, ("f",), None), None),
+    (
+        "new input",
+        "FURTHER_UPDATE_ADDS_NOTHING",
+        further("COMPLETED", 7, 8, ("f",), ("f", "g"), arrived=("x.json",)),
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "changes", "ok"), TABLE, ids=[f"{c}: {n}" for n, c, _, _ in TABLE])
+def test_each_criterion_holds_fails_or_cannot_be_measured(
+    name: str, code: str, changes: dict[str, Any], ok: bool | None
+) -> None:
+    found = judged(World(), code, **changes)
+    assert found.ok is ok
+    assert found.why.endswith(".")
+
+
+NUMBERS: list[tuple[str, str, dict[str, Any], bool | None]] = [
+    ("the catalog shows less than the log", "TABLE_GREW_BY_NEW_BATCHES", {"table_rows": 6}, False),
+    ("the log lists less than the catalog", "TABLE_GREW_BY_NEW_BATCHES", {"listed_rows": 6}, False),
+    ("the log was not read", "TABLE_GREW_BY_NEW_BATCHES", {"listed_rows": None}, False),
+    ("not counted", "TABLE_GREW_BY_NEW_BATCHES", {"new_rows": None}, None),
+    ("missing", "EVERY_ROW_ONCE", {"missing": 1}, False),
+    ("extra", "EVERY_ROW_ONCE", {"extra": 1}, False),
+    ("fewer in all", "EVERY_ROW_ONCE", {"expected_rows": 5}, False),
+    ("unexplained repeats", "EVERY_ROW_ONCE", {"duplicates_in_table": 4}, False),
+    ("repeats not counted", "EVERY_ROW_ONCE", {"duplicates_in_table": None}, False),
+    ("not compared", "EVERY_ROW_ONCE", {"missing": None, "problem": "It cannot be replayed."}, None),
+    ("another count", "COUNTS_EQUAL_FORECAST", {"new_rows": 5}, False),
+    ("no count", "COUNTS_EQUAL_FORECAST", {"new_rows": None}, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "values", "ok"), NUMBERS, ids=[f"{c}: {n}" for n, c, _, _ in NUMBERS]
+)
+def test_each_number_counts(name: str, code: str, values: dict[str, Any], ok: bool | None) -> None:
+    measure = World().evidence().measure
+    assert measure is not None
+    assert judged(World(), code, measure=replace(measure, **values)).ok is ok
+
+
+def test_a_key_other_than_the_planned_one_measures_nothing() -> None:
+    world = World()
+    planned = [
+        c if c["code"] != "EVERY_ROW_ONCE" else {**c, "expected": {"key": ["ID"]}} for c in world.criteria()
+    ]
+    measure = world.evidence().measure
+    assert measure is not None
+    assert not judge("continue", planned, world.evidence()).verified
+    same = world.evidence(measure=replace(measure, key=("id",)))
+    assert judge("continue", planned, same).verified
+
+
+def test_no_batch_is_right_where_no_file_waited_and_the_position_stands() -> None:
+    world = World(new=[[]], expected=[])
+    evidence = world.evidence(first_batch=None)
+    assert evidence.old is not None
+    still = replace(evidence, new=replace(evidence.old, version=1))
+    assert judge("continue", world.criteria(), still).verified
+    waited = World(new=[[]], expected=[], listed=[[1, 2, 3, 4]])
+    assert not judge("continue", waited.criteria(), replace(still, listed=waited.evidence().listed)).verified
+
+
+def test_files_that_came_after_the_plan_are_said_and_their_rows_must_be_counted() -> None:
+    world = World(late=1)
+    planned = {0: tuple(decoded(0, n) for n in (1, 2, 3, 4))}
+    criteria = [
+        c if c["code"] != "COUNTS_EQUAL_FORECAST" else {**c, "expected": {"new_rows": 3}}
+        for c in world.criteria()
+    ]
+    uncounted = judge("continue", criteria, world.evidence(planned=planned))
+    assert [(c.code, c.ok) for c in uncounted.criteria if c.ok is not True] == [
+        ("COUNTS_EQUAL_FORECAST", None)
+    ]
+    assert "1 file arrived after the plan was sealed: a b-5.json" in uncounted.criteria[1].why
+    assert judge("continue", criteria, world.evidence(planned=planned, arrived_rows=1)).verified
+    assert not judge("continue", criteria, world.evidence(planned=planned, arrived_rows=2)).verified
+
+
+def test_a_file_that_vanished_before_it_was_read_is_not_forgotten() -> None:
+    world = World(new=[[4]], listed=[[1, 2, 3, 4]])
+    criteria = World().criteria()  # the plan knew file 5 too
+    verdict = judge("continue", criteria, world.evidence())
+    assert next(c for c in verdict.criteria if c.code == "EACH_FILE_ONCE").ok is False
+
+
+def test_a_version_that_begins_again_is_not_taken_for_a_seeded_one() -> None:
+    world = World()
+    evidence = world.evidence()
+    assert evidence.new is not None
+    assert evidence.old is not None
+    source = evidence.new.sources[0]
+    again = tuple(SourceEntry(e.path, 0, 0) for e in source.committed)
+    restarted = replace(evidence.new, sources=(replace(source, committed=again),))
+    assert len(new_inputs("both", evidence.old, restarted)) == 5
+    verdict = judge("continue", world.criteria(), replace(evidence, new=restarted))
+    found = next(c for c in verdict.criteria if c.code == "EACH_FILE_ONCE")
+    assert (found.ok, found.measured["more_than_once"]) == (False, 3)
+
+
+def test_a_seeded_version_gives_only_what_the_rerun_read() -> None:
+    evidence = World(old=[[1, 2, 3], [6]], new=[[4], [7, 8]]).evidence()
+    assert evidence.old is not None
+    assert evidence.new is not None
+    held = batches("both", evidence.old, evidence.new)
+    assert held.after == {0: (decoded(0, 4),), 1: (decoded(1, 7), decoded(1, 8))}
+
+
+# ---- the one thing that must not happen
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A whole recovery of any shape."""
+    count = draw(st.integers(1, 3))
+    old = [list(range(1, 4 + draw(st.integers(0, 9)))) for _ in range(count)]
+    new = [list(range(len(o) + 1, len(o) + 2 + draw(st.integers(0, 4)))) for o in old]
+    rows = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=12)
+    world = World(draw(st.sampled_from(STRATEGIES)), old, new, None, draw(rows), None, draw(rows))
+    if world.scope == "new":
+        world.new = [[*o, *n] for o, n in zip(old, new, strict=True)]
+    return world
+
+
+def verified(world: World, planned: World, **changes: Any) -> bool:
+    return judge(world.strategy, planned.criteria(), world.evidence(**changes)).verified
+
+
+@given(worlds())
+def test_any_whole_recovery_is_verified(world: World) -> None:
+    assert verified(world, world)
+
+
+@given(worlds(), st.data())
+def test_any_lost_row_is_never_verified(world: World, data: st.DataObject) -> None:
+    assert world.written is not None
+    lost = data.draw(st.integers(0, len(world.written) - 1))
+    assert not verified(replace(world, written=[r for i, r in enumerate(world.written) if i != lost]), world)
+
+
+@given(worlds(), st.sampled_from("abcdefz"))
+def test_any_doubled_or_foreign_row_is_never_verified(world: World, row: str) -> None:
+    assert not verified(replace(world, written=[*(world.written or []), row]), world)
+
+
+@given(worlds(), st.data())
+def test_a_row_lost_for_a_row_doubled_is_never_verified(world: World, data: st.DataObject) -> None:
+    written = list(world.written or [])
+    at = data.draw(st.integers(0, len(written) - 1))
+    other = data.draw(st.sampled_from([r for r in "abcdefz" if r != written[at]]))
+    written[at] = other
+    assert not verified(replace(world, written=written), world)
+
+
+@given(worlds(), st.data())
+def test_an_old_row_lost_from_the_table_is_never_verified(world: World, data: st.DataObject) -> None:
+    table = [*([] if world.scope == "new" else world.old_rows), *(world.written or [])]
+    del table[data.draw(st.integers(0, len(table) - 1))]
+    assert not verified(replace(world, table=table), world)
+
+
+@given(worlds(), st.data())
+def test_any_file_that_no_batch_holds_is_never_verified(world: World, data: st.DataObject) -> None:
+    source = data.draw(st.integers(0, len(world.new) - 1))
+    lost = data.draw(st.sampled_from(world.new[source]))
+    fewer = [[n for n in ns if s != source or n != lost] for s, ns in enumerate(world.new)]
+    assert not verified(replace(world, new=fewer), world)
+
+
+@given(worlds(), st.data())
+def test_any_file_in_two_batches_is_never_verified(world: World, data: st.DataObject) -> None:
+    source = data.draw(st.integers(0, len(world.new) - 1))
+    pool = world.new[source] if world.scope == "new" else [*world.old[source], *world.new[source]]
+    again = data.draw(st.sampled_from(pool))
+    more = [[*ns, again] if s == source else ns for s, ns in enumerate(world.new)]
+    assert not verified(replace(world, new=more), world)
+
+
+@given(
+    worlds(), st.sampled_from(["old", "new", "listed", "measure", "others_after", "further", "sink_before"])
+)
+def test_anything_unmeasured_is_never_verified(world: World, name: str) -> None:
+    assert not verified(world, world, **{name: None})
+
+
+@given(
+    worlds(), st.sampled_from(["table_rows", "listed_rows", "new_rows", "expected_rows", "missing", "extra"])
+)
+def test_any_number_unmeasured_is_never_verified(world: World, name: str) -> None:
+    evidence: Evidence = world.evidence()
+    assert evidence.measure is not None
+    assert not verified(world, world, measure=replace(evidence.measure, **{name: None}))

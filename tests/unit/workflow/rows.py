@@ -1,0 +1,56 @@
+"""Rows that the workflow's tests start from."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from recovery.models import Flow, Pipeline, Plan, Recovery, Step, Workspace
+from recovery.people.roles import Actor, Role
+
+RESPONDER = Actor("ada", Role.RESPONDER, via="command")
+VIEWER = Actor("vic", Role.VIEWER, via="command")
+
+
+def flow(state: str = "failed", environment: str = "development") -> Flow:
+    now = timezone.now()
+    workspace, _ = Workspace.objects.get_or_create(
+        name="dev", defaults={"url": "http://127.0.0.1:9", "token_ref": "env:NOTHING"}
+    )
+    number = Pipeline.objects.count()
+    pipeline = Pipeline.objects.create(
+        workspace=workspace,
+        pipeline_id=f"p-{number}",
+        name=f"customers{number}",
+        environment=environment,
+        state="IDLE",
+        seen_at=now,
+        spec={"storage": "memory://nothing"},
+    )
+    return Flow.objects.create(
+        pipeline=pipeline,
+        name=f"spark_catalog.shop.flow{number}",
+        short=f"flow{number}",
+        dataset="spark_catalog.shop.changes",
+        state=state,
+        updated_at=now,
+    )
+
+
+def recovery(state: str = "planned", **values: Any) -> Recovery:
+    return Recovery.objects.create(
+        flow=values.pop("flow", None) or flow(),
+        state=state,
+        created_by="ada",
+        facts={"status": "none"},
+        **values,
+    )
+
+
+def plan(of: Recovery, *kinds: str) -> Plan:
+    """A plan with one pending step of each kind."""
+    made = Plan.objects.create(recovery=of, hash=f"{of.pk:064d}", body={"patch": []}, sealed_by="ada")
+    for number, kind in enumerate(kinds, start=1):
+        Step.objects.create(
+            recovery=of, plan=made, ordinal=number, kind=kind, idempotency_key=f"{of.pk}-{number}"
+        )
+    return made

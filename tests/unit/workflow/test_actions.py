@@ -1,0 +1,133 @@
+"""The doors: who may, when, and that a refusal changes nothing but the audit log."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from recovery.errors import Denied, RepriseError
+from recovery.models import AuditEntry, Recovery
+from recovery.workflow import actions, broker, tasks
+from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    for task in (tasks.run_step, tasks.gather_facts, tasks.validate_patch, tasks.seal_plan):
+        monkeypatch.setattr(task, "delay", lambda *args: None)
+    monkeypatch.setattr(broker, "check", lambda: None)
+
+
+def last() -> AuditEntry:
+    entry = AuditEntry.objects.first()
+    assert entry is not None
+    return entry
+
+
+def test_a_failed_flow_gets_one_recovery_and_only_one() -> None:
+    failed = flow()
+    first = actions.open_recovery(flow_id=failed.pk, by=RESPONDER)
+    assert (first.state, last().action, last().outcome) == ("diagnosing", "recovery.open", "done")
+    with pytest.raises(RepriseError, match=first.label):
+        actions.open_recovery(flow_id=failed.pk, by=RESPONDER)
+    assert last().outcome == "failed"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        recovery(flow=failed)
+
+
+def test_a_healthy_flow_is_left_alone() -> None:
+    with pytest.raises(RepriseError, match="healthy"):
+        actions.open_recovery(flow_id=flow("ok").pk, by=RESPONDER)
+    assert Recovery.objects.count() == 0
+
+
+ACTS: dict[str, Callable[[int], Any]] = {
+    "recovery.stop": lambda pk: actions.request_stop(recovery_id=pk, by=VIEWER),
+    "recovery.facts": lambda pk: actions.request_facts(recovery_id=pk, by=VIEWER),
+    "recovery.strategy": lambda pk: actions.choose_strategy(recovery_id=pk, strategy="continue", by=VIEWER),
+    "recovery.patch": lambda pk: actions.save_patch(recovery_id=pk, files={}, by=VIEWER),
+    "recovery.validate": lambda pk: actions.request_validation(recovery_id=pk, by=VIEWER),
+    "plan.seal": lambda pk: actions.request_plan(recovery_id=pk, by=VIEWER),
+    "recovery.execute": lambda pk: actions.execute(recovery_id=pk, by=VIEWER),
+    "recovery.cancel": lambda pk: actions.cancel(recovery_id=pk, reason="", by=VIEWER),
+}
+
+
+@pytest.mark.parametrize("action", sorted(ACTS))
+def test_a_viewer_may_do_none_of_it_and_the_try_is_in_the_log(action: str) -> None:
+    row = recovery("diagnosing")
+    with pytest.raises(Denied, match="vic has role viewer"):
+        ACTS[action](row.pk)
+    row.refresh_from_db()
+    assert row.version == 0
+    assert (last().action, last().outcome, last().actor) == (action, "denied", "vic")
+
+
+def test_a_viewer_may_not_open_one_either() -> None:
+    with pytest.raises(Denied):
+        actions.open_recovery(flow_id=flow().pk, by=VIEWER)
+    assert (last().action, last().outcome) == ("recovery.open", "denied")
+
+
+def test_an_edit_that_does_not_parse_is_refused_by_line() -> None:
+    row = recovery("diagnosing")
+    with pytest.raises(RepriseError, match=r"q\.py does not parse: .* in line 2"):
+        actions.save_patch(recovery_id=row.pk, files={"/p/q.py": "x = 1\ndef ("}, by=RESPONDER)
+    row.refresh_from_db()
+    assert "patch" not in row.choices
+
+
+def test_browsers_line_ends_do_not_reach_the_source() -> None:
+    row = recovery("diagnosing")
+    actions.save_patch(recovery_id=row.pk, files={"/p/q.py": "x = 1\r\ny = 2\r\n"}, by=RESPONDER)
+    row.refresh_from_db()
+    assert row.choices["patch"] == {"/p/q.py": "x = 1\ny = 2\n"}
+
+
+def test_a_blocked_strategy_cannot_be_chosen() -> None:
+    row = recovery("diagnosing")
+    Recovery.objects.filter(pk=row.pk).update(
+        facts={"options": [{"strategy": "empty", "blocked": "It would silently lose 8 rows."}]}
+    )
+    with pytest.raises(RepriseError, match="lose 8 rows"):
+        actions.choose_strategy(recovery_id=row.pk, strategy="empty", by=RESPONDER)
+
+
+def test_a_plan_does_not_run_where_other_people_must_approve() -> None:
+    row = recovery("planned", flow=flow(environment="production"))
+    plan(row, "stop")
+    with pytest.raises(RepriseError, match="2 approvals"):
+        actions.execute(recovery_id=row.pk, by=RESPONDER)
+    row.refresh_from_db()
+    assert row.state == "planned"
+
+
+def test_what_has_acted_can_no_longer_be_cancelled() -> None:
+    row = recovery("needs_attention")
+    plan(row, "patch")
+    row.steps.update(state="done")
+    with pytest.raises(RepriseError, match="changed something already"):
+        actions.cancel(recovery_id=row.pk, reason="", by=RESPONDER)
+
+
+def test_an_untouched_recovery_is_cancelled_and_frees_its_flow() -> None:
+    failed = flow()
+    row = actions.open_recovery(flow_id=failed.pk, by=RESPONDER)
+    actions.cancel(recovery_id=row.pk, reason="opened by mistake", by=RESPONDER)
+    row.refresh_from_db()
+    assert (row.state, row.active) == ("cancelled", False)
+    assert actions.open_recovery(flow_id=failed.pk, by=RESPONDER).pk != row.pk
+
+
+def test_a_plan_that_does_not_exist_cannot_be_run() -> None:
+    row = recovery("planned")
+    with pytest.raises(RepriseError, match="no plan in force"):
+        actions.execute(recovery_id=row.pk, by=RESPONDER)
+
+
+def test_an_unknown_recovery_is_said_so() -> None:
+    with pytest.raises(RepriseError, match="no recovery R-404"):
+        actions.execute(recovery_id=404, by=RESPONDER)

@@ -1,0 +1,231 @@
+"""The life of a step: one worker, one effect, and three honest ends."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from recovery.errors import OutcomeUnknown, Refused
+from recovery.models import AuditEntry, Recovery, Step
+from recovery.plans.values import Drift
+from recovery.workflow import engine, tasks
+from recovery.workflow.beat import FenceLost, Watch
+from recovery.workflow.moves import claim, move
+from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
+from tests.unit.workflow.rows import plan, recovery
+
+pytestmark = pytest.mark.django_db
+
+Runner = Callable[[Context], Mapping[str, Any]]
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """What would have been sent to the broker; the database, not the broker, is under test here."""
+    sent: list[tuple[str, int]] = []
+    monkeypatch.setattr(tasks.run_step, "delay", lambda pk, fence: sent.append(("run", pk)))
+    monkeypatch.setattr(tasks.probe_step, "delay", lambda pk, fence: sent.append(("probe", pk)))
+    return sent
+
+
+def running(kinds: tuple[str, ...] = ("patch", "verify"), state: str = "running") -> tuple[Recovery, Step]:
+    row = recovery(state=state)
+    plan(row, *kinds)
+    step = row.steps.first()
+    assert step is not None
+    return row, step
+
+
+def use(monkeypatch: pytest.MonkeyPatch, kind: str, run: Runner, probed: Probed | None = None) -> None:
+    fake = SimpleNamespace(SECONDS=60, run=run, probe=lambda step: probed)
+    monkeypatch.setattr(engine, "KINDS", {**engine.KINDS, kind: fake})
+
+
+def good(context: Context) -> Mapping[str, Any]:
+    context.log("acted")
+    return {"artefact": 1}
+
+
+def fails(error: Exception) -> Runner:
+    def run(context: Context) -> Mapping[str, Any]:
+        raise error
+
+    return run
+
+
+@pytest.fixture
+def committing(django_capture_on_commit_callbacks: Any) -> Any:
+    return django_capture_on_commit_callbacks
+
+
+def test_a_done_step_wakes_the_next_one(monkeypatch: Any, woken: list[Any], committing: Any) -> None:
+    row, step = running()
+    use(monkeypatch, "patch", good)
+    with committing(execute=True):
+        engine.run_step(step.pk, step.fence)
+    step.refresh_from_db()
+    following = row.steps.get(kind="verify")
+    assert (step.state, step.attempt, step.fence, step.result) == ("done", 1, 1, {"artefact": 1})
+    assert step.log[0][1] == "acted"
+    assert woken == [("run", following.pk)]
+
+
+def test_a_second_wake_up_of_the_same_step_does_nothing(monkeypatch: Any, woken: list[Any]) -> None:
+    _, step = running()
+    acts: list[int] = []
+
+    def count(context: Context) -> Mapping[str, Any]:
+        acts.append(1)
+        return {}
+
+    use(monkeypatch, "patch", count)
+    engine.run_step(step.pk, 0)
+    engine.run_step(step.pk, 0)
+    assert acts == [1]
+
+
+def test_an_expected_failure_asks_for_a_person_and_says_why(monkeypatch: Any, woken: list[Any]) -> None:
+    row, step = running()
+    use(monkeypatch, "patch", fails(Refused("The file was edited.")))
+    engine.run_step(step.pk, 0)
+    step.refresh_from_db()
+    row.refresh_from_db()
+    assert (step.state, step.problem) == ("failed", "The file was edited.")
+    assert (row.state, row.active) == ("needs_attention", True)
+    assert AuditEntry.objects.filter(action="step.run", outcome="failed").exists()
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("No answer came."), ZeroDivisionError("a bug")])
+def test_an_unseen_end_and_a_bug_are_unknown_and_a_probe_is_woken(
+    monkeypatch: Any, woken: list[Any], committing: Any, error: Exception
+) -> None:
+    row, step = running()
+    use(monkeypatch, "patch", fails(error))
+    with committing(execute=True):
+        engine.run_step(step.pk, 0)
+    step.refresh_from_db()
+    row.refresh_from_db()
+    assert (step.state, row.state) == ("unknown", "needs_attention")
+    assert woken == [("probe", step.pk)]
+
+
+def unknown(monkeypatch: Any, probed: Probed) -> tuple[Recovery, Step]:
+    row, step = running()
+    use(monkeypatch, "patch", fails(OutcomeUnknown("No answer came.")), probed)
+    engine.run_step(step.pk, 0)
+    step.refresh_from_db()
+    return row, step
+
+
+def test_a_probe_that_proves_the_effect_goes_on_without_repeating_it(
+    monkeypatch: Any, woken: list[Any], committing: Any
+) -> None:
+    row, step = unknown(monkeypatch, Probed("done", [saw(True, "It is there.")], {"found": 1}))
+    with committing(execute=True):
+        engine.probe_step(step.pk, step.fence)
+    step.refresh_from_db()
+    row.refresh_from_db()
+    assert (step.state, step.attempt, step.result) == ("done", 1, {"found": 1})
+    assert row.state == "running"
+    assert woken[-1] == ("run", row.steps.get(kind="verify").pk)
+
+
+def test_a_probe_that_proves_no_effect_leaves_the_choice_to_a_person(
+    monkeypatch: Any, woken: list[Any]
+) -> None:
+    row, step = unknown(monkeypatch, Probed("not_done", [saw(True, "Nothing happened.")]))
+    engine.probe_step(step.pk, step.fence)
+    step.refresh_from_db()
+    row.refresh_from_db()
+    assert (step.state, row.state) == ("unknown", "needs_attention")
+    assert step.evidence == [{"proven": True, "says": "Nothing happened."}]
+
+
+def test_only_a_step_that_is_safe_to_repeat_is_repeated_by_itself(
+    monkeypatch: Any, woken: list[Any], committing: Any
+) -> None:
+    row, step = unknown(monkeypatch, Probed("again", [saw(True, "It only reads.")]))
+    with committing(execute=True):
+        engine.probe_step(step.pk, step.fence)
+    step.refresh_from_db()
+    row.refresh_from_db()
+    assert (step.state, row.state) == ("pending", "running")
+    assert woken[-1] == ("run", step.pk)
+
+
+def test_drift_voids_the_plan_for_good_and_frees_the_recovery_for_a_new_one(
+    monkeypatch: Any, woken: list[Any]
+) -> None:
+    row, step = running()
+    drift = [Drift("sink", "batch 2", "batch 3", "The table's log ends at batch 3 now.")]
+    use(monkeypatch, "patch", fails(PlanVoid(drift)))
+    engine.run_step(step.pk, 0)
+    row.refresh_from_db()
+    made = row.plans.get()
+    assert row.state == "diagnosing"
+    assert made.voided_at is not None
+    assert made.drift[0]["now"] == "batch 3"
+    assert row.steps.get(kind="verify").state == "skipped"
+    assert AuditEntry.objects.filter(action="plan.void").exists()
+
+
+@pytest.mark.parametrize(("verified", "state"), [(True, "succeeded"), (False, "needs_attention")])
+def test_only_measured_proof_ends_a_recovery_as_succeeded(
+    monkeypatch: Any, woken: list[Any], verified: bool, state: str
+) -> None:
+    row, step = running(("verify",))
+    measured = {"verified": verified, "criteria": [{"code": "EACH_FILE_ONCE", "ok": verified}]}
+    use(monkeypatch, "verify", lambda context: {"measured": measured})
+    engine.run_step(step.pk, 0)
+    row.refresh_from_db()
+    assert row.state == state
+    assert row.measured == measured
+
+
+def test_a_worker_that_lost_its_step_is_stopped_by_the_fence() -> None:
+    _, step = running()
+    mine = claim(step.pk, 0, worker="a", deadline=timezone.now() + timedelta(seconds=60))
+    assert mine is not None
+    watch = Watch(mine)
+    watch.guard()
+    Step.objects.filter(pk=step.pk).update(state="unknown")
+    with pytest.raises(FenceLost, match="taken over"):
+        watch.guard()
+
+
+def test_a_worker_past_its_deadline_changes_nothing_more() -> None:
+    _, step = running()
+    mine = claim(step.pk, 0, worker="a", deadline=timezone.now() - timedelta(seconds=1))
+    assert mine is not None
+    with pytest.raises(FenceLost, match="deadline"):
+        Watch(mine).guard()
+
+
+def test_the_reaper_makes_a_silent_step_unknown_never_failed(woken: list[Any], committing: Any) -> None:
+    _, step = running()
+    claim(step.pk, 0, worker="a", deadline=timezone.now() + timedelta(hours=1))
+    Step.objects.filter(pk=step.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=5))
+    with committing(execute=True):
+        tasks.reap()
+    step.refresh_from_db()
+    assert step.state == "unknown"
+    assert "no sign of life" in step.problem
+    assert ("probe", step.pk) in woken
+
+
+def test_a_lost_wake_up_is_given_again(woken: list[Any]) -> None:
+    _, step = running()
+    Step.objects.filter(pk=step.pk).update(woken_at=timezone.now() - timedelta(minutes=5))
+    tasks.reap()
+    assert woken == [("run", step.pk)]
+
+
+def test_two_people_cannot_both_move_a_recovery() -> None:
+    row = recovery(state="planned")
+    other = Recovery.objects.get(pk=row.pk)
+    move(row, "running")
+    with pytest.raises(Refused, match="Somebody else"):
+        move(other, "cancelled")
