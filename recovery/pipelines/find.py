@@ -28,6 +28,16 @@ def find_pipeline(text: str) -> Pipeline:
     raise NotFound(f"There is no pipeline {wanted!r}. {_nearest_pipelines(wanted)}")
 
 
+def find_fresh(text: str) -> Pipeline:
+    """Like `find_pipeline`, after asking the pipeline's workspace anew.
+
+    What was unique at the last poll may have a twin by now, or be gone; a change to a pipeline must never
+    go by the older list. Raises NotFound; a workspace that does not answer leaves its rows as they were.
+    """
+    refresh(workspace_id=find_pipeline(text).workspace_id)
+    return find_pipeline(text)
+
+
 def _present() -> QuerySet[Pipeline]:
     return Pipeline.objects.filter(gone=False).select_related("workspace")
 

@@ -8,8 +8,7 @@ from typing import Any
 from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer
 from recovery.models import Flow, Recovery
-from recovery.pipelines.find import find_flow, find_pipeline
-from recovery.pipelines.inventory import refresh
+from recovery.pipelines.find import find_flow, find_fresh
 from recovery.workflow import by_hand
 
 WAIT_SECONDS = 1800.0
@@ -55,10 +54,7 @@ def plan_options(parser: ArgumentParser) -> None:
 
 def flow_of(options: Mapping[str, Any]) -> Flow:
     """The flow that PIPELINE and --flow name, as the workspace has it now. Raises NotFound, Unreachable."""
-    pipeline = find_pipeline(options["pipeline"])
-    refresh(workspace_id=pipeline.workspace_id)
-    pipeline.refresh_from_db()
-    return find_flow(pipeline, options["flow"])
+    return find_flow(find_fresh(options["pipeline"]), options["flow"])
 
 
 def check_positions(given: Sequence[str]) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 from recovery.management.commands._base import Answer, RepriseCommand, ago, shown
 from recovery.models import Flow
 from recovery.people.roles import Right
-from recovery.pipelines.find import find_flow, find_pipeline
-from recovery.pipelines.inventory import refresh
+from recovery.pipelines.find import find_flow, find_fresh
 
 SEVERITY = {1: "a fact", 2: "fix and start again", 3: "a decision is needed", 4: "damaged", 5: "data at risk"}
 
@@ -26,9 +25,7 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        pipeline = find_pipeline(options["pipeline"])
-        refresh(workspace_id=pipeline.workspace_id)
-        pipeline.refresh_from_db()
+        pipeline = find_fresh(options["pipeline"])
         flow = find_flow(pipeline, options["flow"])
         about = {
             "pipeline": {"id": pipeline.pipeline_id, "name": pipeline.name},

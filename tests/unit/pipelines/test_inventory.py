@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from recovery.errors import NotFound
 from recovery.models import Flow, Pipeline, Recovery, Workspace
-from recovery.pipelines.find import find_flow, find_pipeline
+from recovery.pipelines.find import find_flow, find_fresh, find_pipeline
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.locks import only_poll
 from recovery.pipelines.tasks import poll_workspaces
@@ -297,6 +297,23 @@ class TestFinding:
         api.add("p2", "shop")
         with pytest.raises(NotFound, match=r"2 pipelines are named shop\. Use an id: p1, p2"):
             find_pipeline("shop")
+
+    def test_a_twin_made_since_the_last_poll_is_seen_before_a_change(
+        self, api: Api, workspace: Workspace
+    ) -> None:
+        api.add("p1", "shop")
+        poll(workspace)
+        api.add("p2", "shop")
+        with pytest.raises(NotFound, match=r"2 pipelines are named shop\. Use an id: p1, p2"):
+            find_fresh("shop")
+        assert find_fresh("p1").pipeline_id == "p1"
+
+    def test_a_pipeline_gone_since_the_last_poll_is_not_changed(self, api: Api, workspace: Workspace) -> None:
+        api.add("p1", "shop")
+        poll(workspace)
+        del api.pipelines["p1"]
+        with pytest.raises(NotFound, match="no pipeline 'shop'"):
+            find_fresh("shop")
 
     def test_a_pipeline_that_is_gone_is_not_found(self, api: Api, workspace: Workspace) -> None:
         api.add("p1", "shop")
