@@ -1,0 +1,32 @@
+"""Every judgement that `inspect` can make, as one table: code, severity, what is so, what Spark does, what to do.
+
+Codes are stable: plans, audit entries and docs/checkpoints.md name them. What Spark does was seen on Spark 4.2.
+`seed` says whether a seeded reset from the last committed batch still gives the right rows.
+"""
+
+from recovery.checkpoints.findings import logs, place, sinks, state
+from recovery.checkpoints.findings.kind import Kind
+from recovery.checkpoints.report import Finding
+
+TABLE: tuple[Kind, ...] = (*place.TABLE, *logs.TABLE, *state.TABLE, *sinks.TABLE)
+BY_CODE = {kind.code: kind for kind in TABLE}
+
+
+def finding(code: str, file: str | None = None, **words: object) -> Finding:
+    """The finding of this code with its words filled in. Raises KeyError for a word left out (a bug)."""
+    kind = BY_CODE[code]
+    return Finding(
+        code=code,
+        severity=kind.severity,
+        says=kind.says.format(**words),
+        do=kind.do.format(**words),
+        file=file,
+        spark=kind.spark.format(**words),
+    )
+
+
+def as_markdown() -> str:
+    """The table as docs/checkpoints.md shows it."""
+    rows = ["| code | severity | what is so | what Spark does | what to do |", "|---|---|---|---|---|"]
+    rows += [f"| `{k.code}` | {k.severity.value} | {k.says} | {k.spark} | {k.do} |" for k in TABLE]
+    return "\n".join(rows) + "\n"

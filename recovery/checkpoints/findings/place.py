@@ -1,0 +1,57 @@
+"""The checkpoint as a directory: where it is, what lies in it that does not belong there."""
+
+from recovery.checkpoints.findings.kind import B, I, Kind, W
+
+TABLE: tuple[Kind, ...] = (
+    Kind(
+        "CHECKPOINT_EMPTY",
+        I,
+        "The directory holds no checkpoint yet.",
+        "Starts from the beginning, with batch 0.",
+        "Nothing, where a start from the beginning is meant; else look for the right directory.",
+    ),
+    Kind(
+        "NOT_A_CHECKPOINT",
+        B,
+        "The directory holds files, but none of a checkpoint.",
+        "Starts from the beginning, with batch 0.",
+        "Check the path.",
+    ),
+    Kind(
+        "VERSION_NOT_A_DIRECTORY",
+        B,
+        "{name} beside the versions is a file, and its name is the highest number.",
+        "Takes the file for the newest version and fails.",
+        "Move the file away.",
+    ),
+    Kind(
+        "ORPHAN_CRC",
+        B,
+        "The checksum file {name} is left of a file that is gone, and Spark will write that file next.",
+        'Fails on the local file system: "Multiple streaming queries are concurrently using".',
+        "Delete the checksum file. A seeded reset copies none.",
+        seed=True,
+    ),
+    Kind(
+        "OLDER_FILE_UNREADABLE",
+        W,
+        "{name} cannot be read: {why}. A restart does not read it.",
+        "Goes on; only a rewind to that batch would fail.",
+        "Nothing, unless a rewind is planned.",
+        seed=True,
+    ),
+    Kind(
+        "TOO_LARGE",
+        B,
+        "{name} has {size} bytes, more than the {limit} that are read here.",
+        "Reads it, if it has the memory.",
+        "Look at the file: a log of this size is seldom meant.",
+    ),
+    Kind(
+        "TOO_MANY_FILES",
+        B,
+        "There are more than {limit} files; the rest was not looked at.",
+        "Lists them all.",
+        "Check the path and the retention settings.",
+    ),
+)
