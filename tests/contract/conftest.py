@@ -1,20 +1,25 @@
-"""One running Pipelines API server for all contract tests of a session."""
+"""What contract tests speak to: the Pipelines API server of the instance that all tests share."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.contract.lab import Api, PipelinesServer, running
+from tests.contract.lab import Api, PipelinesServer
+from tests.stack import Stack
 
 
 @pytest.fixture(scope="session")
-def pipelines_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelinesServer]:
-    """A server in a temporary home: url, token, spark_remote, home, pid."""
-    home: Path = tmp_path_factory.mktemp("pipelines-server") / "home with space"
-    home.mkdir(mode=0o700)
-    with running(home) as server:
-        yield server
+def pipelines_server(stack: Stack) -> PipelinesServer:
+    """The server that the shared instance runs: a second Spark for these tests would show nothing more."""
+    told = stack.demo
+    return PipelinesServer(
+        url=told["pipelines_url"],
+        token=told["pipelines_token"],
+        spark_remote=told["spark_remote"],
+        home=stack.home,
+        pid=told["pids"]["pipelines"],
+        spark_pid=told["pids"]["spark"],
+    )
 
 
 @pytest.fixture(scope="session")

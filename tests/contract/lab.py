@@ -23,7 +23,7 @@ NO_RETRY = {"spark.sql.pipelines.maxFlowRetryAttempts": "0"}
 
 @dataclass(frozen=True)
 class PipelinesServer:
-    """A running server. `home` is its REPRISE_HOME."""
+    """A running server. `home` is its REPRISE_HOME, `process` its process where the test started it itself."""
 
     url: str
     token: str
@@ -31,7 +31,7 @@ class PipelinesServer:
     home: Path
     pid: int
     spark_pid: int
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[str] | None" = None
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 120.0) -> Any:

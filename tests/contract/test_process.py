@@ -158,6 +158,7 @@ def test_a_lost_spark_is_told_and_ends_the_server(killed: tuple[Path, str, str])
         refused = api.send("POST", f"/pipelines/{pipeline_id}/updates", json={})
         assert (refused.status_code, refused.json()["error_code"]) == (500, "INTERNAL_ERROR")
         assert "Spark's driver has ended" in refused.json()["message"]
+        assert server.process is not None
         assert server.process.wait(30) == 3
         assert runner_pids(update_id) == []
         api.session.close()

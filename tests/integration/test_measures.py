@@ -1,0 +1,125 @@
+"""The Spark room measures tables: what they hold beside what was expected."""
+
+from pathlib import Path
+
+import pytest
+
+from recovery.errors import Refused
+from recovery.spark.api import location, table_location, tables
+from tests.integration.spark_room import SCHEMA, SIMPLE, Room, Written, compared, row
+
+pytestmark = pytest.mark.spark
+
+
+def test_locations_are_the_catalogs(room: Room, written: Written) -> None:
+    assert table_location(room.remote, written.name) is None
+    room.put("a/1.json", row(1))
+    written.run()
+    place = location(room.remote, written.name)
+    assert (Path(place.removeprefix("file:")) / "_spark_metadata" / "0").exists()
+    assert tables(room.remote, "spark_catalog", "default")[written.name] == place
+    assert tables(room.remote, "spark_catalog", "no_such_schema") == {}
+
+
+def test_a_flow_over_another_table_is_analysed_and_not_replayed(room: Room, written: Written) -> None:
+    room.put("a/1.json", row(1))
+    written.run()
+    code = f'@dp.table\ndef t():\n    return spark.readStream.table("{written.name}").dropDuplicates()\n'
+    found = room.look(code, sets={"all": ()})
+    assert found.operators == ("dedupe",)
+    assert "as a stream, so its input is not files" in (found.problem or "")
+
+
+def test_files_are_counted_where_the_input_cannot_be_replayed(room: Room, written: Written) -> None:
+    uri = room.put("a/1.json", row(1), row(2))
+    new = written.run()
+    code = SIMPLE.replace('json("IN/a")', 'json("IN/a").groupBy("kind").count()')
+    found = compared(room, written, (uri,), (), new, code)
+    assert "depends on its state" in (found.problem or "")
+    assert (found.table_rows, found.listed_rows, found.new_rows, found.missing) == (2, 2, 2, None)
+
+
+def test_repeats_are_rows_whose_key_the_table_holds(room: Room, written: Written) -> None:
+    room.put("a/1.json", row(1), row(2, None))
+    written.run()
+    uri = room.put("a/2.json", row(1, "x"), row(2, None), row(2, None), row(3), row(3))
+    found = room.look(SIMPLE, sets={"waiting": (uri,)}, table=written.name, key=("id", "kind"))
+    assert found.table_rows == 2
+    assert found.rows == {"waiting": 5}
+    assert found.repeats == {"waiting": 3}
+    assert found.fresh == {"waiting": 1}
+
+
+def test_every_expected_row_once_is_measured_as_no_difference(room: Room, written: Written) -> None:
+    room.put("a/1.json", row(1), row(2, None))
+    old = written.run()
+    uri = room.put("a/2.json", row(2, None), row(3), row(None, None, None))  # type: ignore[arg-type]
+    new = written.run()
+    for key in (None, ("id", "kind")):
+        found = compared(room, written, (uri,), old, new, key=key)
+        assert found.problem is None
+        assert (found.missing, found.extra, found.samples) == (0, 0, {"missing": (), "extra": ()})
+        assert (found.expected_rows, found.new_rows, found.old_rows) == (3, 3, 2)
+        assert (found.table_rows, found.listed_rows) == (5, 5)
+        assert (found.duplicates_in_table, found.duplicates_before, found.duplicates_explained) == (1, 0, 1)
+
+
+def test_lost_and_doubled_rows_are_found_and_shown(room: Room, written: Written) -> None:
+    room.put("a/1.json", row(1))
+    old = written.run()
+    lost = room.put("a/2.json", row(2), row(2), row(3, None))
+    new = written.run()
+    found = compared(room, written, (lost,), old, (), key=("id",))
+    assert (found.missing, found.extra) == (3, 0)
+    assert sorted((s["key"]["id"], s["times"]) for s in found.samples["missing"]) == [("2", 2), ("3", 1)]
+    assert found.listed_rows != found.table_rows
+    twice = compared(room, written, (), old, new)
+    assert (twice.missing, twice.extra, twice.expected_rows) == (0, 3, 0)
+    one = room.put("a/3.json", row(2))
+    partly = compared(room, written, (one,), old, new, key=("id",))
+    assert (partly.missing, partly.extra) == (0, 2)
+
+
+def test_a_changed_value_shows_by_whole_row_and_not_by_key(room: Room, written: Written) -> None:
+    uri = room.put("a/1.json", row(1, "x"))
+    new = written.run()
+    code = SIMPLE.replace('json("IN/a")', 'json("IN/a").withColumn("kind", __import__("pyspark.sql.functions", '
+                          'fromlist=["lit"]).lit("y"))')  # fmt: skip
+    assert compared(room, written, (uri,), (), new, code, key=("id",)).missing == 0
+    whole = compared(room, written, (uri,), (), new, code)
+    assert (whole.missing, whole.extra) == (1, 1)
+
+
+def test_a_kept_state_does_not_let_known_keys_through_again(room: Room, written: Written) -> None:
+    room.put("a/1.json", row(1), row(2, None))
+    old = written.run()
+    written.source = room.folder / "in" / "b"
+    written.folder = room.folder / "second"
+    code = SIMPLE.replace('json("IN/a")', 'json("IN/a").dropDuplicates(["id", "kind"])')
+    uri = room.put("a/2.json", row(1), row(2, None), row(3), row(3))
+    kept = compared(room, written, (uri,), old, (), code, state_kept=True)
+    assert (kept.expected_rows, kept.missing) == (1, 1)
+    assert compared(room, written, (uri,), old, (), code).expected_rows == 3
+
+
+def test_nested_columns_are_compared_as_values(room: Room, written: Written) -> None:
+    written.schema = "id int, s struct<a: int, b: array<string>>, m map<string, int>"
+    code = SIMPLE.replace(SCHEMA, written.schema)
+    same = '{"id": 1, "s": {"a": null, "b": ["x", null]}, "m": {"p": 1, "q": 2}}'
+    uri = room.put("a/1.json", same, same.replace('"p": 1, "q": 2', '"q": 2, "p": 1'), '{"id": 2}')
+    new = written.run()
+    found = compared(room, written, (uri,), (), new, code)
+    assert (found.problem, found.missing, found.extra, found.duplicates_in_table) == (None, 0, 0, 1)
+    other = room.put("a/2.json", same.replace('["x", null]', '["x", "y"]'))
+    assert compared(room, written, (other,), (), new, code).missing == 1
+
+
+def test_code_that_is_broken_refuses_a_measure_with_the_line(room: Room, written: Written) -> None:
+    room.put("a/1.json", row(1))
+    new = written.run()
+    with pytest.raises(Refused, match="line 2: ZeroDivisionError"):
+        compared(room, written, (), (), new, "1 / 0\n")
+
+
+def test_a_table_that_is_not_there_is_a_problem(room: Room, written: Written) -> None:
+    assert "no table" in (compared(room, written, (), (), ()).problem or "")

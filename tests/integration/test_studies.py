@@ -1,0 +1,332 @@
+"""The Spark room studies code: what it is, and what it yields for given files."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.spark.api import study
+from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_simple_flow_has_no_state_and_one_source(room: Room) -> None:
+    found = room.study(SIMPLE)
+    assert found.problem is None
+    assert found.operators == ()
+    assert found.columns == ("id", "kind", "amount")
+    assert [(s["format"], s["path"]) for s in found.sources] == [("json", f"{room.folder}/in/a")]
+    assert (found.key, found.key_from) == ((), "the whole row")
+
+
+DEFINITIONS = {
+    "explicit flow name": (
+        f"""
+        dp.create_streaming_table("t")
+        @dp.append_flow(target="t", name="my_flow")
+        def anything():
+            return spark.readStream.schema("{SCHEMA}").json("IN/a")
+        """,
+        "spark_catalog.default.my_flow",
+    ),
+    "flow named by its function": (
+        f"""
+        dp.create_streaming_table("t")
+        @dp.append_flow(target="t")
+        def by_function():
+            return spark.readStream.schema("{SCHEMA}").json("IN/a")
+        """,
+        "spark_catalog.default.by_function",
+    ),
+    "qualified table name": (
+        f"""
+        @dp.table(name="default.t")
+        def anything():
+            return spark.readStream.schema("{SCHEMA}").json("IN/a")
+        """,
+        "spark_catalog.default.t",
+    ),
+    "two schemas, one name": (
+        f"""
+        @dp.table(name="other.t")
+        def one():
+            return spark.readStream.schema("{SCHEMA}").json("IN/b").limit(1)
+        @dp.table(name="t")
+        def two():
+            return spark.readStream.schema("{SCHEMA}").json("IN/a")
+        """,
+        "spark_catalog.default.t",
+    ),
+    "view": (
+        f"""
+        @dp.temporary_view
+        def raw():
+            return spark.readStream.schema("{SCHEMA}").json("IN/a")
+        @dp.table
+        def t():
+            return spark.readStream.table("raw").where("true")
+        """,
+        "spark_catalog.default.t",
+    ),
+    "view read in batch": (
+        f"""
+        @dp.temporary_view(name="raw")
+        def anything():
+            return spark.readStream.schema("{SCHEMA}").json("IN/a")
+        @dp.table
+        def t():
+            return spark.read.table("raw")
+        """,
+        "spark_catalog.default.t",
+    ),
+    "active session": (
+        f"""
+        from pyspark.sql import SparkSession, functions as F
+        session = SparkSession.active()
+        @dp.table
+        def t():
+            frame = session.readStream.format("json").schema("{SCHEMA}").option("path", "IN/a").load()
+            assert "kind" in frame.columns
+            return frame.where(F.col("id") > 0)
+        """,
+        "spark_catalog.default.t",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DEFINITIONS)
+def test_a_flow_is_found_however_it_is_defined(room: Room, case: str) -> None:
+    code, flow = DEFINITIONS[case]
+    files = (room.put("a/1.json", row(1), row(2)), room.put("a/2.json", row(3)))
+    found = room.study(code, flow=flow, sets={"all": files, "one": files[1:], "none": ()})
+    assert found.problem is None
+    assert [s["path"] for s in found.sources] == [f"{room.folder}/in/a"]
+    assert found.rows == {"all": 3, "one": 1, "none": 0}
+
+
+UNION = f"""
+@dp.table
+def t():
+    b = spark.readStream.schema("{SCHEMA}").option("maxFilesPerTrigger", 1).json("IN/b")
+    a = spark.readStream.format("csv").schema("{SCHEMA}").option("header", "true").load("IN/a/*.csv")
+    return b.unionByName(a)
+"""
+
+
+def test_the_sources_of_a_union_come_in_the_order_of_the_plan(room: Room) -> None:
+    first = room.put("b/1.json", row(1), row(2))
+    second = room.put("a/1.csv", "id,kind,amount", "7,y,1.5", "8,y,2.5", "9,y,3.5")
+    found = room.look(UNION, sets={"both": (first, second), "b": (first,), "a": (second,)}, by_file=True)
+    assert found.problem is None
+    assert [(s["format"], Path(s["path"]).name) for s in found.sources] == [("json", "b"), ("csv", "*.csv")]
+    assert found.sources[0]["options"] == {"maxFilesPerTrigger": "1"}
+    assert found.rows == {"both": 5, "b": 2, "a": 3}
+    assert found.by_file == {first: 2, second: 3}
+
+
+def test_a_frame_used_twice_has_as_many_sources_as_its_checkpoint(room: Room, connect: Any) -> None:
+    uri = room.put("a/1.json", row(1), row(2))
+    code = f"""
+    @dp.table
+    def t():
+        frame = spark.readStream.schema("{SCHEMA}").json("IN/a")
+        return frame.where("id = 1").union(frame)
+    """
+    found = room.look(code, sets={"all": (uri,)})
+    assert found.problem is None
+    frame = connect.readStream.schema(SCHEMA).json(f"{room.folder}/in/a")
+    stream = frame.where("id = 1").union(frame).writeStream.format("parquet")
+    stream = stream.option("checkpointLocation", f"{room.folder}/checkpoint").trigger(availableNow=True)
+    stream.start(f"{room.folder}/out").awaitTermination(60)
+    assert len(found.sources) == len(list((room.folder / "checkpoint" / "sources").iterdir()))
+    assert found.rows == {"all": connect.read.parquet(f"{room.folder}/out").count()}
+
+
+OPERATORS = {
+    "dropDuplicates": ('dropDuplicates(["id", "kind"])', ("dedupe",), ("id", "kind")),
+    "dropDuplicates of everything": ("dropDuplicates()", ("dedupe",), ("id", "kind", "amount", "at")),
+    "within watermark": (
+        'withWatermark("at", "1 minute").dropDuplicatesWithinWatermark(["id"])',
+        ("dedupeWithinWatermark",),
+        ("id",),
+    ),
+    "aggregate": ('groupBy("kind").count()', ("stateStoreSave",), None),
+    "two operators": (
+        'dropDuplicates(["id"]).groupBy("kind").count()',
+        ("stateStoreSave", "dedupe"),
+        ("id",),
+    ),
+    "limit": ("limit(3)", ("globalLimit",), None),
+    "self join": ('alias("l").join(frame.alias("r"), "id").select("id")', ("symmetricHashJoin",), None),
+    "session window": (
+        'withWatermark("at", "1 minute").groupBy(F.session_window("at", "5 minutes"), "kind").count()',
+        ("sessionWindowStateStoreSaveExec",),
+        None,
+    ),
+    "filter and computed column": ('where("id > 1").withColumn("twice", F.col("id") * 2)', (), None),
+}
+
+
+@pytest.mark.parametrize("case", OPERATORS)
+def test_stateful_operators_bear_the_names_of_a_checkpoint(room: Room, case: str) -> None:
+    call, operators, dedupe = OPERATORS[case]
+    found = room.look(
+        f"""
+        from pyspark.sql import functions as F
+        @dp.table
+        def t():
+            frame = spark.readStream.schema("{SCHEMA}, at timestamp").json("IN/a")
+            return frame.{call}
+        """
+    )
+    assert found.operators == operators
+    assert found.dedupe == dedupe
+
+
+def test_a_helper_module_is_imported_from_the_root(room: Room) -> None:
+    code = """
+    from shared.schemas import ROWS
+    @dp.table
+    def t():
+        return spark.readStream.schema(ROWS).json("IN/a")
+    """
+    helpers = {"/Users/ann/p/shared/schemas.py": f'ROWS = "{SCHEMA}"\nprint("loud")\n'}
+    assert room.study(code, helpers=helpers).columns == ("id", "kind", "amount")
+
+
+BROKEN = {
+    "syntax": ("@dp.table\ndef t(:\n    pass\n", "/Users/ann/p/flow.py, line 3: this is not valid Python"),
+    "exception on import": ("1 / 0\n", "/Users/ann/p/flow.py, line 2: ZeroDivisionError: division by zero"),
+    "exception in the flow": (
+        "@dp.table\ndef t():\n    return {}['x']\n",
+        "/Users/ann/p/flow.py, line 4: KeyError: 'x'",
+    ),
+    "unknown column": (
+        f'@dp.table\ndef t():\n    return spark.readStream.schema("{SCHEMA}").json("IN/a").select("nope")\n',
+        "UNRESOLVED_COLUMN",
+    ),
+    "no such flow": (
+        "@dp.table\ndef u():\n    return None\n",
+        "no longer defines the flow spark_catalog.default.t; flows found: u",
+    ),
+    "no DataFrame": ("@dp.table\ndef t():\n    return None\n", "must return a DataFrame"),
+    "exit": ("import sys\nsys.exit('enough')\n", "/Users/ann/p/flow.py, line 3: SystemExit: enough"),
+    "session mutation": ('spark.conf.set("a", "b")\n', "SESSION_MUTATION"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_code_is_a_problem_with_its_place(room: Room, case: str) -> None:
+    code, says = BROKEN[case]
+    found = room.look(code)
+    assert found.operators is None
+    assert says in (found.problem or "")
+    assert "reprise-spark-" not in (found.problem or "")
+
+
+def test_a_flow_in_sql_is_a_problem_not_a_crash(room: Room) -> None:
+    request = room.request("")
+    request = dataclasses.replace(
+        request,
+        files={"/Users/ann/p/t.sql": "CREATE STREAMING TABLE t AS SELECT * FROM STREAM u"},
+        libraries=("/Users/ann/p/t.sql",),
+    )
+    found = study(request)
+    assert found.operators is None
+    assert "defined in SQL (/Users/ann/p/t.sql)" in (found.problem or "")
+
+
+NOT_REPLAYED = {
+    "aggregate": ('spark.readStream.schema(S).json("IN/a").groupBy("kind").count()', "depends on its state"),
+    "late rows": (
+        'spark.readStream.schema(S + ", at timestamp").json("IN/a")'
+        '.withWatermark("at", "1 minute").dropDuplicates(["id", "at"])',
+        "after its watermark",
+    ),
+    "another source": ('spark.readStream.format("rate").load()', "reads from rate"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_REPLAYED)
+def test_a_flow_that_cannot_be_replayed_says_so_and_gives_no_number(room: Room, case: str) -> None:
+    query, says = NOT_REPLAYED[case]
+    uri = room.put("a/1.json", row(1))
+    found = room.look(f'S = "{SCHEMA}"\n@dp.table\ndef t():\n    return {query}\n', sets={"all": (uri,)})
+    assert found.operators is not None
+    assert says in (found.problem or "")
+    assert found.rows == {}
+
+
+def test_batch_rows_are_those_of_the_flow_itself(room: Room) -> None:
+    uri = room.put("a/1.json", row(1), row(2), row(3))
+    other = room.put("a/2.json", row(0))
+    code = f"""
+    from pyspark.sql import functions as F
+    @dp.table
+    def t():
+        frame = spark.readStream.schema("{SCHEMA}").json("IN/a")
+        kept = frame.where("id > 1").withColumn("file", F.input_file_name())
+        return kept.withColumn("size", F.col("_metadata.file_size")).withColumn("twice", F.col("id") * 2)
+    """
+    found = room.study(code, sets={"all": (uri, other), "none": ()}, by_file=True)
+    assert found.problem is None
+    assert found.rows == {"all": 2, "none": 0}
+    assert found.by_file == {uri: 2, other: 0}
+
+
+def test_partition_columns_are_read_as_the_stream_reads_them(room: Room) -> None:
+    one = room.put("a/day=2026-01-01/1.json", {"id": 1})
+    two = room.put("a/day=2026-01-02/1.json", {"id": 1})
+    code = """
+    @dp.table
+    def t():
+        return spark.readStream.schema("id int, day date").json("IN/a").where("day > '2026-01-01'")
+    """
+    found = room.look(code, sets={"all": (one, two)}, by_file=True)
+    assert found.problem is None
+    assert found.columns == ("id", "day")
+    assert found.by_file == {one: 0, two: 1}
+
+
+def test_odd_file_names_are_just_names(room: Room) -> None:
+    uris = tuple(room.put(f"a/{name}.json", row(1)) for name in ("a b", "50%20x", "[1]{2}*", "ü,é", "q?#"))
+    found = room.look(SIMPLE, sets={"all": uris}, by_file=True)
+    assert found.problem is None
+    assert found.by_file == dict.fromkeys(uris, 1)
+
+
+KEYS = {
+    "of the code": ('.dropDuplicates(["id"])', None, ("id",), "the columns of dropDuplicates in the code"),
+    "of the responder": ('.dropDuplicates(["id"])', ("KIND",), ("kind",), "named by the responder"),
+    "none": ("", None, (), "the whole row"),
+}
+
+
+@pytest.mark.parametrize("case", KEYS)
+def test_rows_are_told_apart_by_the_key_and_its_origin_is_said(room: Room, case: str) -> None:
+    call, given, key, words = KEYS[case]
+    code = f'@dp.table\ndef t():\n    return spark.readStream.schema("{SCHEMA}").json("IN/a"){call}\n'
+    found = room.look(code, key=given)
+    assert (found.key, found.key_from, found.problem) == (key, words, None)
+
+
+def test_a_key_that_is_no_column_is_a_problem(room: Room) -> None:
+    found = room.look(SIMPLE, key=("nope",), sets={"all": ()})
+    assert "no column nope; its columns are id, kind, amount" in (found.problem or "")
+
+
+def test_distinct_keys_count_null_as_a_value(room: Room) -> None:
+    uri = room.put("a/1.json", row(1, None), row(1, None), row(1, "x"), row(1, "x", None), row(1, "x", None))
+    by_key = room.look(SIMPLE, sets={"all": (uri,)}, key=("id", "kind"))
+    assert (by_key.rows, by_key.distinct) == ({"all": 5}, {"all": 2})
+    whole = room.look(SIMPLE, sets={"all": (uri,)})
+    assert whole.distinct == {"all": 3}
+
+
+def test_the_rows_of_a_set_can_be_written(room: Room, connect: Any) -> None:
+    uri = room.put("a/1.json", row(1), row(2))
+    target = room.folder / "written"
+    assert room.study(SIMPLE, sets={"all": (uri,)}, write={"all": str(target)}).problem is None
+    assert connect.read.parquet(str(target)).count() == 2
