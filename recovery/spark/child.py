@@ -1,52 +1,44 @@
-"""The child process: one question as a line on stdin, one answer as JSON on stdout, logs on stderr.
+"""The child process: each question a line on stdin, its answer a line of JSON on stdout.
 
-Code of a pipeline runs here and nowhere else. What it prints goes to stderr, so that it cannot
-spoil the answer.
+A question is answered in a fork: the pipeline's code runs there and nowhere else, and what it did to the
+process is gone with it. What it prints goes to a log in the question's folder, so that it cannot spoil the
+answer.
 """
 
+import contextlib
+import ctypes
 import json
 import os
 import select
+import signal
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
 
 from recovery.errors import Refused, Unreachable, WrongUse
 
-IDLE_SECONDS = 300.0
+IDLE_SECONDS = 30.0
+CANCEL_SECONDS = 2.0  # what Spark gets to cancel a question's jobs when nobody waits for it any more
+PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _session: list[Any] = []  # the one session, for the thread that watches the parent
 
 
 def main() -> int:
-    """Exit code 0 with an answer, 1 with an error; either is one JSON object on stdout."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Exit code 0: nobody asked for a while, or the parent has gone."""
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # from here on, print() of anybody is a log line
     _import()
-    line = _first_line()
-    if not line:
-        return 3  # nobody asked
-    message = json.loads(line)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    try:
-        reply: dict[str, Any] = {"answer": _answer(message)}
-    except Unreachable as error:
-        reply = {"error": "unreachable", "sentence": error.sentence}
-    except WrongUse as error:
-        reply = {"error": "wrong_use", "sentence": error.sentence}
-    except Refused as error:
-        reply = {"error": "refused", "sentence": error.sentence}
-    except Exception as error:  # the parent raises it again: a bug must be seen as one
-        traceback.print_exc()
-        reply = _failed(error)
-    out.write(json.dumps(reply))
-    out.flush()
-    return 0 if "answer" in reply else 1
+    with contextlib.suppress(BrokenPipeError):
+        while (line := _next_line()) and (reply := _in_a_fork(line)):
+            out.write(reply)
+    return 0
 
 
 def _import() -> None:
-    """The slow imports, before the question is there: a child may be started ahead of it."""
+    """The slow imports, once for all questions. None of them may start a thread: a fork has only one."""
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # pyspark.sql.functions then builds Connect columns
     import pyspark.pipelines
     import pyspark.sql.connect.session  # noqa: F401
@@ -54,10 +46,107 @@ def _import() -> None:
     from recovery.spark import answers  # noqa: F401
 
 
-def _first_line() -> str:
-    """The question; empty where the parent went away or asked nothing for a long time."""
-    ready, _, _ = select.select([sys.stdin], [], [], IDLE_SECONDS)
-    return sys.stdin.readline() if ready else ""
+def _next_line() -> bytes:
+    """A question; empty where the parent went away or asked nothing for a while."""
+    read = bytearray()
+    while not read.endswith(b"\n"):
+        ready, _, _ = select.select([0], [], [], IDLE_SECONDS)
+        piece = os.read(0, 1 << 16) if ready else b""
+        if not piece:
+            return b""
+        read += piece
+    return bytes(read)
+
+
+def _in_a_fork(line: bytes) -> bytes | None:
+    """The line that a fork answers, or None where the parent went away meanwhile.
+
+    The fork leads a process group, which is ended with everything that the code had started.
+    """
+    read, write = os.pipe()
+    fork = os.fork()
+    if fork == 0:
+        _be_the_fork(line, write)
+    os.close(write)
+    try:
+        return _reply(read)
+    finally:
+        try:
+            os.killpg(fork, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            os.kill(fork, signal.SIGKILL)  # it has not become the leader of a group yet, and is not reaped
+        os.waitpid(fork, 0)
+        os.close(read)
+
+
+def _reply(read: int) -> bytes | None:
+    """One line from the fork; an empty one where it died; None after stdin was closed and it had its time.
+
+    Not read up to the end of the pipe: a process that the code left behind may hold the other end.
+    """
+    poll = select.poll()
+    poll.register(read, select.POLLIN)
+    poll.register(0, 0)  # no data is due: only that the parent closes it counts
+    found = bytearray()
+    until = float("inf")
+    while time.monotonic() < until:
+        for number, event in poll.poll(1000):
+            if number == read and event:
+                piece = os.read(read, 1 << 16)
+                found += piece
+                if found.endswith(b"\n"):
+                    return bytes(found)
+                if not piece:
+                    return b"\n" if until == float("inf") else None
+            elif event & (select.POLLHUP | select.POLLERR):
+                poll.unregister(0)
+                until = time.monotonic() + CANCEL_SECONDS + 1
+    return None
+
+
+def _be_the_fork(line: bytes, write: int) -> None:
+    """Answer and end, whatever happens: the loop of the process that forked must not go on in here."""
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        _die_with(os.getppid())
+        message = json.loads(line)
+        os.environ["HOME"] = message["folder"]
+        os.chdir(message["folder"])
+        said = os.open(message["log"], os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        threading.Thread(target=_leave_with_parent, daemon=True).start()
+        reply = json.dumps(_replied(message)).encode() + b"\n"
+        while reply:
+            reply = reply[os.write(write, reply) :]
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)  # the answer is out; threads of a channel that never opened must not hold it up
+
+
+def _die_with(parent: int) -> None:
+    """Linux ends the fork when its parent dies, however it dies."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(3)
+
+
+def _replied(message: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"answer": _answer(message)}
+    except Unreachable as error:
+        return {"error": "unreachable", "sentence": error.sentence}
+    except WrongUse as error:
+        return {"error": "wrong_use", "sentence": error.sentence}
+    except Refused as error:
+        return {"error": "refused", "sentence": error.sentence}
+    except Exception as error:  # the parent raises it again: a bug must be seen as one
+        traceback.print_exc()
+        return _failed(error)
 
 
 def _failed(error: Exception) -> dict[str, str]:
@@ -91,15 +180,20 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _leave_with_parent() -> None:
-    """stdin closed: the parent is gone or gave up. Cancel what runs on Spark, then end."""
-    sys.stdin.read()
+    """Stdin was closed: the asker is gone or gave up. Cancel what runs on Spark, then end.
+
+    Stdin is only watched, never read: the next line belongs to the process that forked this one.
+    """
+    poll = select.poll()
+    poll.register(0, 0)
+    poll.poll()
     for spark in list(_session):
         threading.Thread(target=spark.interruptAll, daemon=True).start()
-        threading.Event().wait(2.0)
+        threading.Event().wait(CANCEL_SECONDS)
     os._exit(3)
 
 
 if __name__ == "__main__":
     code = main()
     sys.stderr.flush()
-    os._exit(code)  # the answer is out; threads of a channel that never opened must not hold it up
+    os._exit(code)

@@ -1,8 +1,9 @@
-"""The parent's side of a question: start the child, send it, wait, and always end it.
+"""The parent's side of a question: send it to a child that is warm or started for it, wait, clear up.
 
-The child gets its request as one line on stdin and keeps stdin open: when the parent dies, however
-it dies, stdin closes and the child cancels its work on Spark and ends. Its environment is a short
-list of names: a pipeline's code runs in it and must not see the console's secrets.
+A child gets each question as one line on stdin and answers it in a fork of its own, so that imports (1 to
+3 s) are paid once and no question sees what another did. Stdin stays open: when the parent dies, however it
+dies, stdin closes, and the child cancels its work on Spark and ends. Its environment is a short list of
+names: a pipeline's code runs in it and must not see the console's secrets.
 """
 
 import atexit
@@ -11,6 +12,7 @@ import json
 import logging
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -18,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from recovery.errors import Refused, Unreachable, WrongUse
@@ -28,8 +31,11 @@ from recovery.errors import Refused, Unreachable, WrongUse
 log = logging.getLogger(__name__)
 
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH")
+# A child forks: libraries that would start threads while they are imported must not.
+NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 CONNECT_SECONDS = 3.0
-GRACE_SECONDS = 3.0  # for the child to cancel its jobs on Spark
+GRACE_SECONDS = 5.0  # for the child to cancel its jobs on Spark
+LOG = ".said"  # in a folder: what was printed while a question was answered
 
 
 def redact(text: str, remote: str = "") -> str:
@@ -44,19 +50,39 @@ def ask(question: str, remote: str, request: dict[str, Any], *, timeout: float) 
     """Answer of one child. Raises `Unreachable`, `Refused`; RuntimeError where the child has a bug."""
     _knock(remote)
     child = _take()
-    message = {"question": question, "remote": remote, "folder": child.folder, "request": request}
+    folder = tempfile.mkdtemp(prefix="reprise-spark-")
+    log_file = Path(folder) / LOG
+    message = {
+        "question": question,
+        "remote": remote,
+        "folder": folder,
+        "log": str(log_file),
+        "request": request,
+    }
     try:
-        out, err, code = _converse(child.process, json.dumps(message) + "\n", timeout, remote)
+        line = _converse(child, json.dumps(message) + "\n", timeout)
+        if line is None:
+            child.stop()
+            raise Unreachable(
+                f"Spark did not finish the answer within {timeout:.0f} s; check its load, then try again."
+            )
+        said = redact(_tail(log_file) or _tail(Path(child.folder) / LOG), remote)
+        if not line:
+            child.end()
     finally:
-        _end(child)
-    if err.strip():
-        log.debug("Spark child (%s): %s", question, err.strip()[-4000:])
+        _keep_or_end(child)
+        shutil.rmtree(folder, ignore_errors=True)
+    if said:
+        log.debug("Spark child (%s): %s", question, said)
+    return _answer_in(line, said, remote)
+
+
+def _answer_in(line: str, said: str, remote: str) -> dict[str, Any]:
+    """The answer, or the error that the child tells of, raised again."""
     try:
-        answer: dict[str, Any] = json.loads(out)
+        answer: dict[str, Any] = json.loads(line)
     except ValueError:
-        raise RuntimeError(
-            f"the Spark child ended with {code} and no answer: {err.strip()[-2000:]}"
-        ) from None
+        raise RuntimeError(f"the Spark child ended without an answer: {said[-2000:]}") from None
     if "answer" in answer:
         result: dict[str, Any] = answer["answer"]
         return result
@@ -64,6 +90,14 @@ def ask(question: str, remote: str, request: dict[str, Any], *, timeout: float) 
     if answer.get("error") in kinds:
         raise kinds[answer["error"]](redact(answer["sentence"], remote))
     raise RuntimeError(redact(answer.get("sentence", "the Spark child failed"), remote))
+
+
+def _tail(log_file: Path) -> str:
+    """The end of what was said; "" where nothing was."""
+    try:
+        return log_file.read_text(errors="replace").strip()[-4000:]
+    except OSError:
+        return ""
 
 
 def _knock(remote: str) -> None:
@@ -85,11 +119,32 @@ def _knock(remote: str) -> None:
 
 @dataclass(frozen=True)
 class _Child:
-    """A started child and the folder that is its whole world."""
+    """A started child, and the folder that is its home and holds its log."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     folder: str
     owner: int  # the process that started it: a fork of that one must not use it
+
+    def usable(self) -> bool:
+        return self.owner == os.getpid() and self.process.poll() is None
+
+    def stop(self) -> None:
+        """Closing stdin means: cancel the work on Spark and end. It gets a few seconds for that."""
+        with contextlib.suppress(OSError):
+            _pipe(self.process.stdin).close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(GRACE_SECONDS)
+
+    def end(self) -> None:
+        """However it stands: it leads a process group, and a fork of it dies with it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 _lock = threading.Lock()
@@ -97,13 +152,13 @@ _spare: list[_Child] = []
 
 
 def prepare() -> None:
-    """Start a child ahead of the next question, so that nobody waits for its imports (1 to 2 s).
+    """Start a child ahead of the next question, so that nobody waits for its imports (1 to 3 s).
 
-    For a caller that knows it will ask soon. The child ends by itself when it is not asked for
-    five minutes, or when this process ends.
+    For a caller that knows it will ask soon. The child ends by itself when it is not asked for half a
+    minute, or when this process ends.
     """
     with _lock:
-        _spare[:] = [c for c in _spare if c.owner == os.getpid() and c.process.poll() is None]
+        _spare[:] = [c for c in _spare if c.usable()]
         if not _spare:
             _spare.append(_start())
 
@@ -112,11 +167,20 @@ def _take() -> _Child:
     with _lock:
         while _spare:
             child = _spare.pop()
-            if child.owner == os.getpid() and child.process.poll() is None:
+            if child.usable():
                 return child
             if child.owner == os.getpid():
-                _end(child)
+                child.end()
     return _start()
+
+
+def _keep_or_end(child: _Child) -> None:
+    """One child stays warm for the next question; it is known to have cleared up after the last one."""
+    with _lock:
+        if child.usable() and not _spare:
+            _spare.append(child)
+            return
+    child.end()
 
 
 def _start() -> _Child:
@@ -124,54 +188,55 @@ def _start() -> _Child:
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
     room = str(Path(__file__).resolve().parents[2])
     environment |= {"PYTHONPATH": room, "HOME": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-W", "ignore", "-m", "recovery.spark.child"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=environment,
-        text=True,
-        start_new_session=True,
-    )
+    environment |= NO_THREADS
+    with (Path(folder) / LOG).open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-W", "ignore", "-m", "recovery.spark.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            cwd=folder,
+            env=environment,
+            bufsize=0,
+            start_new_session=True,
+        )
     return _Child(process, folder, os.getpid())
 
 
-def _converse(child: subprocess.Popen[str], line: str, timeout: float, remote: str) -> tuple[str, str, int]:
-    """Write the line, keep stdin open, read both outputs until the child closes them."""
-    stdin, child.stdin = child.stdin, None  # communicate() would close it, and closing means "stop"
-    if stdin is None:
-        raise RuntimeError("the Spark child has no stdin")
+def _converse(child: _Child, question: str, timeout: float) -> str | None:
+    """Send the question and read one line; "" where the child ended first, None where time ran out."""
+    deadline = time.monotonic() + timeout
     try:
         with contextlib.suppress(BrokenPipeError):
-            stdin.write(line)
-            stdin.flush()
-        out, err = child.communicate(timeout=timeout)
-        return out, redact(err, remote), child.returncode
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(OSError):
-            stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.communicate(timeout=GRACE_SECONDS)
-        raise Unreachable(
-            f"Spark did not finish the answer within {timeout:.0f} s; check its load, then try again."
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            stdin.close()
+            _write(_pipe(child.process.stdin).fileno(), question.encode())
+        return _read_line(_pipe(child.process.stdout).fileno(), deadline)
+    except BaseException:
+        child.end()  # interrupted between question and answer: what it says next would answer another question
+        raise
 
 
-def _end(child: _Child) -> None:
-    """Whatever the child started goes with it: it leads its own process group."""
-    process = child.process
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            with contextlib.suppress(OSError):
-                pipe.close()
-    shutil.rmtree(child.folder, ignore_errors=True)
+def _write(to: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(to, data) :]
+
+
+def _read_line(source: int, deadline: float) -> str | None:
+    read = bytearray()
+    while not read.endswith(b"\n"):
+        ready, _, _ = select.select([source], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        piece = os.read(source, 1 << 16)
+        if not piece:
+            return ""
+        read += piece
+    return read.decode()
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise RuntimeError("the Spark child has no such pipe")
+    return pipe
 
 
 @atexit.register
@@ -179,5 +244,5 @@ def _end_spare() -> None:
     with _lock:
         for child in _spare:
             if child.owner == os.getpid():
-                _end(child)
+                child.end()
         _spare.clear()

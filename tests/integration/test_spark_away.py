@@ -55,6 +55,7 @@ def test_a_timeout_ends_the_child_and_says_so(room: Room) -> None:
     with pytest.raises(Unreachable, match="did not finish the answer within 4 s"):
         study(request, timeout=4)
     assert child.process.poll() is not None
+    assert process._spare == []
 
 
 def test_a_child_ends_with_its_parent(room: Room) -> None:
@@ -63,20 +64,44 @@ def test_a_child_ends_with_its_parent(room: Room) -> None:
     request = dataclasses.asdict(room.request("")) | {"files": {"/Users/ann/p/flow.py": code}}
     script = f"from recovery.spark.api import *\nstudy(StudyRequest(**{request!r}))"
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
-    child = int(wait_for(lambda: started.exists() and started.read_text(), "the child", 90))
+    fork = int(wait_for(lambda: started.exists() and started.read_text(), "the code's start", 90))
+    child = int(Path(f"/proc/{fork}/stat").read_text().rpartition(")")[2].split()[1])
     parent.kill()
     parent.wait()
-    wait_for(lambda: not alive(child), "the child's end", 10)
+    wait_for(lambda: not alive(fork) and not alive(child), "the end of both", 10)
 
 
-def test_a_child_made_ready_ahead_answers_and_leaves_nothing_behind(room: Room) -> None:
+def test_a_child_serves_one_question_after_the_other_and_ends_with_the_process(room: Room) -> None:
     prepare()
     (spare,) = process._spare
     prepare()
     assert process._spare == [spare]
-    assert room.study(SIMPLE).operators == ()
-    assert (process._spare, spare.process.poll() is None) == ([], False)
+    for _ in range(2):
+        assert room.study(SIMPLE).operators == ()
+        assert process._spare == [spare]
+    assert sorted(p.name for p in Path(spare.folder).iterdir()) == [process.LOG]
+    process._end_spare()
+    assert not alive(spare.process.pid)
     assert not Path(spare.folder).exists()
+
+
+def test_no_question_sees_what_the_code_of_another_did(room: Room) -> None:
+    mark = "import builtins, os\nassert not hasattr(builtins, 'mark'), 'seen'\nbuiltins.mark = 1\n"
+    for _ in range(2):
+        assert room.study(mark + "os.environ['MARK'] = 'x'\n" + SIMPLE).problem is None
+
+
+def test_what_the_code_leaves_running_is_ended_with_its_question(room: Room) -> None:
+    started = room.folder / "pid"
+    left = "import subprocess\np = subprocess.Popen(['sleep', '600'])\n"
+    assert room.study(f"{left}open('{started}', 'w').write(str(p.pid))\n" + SIMPLE).problem is None
+    wait_for(lambda: not alive(int(started.read_text())), "the end of what was left running", 10)
+
+
+def test_code_that_ends_its_process_is_told_and_the_next_question_is_answered(room: Room) -> None:
+    with pytest.raises(RuntimeError, match="ended without an answer"):
+        room.study("import os\nos._exit(7)\n")
+    assert room.study(SIMPLE).problem is None
 
 
 def test_the_pipelines_code_sees_no_secret_of_the_console(
