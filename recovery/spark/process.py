@@ -35,6 +35,7 @@ KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "GRPC_DEFAULT
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 CONNECT_SECONDS = 3.0
 GRACE_SECONDS = 5.0  # for the child to cancel its jobs on Spark
+RUNS_CODE = ("study", "measure")
 LOG = ".said"  # in a folder: what was printed while a question was answered
 
 
@@ -74,6 +75,12 @@ def ask(question: str, remote: str, request: dict[str, Any], *, timeout: float) 
         shutil.rmtree(folder, ignore_errors=True)
     if said:
         log.debug("Spark child (%s): %s", question, said)
+    if not line.strip() and question in RUNS_CODE:
+        log.warning("The Spark child ended without an answer: %s", said[-2000:])
+        raise Refused(
+            "The process that read the pipeline's code ended without an answer: the code may end its process, or "
+            "the machine may be out of memory. The log has its last words."
+        )
     return _answer_in(line, said, remote)
 
 

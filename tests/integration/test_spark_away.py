@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.errors import Unreachable, WrongUse
+from recovery.errors import Refused, Unreachable, WrongUse
 from recovery.spark import process
 from recovery.spark.api import prepare, study
 from recovery.spark.process import redact
@@ -99,7 +99,7 @@ def test_what_the_code_leaves_running_is_ended_with_its_question(room: Room) -> 
 
 
 def test_code_that_ends_its_process_is_told_and_the_next_question_is_answered(room: Room) -> None:
-    with pytest.raises(RuntimeError, match="ended without an answer"):
+    with pytest.raises(Refused, match="the code may end its process"):
         room.study("import os\nos._exit(7)\n")
     assert room.study(SIMPLE).problem is None
 
