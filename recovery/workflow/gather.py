@@ -1,7 +1,6 @@
 """Gathers the facts of one flow into frozen values, once. Reads only; changes nothing anywhere."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from typing import Any
@@ -265,17 +264,16 @@ def _both(
     sets: Mapping[str, tuple[str, ...]],
     key: tuple[str, ...],
 ) -> tuple[Study, Study | None]:
-    """The code that shall run and the last good one, studied side by side; once where they are the same."""
+    """The code that shall run and the last good one; once where they are the same. One after the other: the
+    same warm child answers both, and a second one would take longer to start than most studies take."""
 
     def ask(files: Mapping[str, str]) -> Study:
         return study(request_for(scene, files, sets, key, by_file=bool(sets) and files is new))
 
-    if old is None or dict(old) == dict(new):
-        found = ask(new)
-        return found, found if old is not None else None
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.submit(ask, new), pool.submit(ask, old)
-        return first.result(), second.result()
+    found = ask(new)
+    if old is None:
+        return found, None
+    return found, found if dict(old) == dict(new) else ask(old)
 
 
 def _sources(scene: Scene, known: Study, old_known: Study | None) -> tuple[SourceFacts, ...]:
