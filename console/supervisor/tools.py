@@ -38,7 +38,11 @@ def manage(arguments: list[str]) -> int:
 
 
 def run_tests(arguments: list[str]) -> int:
-    """bin/check, then pytest; with arguments pytest alone. Exit code of the first that failed."""
+    """bin/check, the unit tests on all cores, then all that share the one running instance.
+
+    With arguments pytest alone. Exit code of the first that failed; what comes after it runs all the same,
+    but nothing does after a failed check.
+    """
     python = bootstrap.ensure("dev")
     began = time.monotonic()
     os.environ["CONSOLE_TEST_BROWSER"] = browser.ensure(python, ROOT / ".venv" / "browser", say)
@@ -46,7 +50,10 @@ def run_tests(arguments: list[str]) -> int:
     if not arguments and (code := check([])):
         return code
     os.chdir(ROOT)
-    return subprocess.run([str(python), "-m", "pytest", *arguments]).returncode
+    everything = [["tests/unit", "-n", "auto", "--maxprocesses=8"], ["--ignore=tests/unit", "--durations=25"]]
+    parts = [arguments] if arguments else everything
+    codes = [subprocess.run([str(python), "-m", "pytest", *part]).returncode for part in parts]
+    return next((code for code in codes if code), 0)
 
 
 def check_commands(python: str) -> list[tuple[str, list[str]]]:
