@@ -1,4 +1,4 @@
-"""Questions that only Spark can answer, each asked by a short-lived child process in a fresh session.
+"""Questions that only Spark can answer, each answered in a process and a session of its own.
 
 Nothing here changes anything but `StudyRequest.write`, which writes to a folder that the caller names.
 Every function raises `Unreachable` where Spark does not answer, and `Refused` where the pipeline's own
