@@ -81,6 +81,7 @@ class Execution(threading.Thread):
             self.abandon()
         finally:
             self.instance.finish(self.update_id)
+            self.instance.ahead.start()
             connections.close_all()
 
     def abandon(self) -> None:
@@ -127,8 +128,7 @@ class Execution(threading.Thread):
             "root": str(snapshot.root),
             "files": [[p, str(c), str(self.instance.workspace.locate(p))] for p, c in snapshot.files],
         }
-        self.runner = Runner(self.folder, arguments, self.instance.spark_token, self.tell)
-        self.instance.children.add(self.runner.pid)
+        self.runner = Runner(self.instance.ahead.take(), self.folder, arguments, self.tell)
 
     def make_database(self, catalog: str, database: str) -> None:
         """The pipeline's database. Raises Failure with Spark's words, e.g. for a catalog that is not there."""

@@ -146,6 +146,7 @@ class Server:
         signal.signal(signal.SIGTERM, self.on_signal)
         signal.signal(signal.SIGINT, self.on_signal)
         assert self.instance.driver is not None
+        self.instance.ahead.start()
         while not self.ending.wait(0.2):
             if not self.instance.driver.alive():
                 LOG.error(
@@ -170,6 +171,7 @@ class Server:
                 with contextlib.suppress(OSError):
                     (self.options.home / name).unlink(missing_ok=True)
         self.end_updates()
+        self.instance.ahead.end()
         if self.http is not None:
             self.http.close()
         if self.socket is not None:

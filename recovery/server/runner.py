@@ -1,11 +1,11 @@
 """The child process of one update: defines the dataflow graph over Spark Connect and starts the run.
 
 People's pipeline code runs here and nowhere else, so that it can neither block nor crash the server. The
-server hands over a JSON file of arguments and two pipes: on one this process reports, one JSON object a line
-(`graph`, `event`, `error`, `done`); the other says `go`, and its end means that the server is gone, upon
-which this process ends too.
+server hands over two pipes: on one this process reports, one JSON object a line (`graph`, `event`, `error`,
+`done`); the other names the file of arguments, later says `go`, and its end means that the server is gone, upon
+which this process ends too. It may be started before there is an update: the slow imports come first.
 
-Started as `python -m recovery.server.runner ARGUMENTS.json REPORT_FD CONTROL_FD`.
+Started as `python -m recovery.server.runner REPORT_FD CONTROL_FD`.
 """
 
 import json
@@ -197,10 +197,31 @@ def work(arguments: dict[str, Any], lines: Lines) -> None:
         lines.report("error", phase=phase, flow=getattr(registry, "defining", None), exceptions=chain(error))
 
 
+def import_ahead() -> None:
+    """The slow imports, before an update is there."""
+    import pyspark.pipelines.add_pipeline_analysis_context
+    import pyspark.pipelines.block_session_mutations
+    import pyspark.pipelines.graph_element_registry
+    import pyspark.pipelines.spark_connect_graph_element_registry
+    import pyspark.pipelines.spark_connect_pipeline
+    import pyspark.sql.connect.session  # noqa: F401
+
+
+def speak_into(log: str) -> None:
+    """What this process and the pipeline's code print goes to the update's log."""
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for number in (1, 2):
+        os.dup2(output, number)
+    os.close(output)
+
+
 def main() -> NoReturn:
     """Entry point. Ends without Python's clean-up: the server closes the Connect session itself."""
-    arguments = json.loads(Path(sys.argv[1]).read_text())
-    lines = Lines(int(sys.argv[2]), int(sys.argv[3]))
+    lines = Lines(int(sys.argv[1]), int(sys.argv[2]))
+    import_ahead()
+    order = lines.orders.get()
+    speak_into(order["log"])
+    arguments = json.loads(Path(order["arguments"]).read_text())
     sys.path.pop(0)  # this project's own folder
     sys.path.append(arguments["root"])  # last: a definition called numbers.py must not hide Python's own
     sys.dont_write_bytecode = True

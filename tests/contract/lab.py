@@ -250,14 +250,15 @@ class Stream:
 
 
 def runner_pids(update_id: str) -> list[int]:
-    """Processes whose command line names this update's arguments."""
+    """Runners that work in this update's folder."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 command = (folder / "cmdline").read_bytes().decode(errors="replace")
+                works_in = str((folder / "cwd").readlink())
             except OSError:
                 continue
-            if "recovery.server.runner" in command and update_id in command and alive(int(folder.name)):
+            if "recovery.server.runner" in command and update_id in works_in and alive(int(folder.name)):
                 found.append(int(folder.name))
     return found
