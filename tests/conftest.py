@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import django
+import hypothesis
 import pytest
 from django.conf import settings
 
@@ -20,6 +21,12 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 django.setup()
 # A password hash is slow on purpose. In this process only: the instance that `stack` runs hashes as people's do.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# No example may fail for being slow: how long something takes says nothing about the product on a busy machine.
+hypothesis.settings.register_profile(
+    "reprise", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("reprise")
 
 pytest_plugins = ["tests.stack"]
 
