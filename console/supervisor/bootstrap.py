@@ -95,6 +95,15 @@ def is_current(venv: Path, name: str, root: Path = ROOT) -> bool:
     )
 
 
+def refuse_a_link(venv: Path) -> None:
+    """An environment that is a link belongs to somebody else: making it anew would empty theirs."""
+    if venv.is_symlink():
+        raise CannotStart(
+            f"{venv} is a link to {venv.readlink()}, and Reprise empties and makes its environment itself; remove "
+            "the link and start again."
+        )
+
+
 @contextmanager
 def only_one(venv: Path) -> Iterator[None]:
     """Two commands started at once install once: the second waits for the first."""
@@ -165,6 +174,7 @@ def ensure(needed: str, tell: Callable[[str], None] = say) -> Path:
     Raises CannotStart with one sentence: unwritable folder, no network, full disk, wrong hash.
     """
     venv = ROOT / ".venv"
+    refuse_a_link(venv)
     began = time.monotonic()
     try:
         name = wanted_set(needed, stamp_of(venv))

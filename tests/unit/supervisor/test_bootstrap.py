@@ -78,6 +78,19 @@ def test_anything_that_changed_makes_the_environment_stale(tmp_path: Path, chang
     assert not bootstrap.is_current(venv, "demo", root)
 
 
+def test_an_environment_that_is_a_link_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is somebody else's, and making it anew begins by emptying it."""
+    _, venv = checkout_with_environment(tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / ".venv").symlink_to(venv)
+    monkeypatch.setattr(bootstrap, "ROOT", mine)
+
+    with pytest.raises(bootstrap.CannotStart, match="is a link to .* remove the link and start again"):
+        bootstrap.ensure("demo")
+    assert (venv / "bin" / "python").exists()
+
+
 def test_a_full_disk_is_said_as_a_full_disk() -> None:
     sentence = bootstrap.os_sentence(
         OSError(errno.ENOSPC, "No space left on device"), "making the environment"
