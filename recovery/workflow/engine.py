@@ -16,6 +16,7 @@ from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.workflow import broker
 from recovery.workflow.beat import FenceLost, Watch
+from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, move, step_to
 from recovery.workflow.steps import patch, rerun, rollback, seed, stop, verify
 from recovery.workflow.steps.base import Context, PlanVoid, Probed
@@ -96,38 +97,16 @@ def _conclude(recovery: Recovery, step: Step) -> None:
         _end(recovery, "succeeded", "Every criterion of the plan holds.", measured=measured)
         return
     failed = [c["code"] for c in measured.get("criteria", []) if c["ok"] is not True]
-    move(
-        recovery,
-        "needs_attention",
-        measured=measured,
-        reason=f"Not proven: {', '.join(failed) or 'no criterion'}.",
-    )
-    record(
-        action="recovery.end",
-        outcome="failed",
-        by=SYSTEM,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-        says=f"Verification did not hold: {', '.join(failed)}.",
-        after={"failed": failed},
-    )
+    reason = f"Not proven: {', '.join(failed) or 'no criterion'}."
+    move(recovery, "needs_attention", measured=measured, reason=reason)
+    says = f"Verification did not hold: {', '.join(failed)}."
+    note("recovery.end", recovery, says, outcome="failed", after={"failed": failed})
 
 
 def _end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
     before = recovery.state
     move(recovery, state, reason=says, **values)
-    record(
-        action="recovery.end",
-        outcome="done",
-        by=SYSTEM,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-        says=says,
-        before={"state": before},
-        after={"state": state},
-    )
+    note("recovery.end", recovery, says, before={"state": before}, after={"state": state})
 
 
 def void_plan(step: Step, void: PlanVoid) -> None:
