@@ -8,13 +8,14 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from recovery.audit.actions import Attempt, attempt
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import broker, diagnosing, engine, rules, studies
+from recovery.workflow import broker, diagnosing, engine, rules, sealing, studies
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import move, words
 from recovery.workflow.selectors import open_recovery_of, plan_of
@@ -199,6 +200,23 @@ def request_plan(*, recovery_id: int, by: Actor) -> None:
         broker.send_on_commit(tasks.seal_plan, recovery_id, studies.begin(recovery, "sealing", by=who))
 
 
+def edit_again(*, recovery_id: int, by: Actor) -> None:
+    """Take a sealed plan that has not run back: it is void, the choices stay and can be changed."""
+    recovery = _get(recovery_id)
+    with trying("plan.withdraw", recovery, by) as attempted:
+        _only_in(recovery, "planned", "awaiting_approval", "approved")
+        if studies.slot(recovery, "sealing").get("status") == "working":
+            raise Refused(f"A plan of {recovery.label} is being sealed. Wait for its end, then take it back.")
+        plan, before = plan_of(recovery), recovery.state
+        digest = plan.hash if plan else None
+        sealing.withdraw(recovery, f"{by.name} took it back before it ran, to change it.")
+        attempted.done(
+            "The sealed plan was taken back before it ran; the choices can be changed again.",
+            before={"state": before, "plan": digest},
+            after={"state": "diagnosing", "plan": None},
+        )
+
+
 def execute(*, recovery_id: int, by: Actor) -> None:
     """Run the sealed plan; or, when a step failed or is unknown, resume at that step.
 
@@ -220,6 +238,7 @@ def execute(*, recovery_id: int, by: Actor) -> None:
         first = recovery.steps.filter(plan=plan, state="pending").first()
         assert first is not None, "a sealed plan has steps"
         before = recovery.state
+        studies.put(recovery, "halt", {})
         move(recovery, "running")
         engine.wake(first)
         attempted.done(
@@ -235,26 +254,42 @@ def _resume(recovery: Recovery, attempted: Attempt) -> None:
         raise Refused(
             f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then resume."
         )
-    attempted.done(
-        f"Resumed at step {step.kind}, which was {step.state}.",
-        before={"step": step.kind, "state": step.state, "evidence": step.evidence},
-    )
+    was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
+    studies.put(recovery, "halt", {})
     if step.state == "done":
         engine.repeat_verification(step)
+    elif step.state == "pending":
+        move(recovery, "running")
+        engine.wake(step)
     else:
         engine.again(step)
+    attempted.done(f"Resumed at step {step.kind}, which was {was['state']}.", before=was)
 
 
 def _stuck(recovery: Recovery) -> Step:
     """The step at which a recovery that needs attention stands."""
-    steps = recovery.steps.filter(plan=plan_of(recovery))
+    steps = recovery.steps.filter(plan=plan_of(recovery)).exclude(kind="rollback", state="pending")
     stuck = (
         steps.filter(state__in=("failed", "unknown")).first()
+        or steps.filter(state="pending").first()
         or steps.filter(kind="verify", state="done").last()
     )
     if stuck is None:
         raise Refused(f"{recovery.label} has no step that could be resumed.")
     return stuck
+
+
+def stop_run(*, recovery_id: int, by: Actor) -> None:
+    """Stop a recovery that runs: the update it watches is stopped, no further step begins, and it can be resumed.
+
+    Only the wish is written here. The step that runs obeys it, since it alone knows whether its update was started;
+    a step that only changes files is finished first.
+    """
+    recovery = _get(recovery_id)
+    with trying("recovery.halt", recovery, by) as attempted:
+        _only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
+        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat()})
+        attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
 
 
 def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:

@@ -148,7 +148,7 @@ def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
     with transaction.atomic():
         fresh = Recovery.objects.select_related("flow__pipeline").get(pk=recovery.pk)
         if fresh.state == "planned":
-            _withdraw(fresh)
+            withdraw(fresh, "A newer plan was sealed in its place.")
         move(fresh, "planned", strategy=body["strategy"])
         plan = Plan.objects.create(recovery=fresh, hash=digest, body=dict(body), sealed_by=by.name)
         begun = fresh.steps.count()
@@ -168,11 +168,12 @@ def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
     return plan
 
 
-def _withdraw(recovery: Recovery) -> None:
-    """A newer plan takes the place of one that never ran."""
-    recovery.plans.filter(voided_at=None).update(
-        voided_at=timezone.now(),
-        drift=[{"what": "plan", "planned": "", "now": "", "says": "A newer plan was sealed in its place."}],
-    )
+def withdraw(recovery: Recovery, says: str) -> None:
+    """planned -> diagnosing: a plan that never ran is void, its steps are skipped, the choices stay.
+
+    Call inside the caller's transaction, which records it.
+    """
+    drift = [{"what": "plan", "planned": "", "now": "", "says": says}]
+    recovery.plans.filter(voided_at=None).update(voided_at=timezone.now(), drift=drift)
     recovery.steps.filter(state="pending", plan__isnull=False).update(state="skipped")
     move(recovery, "diagnosing")
