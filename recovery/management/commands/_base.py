@@ -74,6 +74,10 @@ class RepriseCommand(BaseCommand):
         """Do what the command is for. Raises RepriseError for every expected failure."""
         raise NotImplementedError
 
+    def follow(self) -> int:
+        """What goes on after the answer was printed; the exit code of its end."""
+        return 0
+
     @cached_property
     def actor(self) -> Actor:
         """Who acts: the owner of the token, with that person's rights. Raises WrongUse, Denied."""
@@ -91,8 +95,9 @@ class RepriseCommand(BaseCommand):
             self._refuse(_database_away(error), as_json)
         if as_json or found.text:
             self.stdout.write(json.dumps(found.data) if as_json else found.text)
-        if found.exit_code:
-            sys.exit(found.exit_code)
+            self.stdout.flush()
+        if code := found.exit_code or self.follow():
+            sys.exit(code)
 
     def _checked_answer(self, options: dict[str, Any]) -> Answer:
         right = self.right
