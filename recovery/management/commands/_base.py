@@ -6,6 +6,7 @@ bad news or a refusal; 2: wrong use, or something that the answer needs is not r
 
 import json
 import os
+import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
@@ -158,6 +159,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def shown(text: str) -> str:
     """Text from outside, safe on a terminal: control characters are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def plain(text: str) -> str:
+    """A sentence with `code` in it, without the marks, safe on a terminal."""
+    return shown(re.sub(r"`([^`\n]+)`", r"\1", text))
 
 
 def ago(moment: datetime | None) -> str:
