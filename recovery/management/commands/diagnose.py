@@ -63,7 +63,7 @@ def text(flow: Flow, found: dict[str, Any]) -> str:
     ]
     if found["says"]:
         lines += ["", fill(plain(found["says"]), 100)]
-    lines += ["", "Do"] + _points(found["do"])
+    lines += ["", "Do", *_points(found["do"])]
     if found["dont"]:
         lines += ["", "Do not"]
         lines += _points(t.removeprefix("Do not ") for t in found["dont"])
