@@ -68,6 +68,7 @@ class Built:
     version: int = 1
     query_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     sidecars: bool = True
+    folder: str = "/data/in"  # of the input files; the number of the source is added
 
     def write(self) -> "Built":
         self._put("metadata", dumps({"id": self.query_id}))
@@ -110,7 +111,13 @@ class Built:
     def entries(self, source: int, entry: int) -> list[str]:
         start = entry * self.files_per_batch
         return [
-            dumps({"path": input_uri(source, n), "timestamp": STARTED_MS + n * 1000, "batchId": entry})
+            dumps(
+                {
+                    "path": input_uri(source, n, self.folder),
+                    "timestamp": STARTED_MS + n * 1000,
+                    "batchId": entry,
+                }
+            )
             for n in range(start, start + self.files_per_batch)
         ]
 

@@ -131,7 +131,7 @@ def offset(of: Scene) -> Bar:
     if of.recovery.state == "planned":
         return Bar(
             "A plan is sealed.",
-            "Another strategy can be chosen in a new recovery, or seal again in step 5.",
+            "To choose another strategy, take the plan back in step 5.",
             Primary("Go to Review", href=reverse("review", args=[of.pk])),
             (back,),
         )
@@ -151,7 +151,7 @@ def patch(of: Scene) -> Bar:
     if of.recovery.state == "planned":
         return Bar(
             "A plan is sealed with this code.",
-            "",
+            "To edit it, take the plan back in step 5.",
             Primary("Go to Review", href=reverse("review", args=[of.pk])),
             (back,),
         )

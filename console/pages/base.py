@@ -111,6 +111,16 @@ def tried(act: Callable[[], object]) -> RepriseError | None:
     return None
 
 
+def acted(
+    request: Request, act: Callable[[], object], goal: str, *args: Any
+) -> tuple[HttpResponse | None, RepriseError | None]:
+    """A page with one act: on POST run it. (redirect to `goal`, None) when it was taken, (None, refusal) when not."""
+    if request.method != "POST":
+        return None, None
+    refusal = tried(act)
+    return (None, refusal) if refusal is not None else (redirect(goal, *args), None)
+
+
 def unchanged(request: Request, version: str) -> bool:
     """Does the poller already show this version? Then 204 is answered, and focus and place stay."""
     return request.GET.get("v") == version

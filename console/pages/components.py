@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from console.middleware import Request
 from console.pages.base import page, require, show
-from console.presenters import dag, diff, samples, status, wizard
+from console.presenters import charts, dag, diff, samples, status, wizard
 from recovery.people.roles import Actor, Right
 
 
@@ -39,6 +39,7 @@ def _samples() -> dict[str, Any]:
         "steps": samples.STEPS,
         "log": samples.LOG,
         "dag": dag.draw("sample", "One source feeds a flow and its table.", samples.ITEMS, samples.EDGES),
+        "charts": [charts.chart("Rows read", "per batch", samples.BATCHES, 8)],
         "bar": wizard.Bar(
             "Names what it does, before it is pressed.",
             "And how it is undone.",

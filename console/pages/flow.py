@@ -1,5 +1,6 @@
 """One flow: overview, checkpoint, events, code, recoveries. Reads only; opening a recovery is the one act."""
 
+from contextlib import closing
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,21 +11,24 @@ from django.utils import timezone
 from console.middleware import Request
 from console.pages import source
 from console.pages.base import may_why, page, show, tried
+from console.presenters import charts, diff, events, status
 from console.presenters import checkpoint as checkpoints
-from console.presenters import diff, events, status
 from console.presenters import flow as flows
 from recovery.checkpoints import inspect
 from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor, Right
+from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
 from recovery.workflow import actions, diagnosing
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.selectors import open_recovery_of
+from recovery.workflow.waiting import Waiting, waiting
 
 TABS = (("", "Overview"), ("checkpoint", "Checkpoint"), ("events", "Events"), ("code", "Code"))
 EVENTS = 250
+PATIENCE = 5.0  # seconds: a page says that something is away rather than wait for it
 
 
 def _flow(flow_id: int) -> Flow:
@@ -71,13 +75,36 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     context = {
         **frame,
         "sentence": flows.sentence(flow, diagnosis),
-        "facts": flows.facts(flow, frame["recovery"], timezone.now()),
+        "facts": _facts(flow, frame["recovery"]),
+        **_batches(flow, frame["recovery"]),
         "dots": status.dots(flow.history),
         "graph": flows.graph(flow, flow.pipeline.flows.all()),
         "causes": flows.causes(flow.error),
         "why_not": may_why(by, Right.RECOVER),
     }
     return show(request, "flow/overview.html", context, refusal=refusal)
+
+
+def _facts(flow: Flow, recovery: Recovery | None) -> list[flows.Fact]:
+    measured = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
+    waits = waiting(flow) if flow.streaming else Waiting(timezone.now(), why="A view has no checkpoint.")
+    return flows.facts(flow, recovery, measured, waits, timezone.now())
+
+
+def _batches(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
+    """Charts of the batches among the pipeline's newest events; where those cannot be read, why."""
+    if not flow.streaming:
+        return {"charts": []}
+    try:
+        with closing(client_for(flow.pipeline.workspace, timeout=PATIENCE)) as client:
+            raw = list(client.events(flow.pipeline.pipeline_id, limit=EVENTS))
+    except RepriseError as problem:
+        return {"charts": [], "charts_problem": problem.sentence}
+    found = batches(raw[:EVENTS], flow.name)
+    return {
+        "charts": charts.of_batches(found, flows.waiting_rows(recovery)),
+        "charts_shown": min(len(found), charts.SHOWN),
+    }
 
 
 @page(Right.VIEW)

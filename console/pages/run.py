@@ -1,5 +1,6 @@
 """The run, its proof, and the acts that end a recovery. Irreversible ones are asked on a page of their own."""
 
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse
@@ -9,7 +10,7 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages import run_bars as bars
-from console.pages.base import may_why, page, require, show, tried
+from console.pages.base import acted, may_why, page, require, show, tried
 from console.pages.frame import Scene, frame, scene, show_live
 from console.presenters import reviewing, running, status, stopping, verifying
 from recovery.errors import RepriseError
@@ -27,10 +28,12 @@ def _refusal(of: Scene) -> str | None:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Live steps. POST starts the plan, or resumes it; a full refresh is confirmed on its own page first."""
+    """Live steps. POST starts the plan or resumes it (`act=stop` stops it); a full refresh is confirmed first."""
     refusal = None
     if request.method == "POST":
         require(request, by, Right.RECOVER)
+        if request.POST.get("act") == "stop":
+            return _stop(request, by, recovery_id)
         plan = selectors.plan_of(selectors.recovery_or_404(recovery_id))
         if plan and plan.body["strategy"] == "full-refresh" and "confirmed" not in request.POST:
             return redirect("confirm", recovery_id)
@@ -39,6 +42,13 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
             return redirect("run", recovery_id)
     of = scene(recovery_id, by)
     return show_live(request, "run/run.html", _run(of), refusal=refusal)
+
+
+def _stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    refusal = tried(lambda: actions.stop_run(recovery_id=recovery_id, by=by))
+    if refusal is None:
+        return redirect("run", recovery_id)
+    return show_live(request, "run/run.html", _run(scene(recovery_id, by)), refusal=refusal)
 
 
 def _run(of: Scene) -> dict[str, Any]:
@@ -54,6 +64,8 @@ def _run(of: Scene) -> dict[str, Any]:
         "log": running.log([s for s in of.steps if of.plan and s.plan_id == of.plan.pk]),
         "stuck": stuck,
         "refusal_back": refusal,
+        "halt": of.recovery.choices.get("halt") or {},
+        "why_not_stop": may_why(of.by, Right.RECOVER),
         "poll": polls,
         "bar": bars.run(of, stuck, refusal),
         "last_sign": max((s.heartbeat_at for s in of.steps if s.heartbeat_at), default=None),
@@ -123,11 +135,11 @@ def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 @page(Right.RECOVER, methods=("GET", "POST"))
 def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Undo what can be undone, with a reason."""
-    refusal, reason = None, request.POST.get("reason", "").strip()
-    if request.method == "POST":
-        refusal = tried(lambda: actions.roll_back(recovery_id=recovery_id, by=by, reason=reason))
-        if refusal is None:
-            return redirect("run", recovery_id)
+    reason = request.POST.get("reason", "").strip()
+    act = partial(actions.roll_back, recovery_id=recovery_id, by=by, reason=reason)
+    done, refusal = acted(request, act, "run", recovery_id)
+    if done is not None:
+        return done
     of = scene(recovery_id, by)
     context = {**frame(of, "run", here="seed"), "reason": reason, "why_not": _refusal(of)}
     return show(request, "run/rollback.html", context, refusal=refusal)
@@ -136,12 +148,11 @@ def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 @page(Right.RECOVER, methods=("GET", "POST"))
 def cancel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """End a recovery that has changed nothing, with a reason."""
-    refusal, reason = None, request.POST.get("reason", "").strip()
-    if request.method == "POST":
-        refusal = tried(lambda: actions.cancel(recovery_id=recovery_id, by=by, reason=reason))
-        if refusal is None:
-            return redirect("flow", selectors.recovery_or_404(recovery_id).flow_id)
-    of = scene(recovery_id, by)
+    reason, of = request.POST.get("reason", "").strip(), scene(recovery_id, by)
+    act = partial(actions.cancel, recovery_id=recovery_id, by=by, reason=reason)
+    done, refusal = acted(request, act, "flow", of.recovery.flow_id)
+    if done is not None:
+        return done
     back = reverse(of.current, args=[of.pk])
     context = {**frame(of, "diagnose"), "reason": reason, "back": back, "why_not": may_why(by, Right.RECOVER)}
     return show(request, "run/cancel.html", context, refusal=refusal)

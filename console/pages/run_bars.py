@@ -39,11 +39,10 @@ def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     why = may_why(of.by, Right.RECOVER)
     if waits and why is None:
         why = "The probe has not answered yet. Nothing is repeated before it has."
-    again = (
-        "Goes on from the evidence: what is proven done is not done again."
-        if stuck.state == "unknown"
-        else "Runs this step again and those after it."
-    )
+    again = {
+        "unknown": "Goes on from the evidence: what is proven done is not done again.",
+        "pending": "Begins this step and those after it.",
+    }.get(stuck.state, "Runs this step again and those after it.")
     primary = Primary("Resume", post=reverse("run", args=[of.pk]), name="confirmed", value="resume")
     return Bar("Resumes the same plan.", again, primary, links, why)
 

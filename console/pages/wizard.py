@@ -1,5 +1,6 @@
 """The wizard's first five steps. Each POST is one saved choice; each GET shows where the recovery stands."""
 
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
@@ -9,7 +10,7 @@ from django.utils import timezone
 from console.forms import wizard as forms
 from console.middleware import Request
 from console.pages import bars, source
-from console.pages.base import no_news, page, require, show, tried, unchanged
+from console.pages.base import acted, no_news, page, require, show, tried, unchanged
 from console.pages.frame import Scene, frame, scene, show_live
 from console.presenters import checkpoint, diff, patching, reviewing, status, stopping
 from console.presenters import wizard as words
@@ -37,11 +38,10 @@ def diagnose(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 @page(Right.VIEW, methods=("GET", "POST"))
 def stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """POST asks a worker to stop the pipeline; the page then shows what was read back."""
-    refusal = None
-    if request.method == "POST":
-        refusal = tried(lambda: actions.request_stop(recovery_id=recovery_id, by=by))
-        if refusal is None:
-            return redirect("stop", recovery_id)
+    act = partial(actions.request_stop, recovery_id=recovery_id, by=by)
+    done, refusal = acted(request, act, "stop", recovery_id)
+    if done is not None:
+        return done
     of = scene(recovery_id, by)
     step = of.early_stop
     context = {**frame(of, "stop"), "step": step, "verdict": stopping.verdict(step), "bar": bars.stop(of)}
@@ -164,12 +164,11 @@ def _validation(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """One page, no tabs: what, where, why, rows, positions, code, way back. POST seals."""
-    refusal = None
-    if request.method == "POST":
-        refusal = tried(lambda: actions.request_plan(recovery_id=recovery_id, by=by))
-        if refusal is None:
-            return redirect("review", recovery_id)
+    """One page, no tabs: what, where, why, rows, positions, code, way back. POST seals; `act=edit` takes it back."""
+    act = actions.edit_again if request.POST.get("act") == "edit" else actions.request_plan
+    done, refusal = acted(request, partial(act, recovery_id=recovery_id, by=by), "review", recovery_id)
+    if done is not None:
+        return done
     of = scene(recovery_id, by)
     sealing = of.recovery.choices.get("sealing") or {}
     void = selectors.void_plan_of(of.recovery)
@@ -179,9 +178,10 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "void": reviewing.void(void) if void is not None else None,
         "review": reviewing.plan(of.plan) if of.plan is not None else None,
         "votes": rules.approvals_needed(of.recovery.flow.pipeline.environment),
+        "why_not_edit": bars.may_edit(of),
         "bar": bars.review(of, void),
         "poll": 1 if sealing.get("status") == "working" else 0,
     }
-    if context["void"] is not None and sealing.get("status") != "working":
+    if void is not None and not context["void"].replaced and sealing.get("status") != "working":
         context["badge"] = status.Badge("failed", "Plan void, nothing ran")
     return show_live(request, "wizard/review.html", context, refusal=refusal)

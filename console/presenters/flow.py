@@ -10,6 +10,7 @@ from django.urls import reverse
 from console.presenters import dag, status, words
 from console.presenters.inventory import first_sentence
 from recovery.models import Flow, Recovery
+from recovery.workflow.waiting import Waiting
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,10 @@ def damage(damaged: str) -> str:
     return "Nothing is damaged." if damaged == "nothing" else f"Damaged: {damaged}."
 
 
-def facts(flow: Flow, recovery: Recovery | None, now: datetime) -> list[Fact]:
-    """Six facts across; what was not counted says so."""
-    gathered = recovery.facts if recovery and recovery.facts.get("status") == "ready" else {}
+def facts(
+    flow: Flow, recovery: Recovery | None, last: Recovery | None, waits: Waiting, now: datetime
+) -> list[Fact]:
+    """Facts across; what was not counted says so. `last`: the newest recovery that measured the table."""
     at = words.moment((flow.last_progress or {}).get("timestamp"))
     batch = Fact(
         "Last committed batch",
@@ -71,24 +73,63 @@ def facts(flow: Flow, recovery: Recovery | None, now: datetime) -> list[Fact]:
         if flow.failing_since and flow.state == "failed"
         else Fact("Failing since", "not failing")
     )
-    if not gathered:
-        return [
-            since,
-            batch,
-            Fact("Waiting", "not counted", "a recovery counts it"),
-            Fact("Table now", "not counted"),
-        ]
-    waiting = gathered.get("waiting_files") or []
-    read = int(gathered.get("processed_files") or 0)
-    counted = f"counted {words.clock(gathered.get('at'), now)}"
-    files = f"{words.count(len(waiting), 'file')}, {words.size(sum(f['size'] for f in waiting))}"
+    gathered = _gathered(recovery)
     return [
         since,
         batch,
-        Fact("Waiting", words.count(gathered.get("waiting_rows"), "row"), files),
-        Fact("Files", f"{read} read, {len(waiting)} not", counted),
-        Fact("Table now", words.count(gathered.get("table_rows"), "row"), counted),
+        *(_counted(gathered, now) if gathered else _listed(waits, now)),
+        _table(gathered, last, now),
     ]
+
+
+def _gathered(recovery: Recovery | None) -> dict[str, Any]:
+    """What the open recovery counted, by running the code on Spark; empty where it has not."""
+    return recovery.facts if recovery and recovery.facts.get("status") == "ready" else {}
+
+
+def waiting_rows(recovery: Recovery | None) -> int | None:
+    """How many rows the next batch would read, where the open recovery counted them."""
+    rows = _gathered(recovery).get("waiting_rows")
+    return rows if isinstance(rows, int) else None
+
+
+def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:
+    waiting = gathered.get("waiting_files") or []
+    files = f"{words.count(len(waiting), 'file')}, {words.size(sum(f['size'] for f in waiting))}"
+    read = f"{int(gathered.get('processed_files') or 0):,} read, {len(waiting):,} not"
+    return [
+        Fact("Waiting", words.count(gathered.get("waiting_rows"), "row"), files),
+        Fact("Files", read, f"counted {words.clock(gathered.get('at'), now)}"),
+    ]
+
+
+def _listed(waits: Waiting, now: datetime) -> list[Fact]:
+    if waits.files is None:
+        return [Fact("Waiting", "unknown", waits.why)]
+    seen = f"listed {words.clock(waits.at, now)}"
+    size = f"{words.size(waits.size)}, " if waits.files else ""
+    there = f"{waits.read:,} of {waits.read + waits.gone:,}"
+    return [
+        Fact("Waiting", words.count(waits.files, "file"), f"{size}{seen}; filters of the code not applied"),
+        Fact("Files read before", f"{there} still there", seen),
+    ]
+
+
+def _table(gathered: dict[str, Any], last: Recovery | None, now: datetime) -> Fact:
+    """The newest count that somebody made, with its time: counting now would ask Spark."""
+    if gathered.get("table_rows") is not None:
+        return Fact(
+            "Table",
+            words.count(gathered["table_rows"], "row"),
+            f"counted {words.clock(gathered.get('at'), now)}",
+        )
+    rows = last.measured.get("table_rows") if last else None
+    if last is None or rows is None:
+        return Fact("Table", "not counted", "a recovery counts its rows")
+    at = last.measured.get("at")
+    return Fact(
+        "Table", words.count(rows, "row"), f"{words.clock(at, now)}, {words.ago(at, now)}, by {last.label}"
+    )
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ class Row:
     condition: str
     commit: str
     commit_age: str
+    waiting: str  # what the open recovery counted; "" where nobody did
     dots: status.Dots
     kind: str  # "", or what it is when it is no streaming flow
 
@@ -81,6 +82,7 @@ def row(flow: Flow, recovery: Recovery | None, now: datetime) -> Row:
         condition=flow.condition if flow.state == "failed" else "",
         commit="" if flow.last_batch is None else f"batch {flow.last_batch:,}",
         commit_age=_age(flow, now),
+        waiting=_waiting(recovery, now),
         dots=status.dots(flow.history),
         kind="" if flow.streaming else "materialized view",
     )
@@ -102,6 +104,13 @@ def _since(flow: Flow, now: datetime) -> str:
 def _age(flow: Flow, now: datetime) -> str:
     at = words.moment((flow.last_progress or {}).get("timestamp"))
     return "" if at is None else f"{words.ago(at, now).removesuffix(' ago')} old"
+
+
+def _waiting(recovery: Recovery | None, now: datetime) -> str:
+    if recovery is None or recovery.facts.get("status") != "ready":
+        return ""
+    rows, at = recovery.facts.get("waiting_rows"), recovery.facts.get("at")
+    return f"{words.count(rows, 'row')} waited at {words.clock(at, now)}"
 
 
 def what_is_wrong(flow: Flow, recovery: Recovery | None) -> str:

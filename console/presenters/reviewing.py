@@ -130,7 +130,7 @@ class Void:
     sealed_by: str
     says: str
     rows: list[DriftRow]
-    replaced: bool
+    replaced: bool  # by a person, before it ran: no drift was found
 
 
 WHAT: Final = {

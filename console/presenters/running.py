@@ -74,9 +74,10 @@ def log(of: Sequence[Any]) -> list[LogLine]:
 
 
 def stuck(of: Sequence[Any], plan: Any | None) -> Any | None:
-    """The step that failed or is unknown."""
-    mine = [s for s in of if plan is not None and s.plan_id == plan.pk]
-    return next((s for s in mine if s.state in ("failed", "unknown")), None)
+    """The step that failed or is unknown; of a run that was stopped, the one that did not begin."""
+    mine = [s for s in of if plan is not None and s.plan_id == plan.pk and s.kind != "rollback"]
+    ended_badly = next((s for s in mine if s.state in ("failed", "unknown")), None)
+    return ended_badly or next((s for s in mine if s.state == "pending"), None)
 
 
 def progress(rows: Sequence[StepRow]) -> str:
@@ -94,7 +95,7 @@ def polls(recovery: Any, of: Sequence[Any]) -> int:
 
 
 def asks(recovery: Any, step: Any) -> list[Ask]:
-    """The three questions when a step is unknown or failed."""
+    """The three questions when a step is unknown or failed, or when the run was stopped before it."""
     name = STEP_NAMES.get(step.kind, step.kind)
     proven = [e for e in step.evidence if e.get("proven") is not None]
     if step.state == "unknown":
@@ -107,6 +108,13 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
             "How bad",
             f"{len(proven)} things are proven" if step.evidence else "Being read",
             "The evidence stands below, line by line. Nothing is repeated by itself.",
+        )
+    elif step.state == "pending":
+        first = Ask("What happened", f"The run was stopped before {name}", recovery.reason)
+        bad = Ask(
+            "How bad",
+            "Nothing is half done",
+            "Each step before it ended and was read back; the log below says so line by line.",
         )
     else:
         first = Ask("What happened", f"{name} failed", step.problem)
@@ -140,6 +148,8 @@ def ladder(recovery: Any, step: Any, refusal: str | None) -> list[Rung]:
         says = (
             "It first reads what was done already, and does not do it twice."
             if step.state == "unknown"
+            else "Begins this step, then those after it. It is checked first whether the plan still holds."
+            if step.state == "pending"
             else "Runs this step again, then those after it. It is checked first whether the plan still holds."
         )
         rungs.append(Rung(f"Resume at {name}", says, ("Recommended", "Same plan"), first=True))

@@ -79,3 +79,4 @@ ITEMS: Final = [
     dag.Item("v", "orders_by_day (view)", "out of date", "stale"),
 ]
 EDGES: Final = [("s", "f"), ("f", "t"), ("t", "v")]
+BATCHES: Final[list[tuple[str, float | None]]] = [("0", 5), ("1", 0), ("2", None)]

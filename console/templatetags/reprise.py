@@ -64,6 +64,12 @@ def breakable(text: Any) -> SafeString:
 
 
 @register.filter
+def codes(text: Any) -> SafeString:
+    """`dropDuplicates` within a sentence becomes code; everything is escaped, a lone backtick stays one."""
+    return mark_safe(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(str(text))))  # noqa: S308  (escaped first)
+
+
+@register.filter
 def number(value: Any) -> str:
     return words.number(value) if value is None or isinstance(value, int | float) else str(value)
 

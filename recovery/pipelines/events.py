@@ -183,6 +183,62 @@ def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> 
     return []
 
 
+@dataclass(frozen=True)
+class Batch:
+    """One batch that ran. What its progress does not say is None, never 0; `seconds` is the whole trigger."""
+
+    number: int
+    at: datetime | None
+    rows_in: int | None
+    rows_out: int | None
+    seconds: float | None
+    state_rows: int | None
+
+
+def batches(events: Iterable[Mapping[str, Any]], flow: str) -> list[Batch]:
+    """Batches of one flow, oldest first, each once: a query says a batch again while it waits for input."""
+    found: dict[tuple[str, int], Batch] = {}
+    for event in in_order(events):
+        if event.get("event_type") != "stream_progress" or flow_name(event) != flow:
+            continue
+        body = _body(event)
+        said = _progress(flow, event, body)
+        took = as_object(body.get("durationMs"))
+        if said.batch is None or (took and "addBatch" not in took):
+            continue  # an idle look: no batch ran
+        out = _count(as_object(body.get("sink")).get("numOutputRows"))
+        seconds = _count(took.get("triggerExecution"))
+        found[str(body.get("id") or ""), said.batch] = Batch(
+            number=said.batch,
+            at=said.at,
+            rows_in=_count(body.get("numInputRows")),
+            rows_out=out,
+            seconds=None if seconds is None else seconds / 1000,
+            state_rows=_state_rows(body.get("stateOperators")),
+        )
+    return list(found.values())
+
+
+def _count(value: Any) -> int | None:
+    """A count as Spark says it; -1 is its word for not known (SinkProgress.numOutputRows)."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _state_rows(operators: Any) -> int | None:
+    told = (
+        [_count(as_object(o).get("numRowsTotal")) for o in operators] if isinstance(operators, list) else []
+    )
+    known = [rows for rows in told if rows is not None]
+    return sum(known) if known and len(known) == len(told) else None
+
+
+def _body(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Spark's StreamingQueryProgress, in any of the shapes in which `stream_progress` carries it."""
+    said = details(event)
+    body = as_object(said.get("progress_json")) or as_object(said.get("progress"))
+    return said if not body and "sources" in said else body
+
+
 def progress(events: Iterable[Mapping[str, Any]]) -> dict[str, Progress]:
     """The newest progress of each flow, from `stream_progress` in any of its shapes."""
     found: dict[str, Progress] = {}
@@ -190,11 +246,7 @@ def progress(events: Iterable[Mapping[str, Any]]) -> dict[str, Progress]:
         name = flow_name(event)
         if event.get("event_type") != "stream_progress" or not name:
             continue
-        said = details(event)
-        body = as_object(said.get("progress_json")) or as_object(said.get("progress"))
-        if not body and "sources" in said:
-            body = said
-        if body:
+        if body := _body(event):
             found[name] = _progress(name, event, body)
     return found
 

@@ -1,4 +1,4 @@
-"""Beat wakes this: the inventory is refreshed, workspace by workspace."""
+"""The inventory is refreshed: by beat, workspace by workspace, and at once where a recovery has ended."""
 
 import logging
 
@@ -18,3 +18,10 @@ def poll_workspaces() -> None:
         with only_poll(workspace_id) as mine:
             if mine:
                 refresh(workspace_id=workspace_id)
+
+
+@shared_task
+def poll_workspace(workspace_id: int) -> None:
+    """Refresh one workspace now: something has just happened there. A poll under way may have asked too early, so
+    this one does not give way to it; nothing breaks when two overlap."""
+    refresh(workspace_id=workspace_id)

@@ -1,21 +1,22 @@
 """The only doors through which a recovery changes. Keyword-only, `by=` who, ids not objects.
 
 Each checks the right, writes the change and its audit row in one transaction and wakes a worker on
-commit. A refusal or denial is a row as well (`attempt`), in a transaction of its own.
+commit. A refusal or denial is a row as well (`trying`), in a transaction of its own.
 """
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
-from recovery.audit.actions import attempt, record
+from recovery.audit.actions import Attempt, attempt
 from recovery.errors import NotFound, Refused, RepriseError
-from recovery.models import Flow, Recovery, Step
+from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import broker, diagnosing, engine, rules, studies
+from recovery.workflow import broker, diagnosing, engine, rules, sealing, studies
+from recovery.workflow.journal import trying
 from recovery.workflow.moves import move, words
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
@@ -29,7 +30,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
-    with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name):
+    with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name) as attempted:
         by.check(Right.RECOVER)
         _refuse_second(flow)
         if flow.state != "failed":
@@ -42,7 +43,8 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
                 recovery = Recovery.objects.create(
                     flow=flow, diagnosis=diagnosis, facts={"status": "none"}, created_by=by.name
                 )
-                _done("recovery.open", recovery, by, f"Recovery {recovery.label} of {flow.name} opened.")
+                attempted.recovery = recovery.label
+                attempted.done(f"Recovery {recovery.label} of {flow.name} opened.")
         except IntegrityError:
             _refuse_second(flow)
             raise
@@ -62,30 +64,32 @@ def _refuse_second(flow: Flow) -> None:
 def request_stop(*, recovery_id: int, by: Actor) -> Step:
     """Stop the pipeline now, as a step of its own: safe, reversible, before any plan."""
     recovery = _get(recovery_id)
-    with attempt(
-        action="recovery.stop", by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
-    ):
-        by.check(Right.RECOVER)
+    with trying("recovery.stop", recovery, by) as attempted:
         broker.check()
         _only_in(recovery, "diagnosing", "planned", "needs_attention")
-        with transaction.atomic():
-            locked = Recovery.objects.select_for_update().get(pk=recovery_id)
-            running = locked.steps.filter(
-                kind="stop", plan=None, state__in=("pending", "running", "unknown")
-            ).first()
-            if running:
-                return running
-            number = locked.steps.count() + 1
-            step = Step.objects.create(
-                recovery=locked,
-                ordinal=number,
-                kind="stop",
-                says="Stop the pipeline and prove that nothing runs.",
-                idempotency_key=f"stop-{locked.pk}-{number}",
-            )
-            engine.wake(step)
-            _done("recovery.stop", recovery, by, f"Stop of pipeline {recovery.flow.pipeline.name} requested.")
+        locked = Recovery.objects.select_for_update().get(pk=recovery_id)
+        running = locked.steps.filter(
+            kind="stop", plan=None, state__in=("pending", "running", "unknown")
+        ).first()
+        if running:
+            return running
+        step = _new_step(locked, "stop", "Stop the pipeline and prove that nothing runs.")
+        engine.wake(step)
+        attempted.done(f"Stop of pipeline {recovery.flow.pipeline.name} requested.")
     return step
+
+
+def _new_step(recovery: Recovery, kind: str, says: str, plan: Plan | None = None) -> Step:
+    """A step after all the others. Call under the recovery's lock, or in its transaction."""
+    number = recovery.steps.count() + 1
+    return Step.objects.create(
+        recovery=recovery,
+        plan=plan,
+        ordinal=number,
+        kind=kind,
+        says=says,
+        idempotency_key=f"{kind}-{recovery.pk}-{number}",
+    )
 
 
 def request_facts(*, recovery_id: int, by: Actor) -> None:
@@ -93,45 +97,27 @@ def request_facts(*, recovery_id: int, by: Actor) -> None:
     from recovery.workflow import tasks
 
     recovery = _get(recovery_id)
-    with attempt(
-        action="recovery.facts", by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
-    ):
-        by.check(Right.RECOVER)
+    with trying("recovery.facts", recovery, by) as attempted:
         broker.check()
         _only_in(recovery, "diagnosing", "planned")
-        with transaction.atomic():
-            ticket = studies.begin(recovery, "facts")
-            _done(
-                "recovery.facts",
-                recovery,
-                by,
-                "Facts requested: positions, rows, forecast of every strategy.",
-            )
-            broker.send_on_commit(tasks.gather_facts, recovery_id, ticket)
+        broker.send_on_commit(tasks.gather_facts, recovery_id, studies.begin(recovery, "facts"))
+        attempted.done("Facts requested: positions, rows, forecast of every strategy.")
 
 
 def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (), by: Actor) -> None:
     """Save how the flow shall go on. Refuses an unknown strategy and one that the facts say is blocked."""
     recovery = _get(recovery_id)
-    with attempt(
-        action="recovery.strategy",
-        by=by,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-    ):
-        by.check(Right.RECOVER)
+    with trying("recovery.strategy", recovery, by) as attempted:
         _only_in(recovery, "diagnosing")
         _may_choose(recovery, strategy)
-        with transaction.atomic():
-            before = {k: recovery.choices.get(k) for k in ("strategy", "key")}
-            after = {"strategy": strategy, "key": [k.strip() for k in key if k.strip()]}
-            kept = dict(recovery.choices)
-            if kept.get("strategy") != strategy:
-                for stale in ("patch", "original", "validation"):
-                    kept.pop(stale, None)
-            Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
-            _done("recovery.strategy", recovery, by, f"Strategy {strategy} chosen.", before, after)
+        before = {k: recovery.choices.get(k) for k in ("strategy", "key")}
+        after = {"strategy": strategy, "key": [k.strip() for k in key if k.strip()]}
+        kept = dict(recovery.choices)
+        if kept.get("strategy") != strategy:
+            for stale in ("patch", "original", "validation"):
+                kept.pop(stale, None)
+        Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
+        attempted.done(f"Strategy {strategy} chosen.", before=before, after=after)
 
 
 def _may_choose(recovery: Recovery, strategy: str) -> None:
@@ -161,18 +147,14 @@ def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None
     Raises Refused for a Python file that does not parse, naming file and line.
     """
     recovery = _get(recovery_id)
-    with attempt(
-        action="recovery.patch", by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
-    ):
-        by.check(Right.RECOVER)
+    with trying("recovery.patch", recovery, by) as attempted:
         _only_in(recovery, "diagnosing")
         for path, text in files.items():
             check_parses(path, text)
-        with transaction.atomic():
-            fresh = Recovery.objects.select_for_update().get(pk=recovery_id)
-            kept = {k: v for k, v in fresh.choices.items() if k != "validation"}
-            Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": _unix(files)})
-            _done("recovery.patch", recovery, by, f"Edited source saved: {', '.join(files) or 'no file'}.")
+        fresh = Recovery.objects.select_for_update().get(pk=recovery_id)
+        kept = {k: v for k, v in fresh.choices.items() if k != "validation"}
+        Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": _unix(files)})
+        attempted.done(f"Edited source saved: {', '.join(files) or 'no file'}.")
 
 
 def _unix(files: Mapping[str, str]) -> dict[str, str]:
@@ -199,20 +181,11 @@ def request_validation(*, recovery_id: int, by: Actor) -> None:
     from recovery.workflow import tasks
 
     recovery = _get(recovery_id)
-    with attempt(
-        action="recovery.validate",
-        by=by,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-    ):
-        by.check(Right.RECOVER)
+    with trying("recovery.validate", recovery, by) as attempted:
         broker.check()
         _only_in(recovery, "diagnosing")
-        with transaction.atomic():
-            ticket = studies.begin(recovery, "validation")
-            _done("recovery.validate", recovery, by, "Validation of the edited source requested.")
-            broker.send_on_commit(tasks.validate_patch, recovery_id, ticket)
+        broker.send_on_commit(tasks.validate_patch, recovery_id, studies.begin(recovery, "validation"))
+        attempted.done("Validation of the edited source requested.")
 
 
 def request_plan(*, recovery_id: int, by: Actor) -> None:
@@ -220,16 +193,28 @@ def request_plan(*, recovery_id: int, by: Actor) -> None:
     from recovery.workflow import tasks
 
     recovery = _get(recovery_id)
-    with attempt(
-        action="plan.seal", by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
-    ):
-        by.check(Right.RECOVER)
+    with trying("plan.seal", recovery, by):  # the worker that seals records it
         broker.check()
         _only_in(recovery, "diagnosing", "planned")
-        with transaction.atomic():
-            who = {"name": by.name, "role": by.role.value, "user_id": by.user_id, "request_id": by.request_id}
-            ticket = studies.begin(recovery, "sealing", by=who)
-            broker.send_on_commit(tasks.seal_plan, recovery_id, ticket)
+        who = {"name": by.name, "role": by.role.value, "user_id": by.user_id, "request_id": by.request_id}
+        broker.send_on_commit(tasks.seal_plan, recovery_id, studies.begin(recovery, "sealing", by=who))
+
+
+def edit_again(*, recovery_id: int, by: Actor) -> None:
+    """Take a sealed plan that has not run back: it is void, the choices stay and can be changed."""
+    recovery = _get(recovery_id)
+    with trying("plan.withdraw", recovery, by) as attempted:
+        _only_in(recovery, "planned", "awaiting_approval", "approved")
+        if studies.slot(recovery, "sealing").get("status") == "working":
+            raise Refused(f"A plan of {recovery.label} is being sealed. Wait for its end, then take it back.")
+        plan, before = plan_of(recovery), recovery.state
+        digest = plan.hash if plan else None
+        sealing.withdraw(recovery, f"{by.name} took it back before it ran, to change it.")
+        attempted.done(
+            "The sealed plan was taken back before it ran; the choices can be changed again.",
+            before={"state": before, "plan": digest},
+            after={"state": "diagnosing", "plan": None},
+        )
 
 
 def execute(*, recovery_id: int, by: Actor) -> None:
@@ -239,14 +224,10 @@ def execute(*, recovery_id: int, by: Actor) -> None:
     """
     recovery = _get(recovery_id)
     resuming = recovery.state == "needs_attention"
-    action = "recovery.resume" if resuming else "recovery.execute"
-    with attempt(
-        action=action, by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
-    ):
-        by.check(Right.RECOVER)
+    with trying("recovery.resume" if resuming else "recovery.execute", recovery, by) as attempted:
         broker.check()
         if resuming:
-            _resume(recovery, by)
+            _resume(recovery, attempted)
             return
         _only_in(recovery, "planned", "approved")
         if refusal := rules.refusal(recovery.flow.pipeline.environment):
@@ -254,47 +235,43 @@ def execute(*, recovery_id: int, by: Actor) -> None:
         plan = plan_of(recovery)
         if plan is None:
             raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
-        with transaction.atomic():
-            first = recovery.steps.filter(plan=plan, state="pending").first()
-            assert first is not None, "a sealed plan has steps"
-            before = recovery.state
-            move(recovery, "running")
-            engine.wake(first)
-            _done(
-                "recovery.execute",
-                recovery,
-                by,
-                f"Plan {plan.hash[:8]} started.",
-                {"state": before},
-                {"state": "running", "plan": plan.hash},
-            )
+        first = recovery.steps.filter(plan=plan, state="pending").first()
+        assert first is not None, "a sealed plan has steps"
+        before = recovery.state
+        studies.put(recovery, "halt", {})
+        move(recovery, "running")
+        engine.wake(first)
+        attempted.done(
+            f"Plan {plan.hash[:8]} started.",
+            before={"state": before},
+            after={"state": "running", "plan": plan.hash},
+        )
 
 
-def _resume(recovery: Recovery, by: Actor) -> None:
+def _resume(recovery: Recovery, attempted: Attempt) -> None:
     step = _stuck(recovery)
     if step.state == "unknown" and not step.evidence:
         raise Refused(
             f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then resume."
         )
-    with transaction.atomic():
-        _done(
-            "recovery.resume",
-            recovery,
-            by,
-            f"Resumed at step {step.kind}, which was {step.state}.",
-            {"step": step.kind, "state": step.state, "evidence": step.evidence},
-        )
-        if step.state == "done":
-            engine.repeat_verification(step)
-        else:
-            engine.again(step)
+    was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
+    studies.put(recovery, "halt", {})
+    if step.state == "done":
+        engine.repeat_verification(step)
+    elif step.state == "pending":
+        move(recovery, "running")
+        engine.wake(step)
+    else:
+        engine.again(step)
+    attempted.done(f"Resumed at step {step.kind}, which was {was['state']}.", before=was)
 
 
 def _stuck(recovery: Recovery) -> Step:
     """The step at which a recovery that needs attention stands."""
-    steps = recovery.steps.filter(plan=plan_of(recovery))
+    steps = recovery.steps.filter(plan=plan_of(recovery)).exclude(kind="rollback", state="pending")
     stuck = (
         steps.filter(state__in=("failed", "unknown")).first()
+        or steps.filter(state="pending").first()
         or steps.filter(kind="verify", state="done").last()
     )
     if stuck is None:
@@ -302,37 +279,33 @@ def _stuck(recovery: Recovery) -> Step:
     return stuck
 
 
+def stop_run(*, recovery_id: int, by: Actor) -> None:
+    """Stop a recovery that runs: the update it watches is stopped, no further step begins, and it can be resumed.
+
+    Only the wish is written here. The step that runs obeys it, since it alone knows whether its update was started;
+    a step that only changes files is finished first.
+    """
+    recovery = _get(recovery_id)
+    with trying("recovery.halt", recovery, by) as attempted:
+        _only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
+        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat()})
+        attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
+
+
 def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
     """Undo what can be undone, as a step run by a worker. Raises Refused with the reason when nothing can."""
     recovery = _get(recovery_id)
     refusal = _rollback_refusal(recovery)  # asks API and storage, so before the transaction
-    with attempt(
-        action="recovery.rollback",
-        by=by,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-    ):
-        by.check(Right.RECOVER)
+    with trying("recovery.rollback", recovery, by) as attempted:
         broker.check()
         _only_in(recovery, "needs_attention", "failed", "succeeded")
         if recovery.steps.filter(state="running").exists():
             raise Refused("A step is running. Wait for its end, then roll back.")
         if refusal:
             raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
-        with transaction.atomic():
-            plan = plan_of(recovery)
-            number = recovery.steps.count() + 1
-            step = Step.objects.create(
-                recovery=recovery,
-                plan=plan,
-                ordinal=number,
-                kind="rollback",
-                says="Undo the reset and write the source back.",
-                idempotency_key=f"rollback-{recovery.pk}-{number}",
-            )
-            engine.wake(step)
-            _done("recovery.rollback", recovery, by, f"Rollback requested: {reason or 'no reason given'}.")
+        step = _new_step(recovery, "rollback", "Undo the reset and write the source back.", plan_of(recovery))
+        engine.wake(step)
+        attempted.done(f"Rollback requested: {reason or 'no reason given'}.")
     return step
 
 
@@ -346,31 +319,20 @@ def _rollback_refusal(recovery: Recovery) -> str | None:
 def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:
     """End an open recovery that has changed nothing. Raises Refused once something was changed."""
     recovery = _get(recovery_id)
-    with attempt(
-        action="recovery.cancel",
-        by=by,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-    ):
-        by.check(Right.RECOVER)
+    with trying("recovery.cancel", recovery, by) as attempted:
         acted = recovery.steps.filter(kind__in=("patch", "seed", "rerun")).exclude(
             state__in=("pending", "skipped")
         )
         if acted.exists():
             raise Refused(f"{recovery.label} has changed something already. Roll it back, or resume it.")
-        with transaction.atomic():
-            before = recovery.state
-            recovery.steps.filter(state="pending").update(state="skipped")
-            move(recovery, "cancelled", reason=reason)
-            _done(
-                "recovery.cancel",
-                recovery,
-                by,
-                f"Cancelled: {reason or 'no reason given'}.",
-                {"state": before},
-                {"state": "cancelled"},
-            )
+        before = recovery.state
+        recovery.steps.filter(state="pending").update(state="skipped")
+        move(recovery, "cancelled", reason=reason)
+        attempted.done(
+            f"Cancelled: {reason or 'no reason given'}.",
+            before={"state": before},
+            after={"state": "cancelled"},
+        )
 
 
 def _get(recovery_id: int) -> Recovery:
@@ -387,24 +349,3 @@ def _only_in(recovery: Recovery, *states: str) -> None:
             f"{' or '.join(words(s) for s in states)}.",
             code="wrong_state",
         )
-
-
-def _done(
-    action: str,
-    recovery: Recovery,
-    by: Actor,
-    says: str,
-    before: Mapping[str, Any] | None = None,
-    after: Mapping[str, Any] | None = None,
-) -> None:
-    record(
-        action=action,
-        outcome="done",
-        by=by,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-        says=says,
-        before=dict(before) if before is not None else None,
-        after=dict(after) if after is not None else None,
-    )

@@ -26,15 +26,22 @@ MOVING = frozenset({"running", "verifying"})
 
 
 def make_plan(
-    *, flow: Flow, strategy: str, patch: Mapping[str, str], key: Sequence[str], by: Actor
+    *,
+    flow: Flow,
+    strategy: str,
+    patch: Mapping[str, str],
+    key: Sequence[str],
+    by: Actor,
+    again: bool = False,
 ) -> tuple[Recovery, Plan]:
     """Open (or go on with) the flow's recovery, save the choices, gather and seal, all before returning.
 
-    When sealing is refused, a recovery that this call opened is cancelled again: nothing is left behind.
+    `again`: a sealed plan that has not run is taken back first. When sealing is refused, a recovery that this
+    call opened is cancelled again: nothing is left behind.
     """
     _can_be_planned(flow, strategy, by)
     mine = open_recovery_of(flow.pk) is None
-    recovery = open_or_go_on(flow, by=by)
+    recovery = open_or_go_on(flow, by=by, again=again)
     try:
         actions.choose_strategy(recovery_id=recovery.pk, strategy=strategy, key=key, by=by)
         actions.save_patch(recovery_id=recovery.pk, files=patch, by=by)
@@ -61,25 +68,41 @@ def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
         raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
 
 
-def open_or_go_on(flow: Flow, *, by: Actor) -> Recovery:
-    """The flow's recovery: opened now, or the open one that has no plan in force yet.
+def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False) -> Recovery:
+    """The flow's recovery: opened now, or the open one that has no plan in force yet; with `again` its plan is
+    taken back where it has not run.
 
     Raises Refused when the open one already has a plan or runs, and for a healthy flow.
     """
     opened = open_recovery_of(flow.pk)
     if opened is None:
         return actions.open_recovery(flow_id=flow.pk, by=by)
+    if again and plan_of(opened) is not None:
+        actions.edit_again(recovery_id=opened.pk, by=by)
+        opened.refresh_from_db()
     if opened.state != "diagnosing":
         with attempt(
             action="recovery.open", by=by, target_kind="flow", target=flow.name, recovery=opened.label
         ):
             raise Refused(
                 f"{opened.label}, opened by {opened.created_by}, is already open for {flow.short} "
-                f"({words(opened.state)}). Run it with: bin/manage execute {opened.label}, or end it with: "
-                f"bin/manage cancel {opened.label}.",
+                f"({words(opened.state)}). {_ways_on(opened)}",
                 code="already_open",
             )
     return opened
+
+
+def _ways_on(opened: Recovery) -> str:
+    """What can be done with an open recovery that another command found in its way."""
+    label = opened.label
+    if opened.state in MOVING:
+        return f"Watch it with: bin/manage execute {label} --wait, or stop it with: bin/manage stop."
+    if opened.state == "needs_attention":
+        return f"Resume it with: bin/manage execute {label}, or undo it with: bin/manage rollback {label}."
+    return (
+        f"Run it with: bin/manage execute {label}, change it with: bin/manage plan --again, or end it with: "
+        f"bin/manage cancel {label}."
+    )
 
 
 def is_running(flow: Flow) -> bool:

@@ -14,9 +14,11 @@ from recovery.audit.actions import record
 from recovery.errors import OutcomeUnknown, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
+from recovery.pipelines.tasks import poll_workspace
 from recovery.workflow import broker
 from recovery.workflow.beat import FenceLost, Watch
-from recovery.workflow.moves import claim, move, step_to
+from recovery.workflow.journal import note
+from recovery.workflow.moves import claim, held_by, move, step_to
 from recovery.workflow.steps import patch, rerun, rollback, seed, stop, verify
 from recovery.workflow.steps.base import Context, PlanVoid, Probed
 
@@ -41,6 +43,8 @@ def run_step(step_id: int, fence: int) -> None:
     worker = f"{socket.gethostname()}:{os.getpid()}"
     deadline = timezone.now() + timedelta(seconds=kind.SECONDS)
     with transaction.atomic():
+        if _halted(step_id, fence):
+            return
         step = claim(step_id, fence, worker=worker, deadline=deadline)
         if step is None:
             return
@@ -66,6 +70,21 @@ def run_step(step_id: int, fence: int) -> None:
         )
     else:
         finish(step, result)
+
+
+def _halted(step_id: int, fence: int) -> bool:
+    """Somebody stopped the run: the plan's next step is not begun. It waits, pending, for who resumes."""
+    waiting = Step.objects.select_related("recovery__flow").filter(pk=step_id, fence=fence, state="pending")
+    step = waiting.exclude(plan=None).exclude(kind="rollback").first()
+    who = held_by(step.recovery_id) if step is not None else ""
+    if step is None or not who:
+        return False
+    Step.objects.filter(pk=step.pk).update(woken_at=None)  # else the reaper would wake it again
+    if step.recovery.state in ("running", "verifying"):
+        says = f"{who} stopped the run before step {step.kind}. That step and those after it did not begin."
+        move(step.recovery, "needs_attention", reason=says)
+        note("recovery.halt", step.recovery, says, after={"state": "needs_attention"})
+    return True
 
 
 def finish(step: Step, result: Mapping[str, Any]) -> None:
@@ -96,38 +115,18 @@ def _conclude(recovery: Recovery, step: Step) -> None:
         _end(recovery, "succeeded", "Every criterion of the plan holds.", measured=measured)
         return
     failed = [c["code"] for c in measured.get("criteria", []) if c["ok"] is not True]
-    move(
-        recovery,
-        "needs_attention",
-        measured=measured,
-        reason=f"Not proven: {', '.join(failed) or 'no criterion'}.",
-    )
-    record(
-        action="recovery.end",
-        outcome="failed",
-        by=SYSTEM,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-        says=f"Verification did not hold: {', '.join(failed)}.",
-        after={"failed": failed},
-    )
+    reason = f"Not proven: {', '.join(failed) or 'no criterion'}."
+    move(recovery, "needs_attention", measured=measured, reason=reason)
+    says = f"Verification did not hold: {', '.join(failed)}."
+    note("recovery.end", recovery, says, outcome="failed", after={"failed": failed})
 
 
 def _end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
     before = recovery.state
     move(recovery, state, reason=says, **values)
-    record(
-        action="recovery.end",
-        outcome="done",
-        by=SYSTEM,
-        target_kind="flow",
-        target=recovery.flow.name,
-        recovery=recovery.label,
-        says=says,
-        before={"state": before},
-        after={"state": state},
-    )
+    note("recovery.end", recovery, says, before={"state": before}, after={"state": state})
+    # the flow's page shall not call it failed until the next poll
+    broker.send_on_commit(poll_workspace, recovery.flow.pipeline.workspace_id)
 
 
 def void_plan(step: Step, void: PlanVoid) -> None:

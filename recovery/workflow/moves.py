@@ -34,6 +34,12 @@ def move(recovery: Recovery, new: str, **values: Any) -> None:
     recovery.refresh_from_db()
 
 
+def held_by(recovery_id: int) -> str:
+    """Who asked for the run to be stopped; empty when nobody did, or when it was resumed since."""
+    choices = Recovery.objects.values_list("choices", flat=True).get(pk=recovery_id)
+    return str((choices.get("halt") or {}).get("by") or "")
+
+
 def words(state: str) -> str:
     """A state as people say it."""
     return state.replace("_", " ")

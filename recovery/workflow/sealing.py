@@ -8,7 +8,6 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.audit.actions import record
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
@@ -17,6 +16,7 @@ from recovery.strategies.base import Facts, Option
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys
 from recovery.workflow.gather import Scene, gather
+from recovery.workflow.journal import note
 from recovery.workflow.moves import move
 from recovery.workflow.validation import validate
 
@@ -29,15 +29,7 @@ def seal_recovery(*, recovery: Recovery, by: Actor) -> Plan:
     try:
         return _seal(recovery, by)
     except RepriseError as failure:
-        record(
-            action="plan.seal",
-            outcome="failed",
-            by=by,
-            target_kind="flow",
-            target=recovery.flow.name,
-            recovery=recovery.label,
-            says=failure.sentence,
-        )
+        note("plan.seal", recovery, failure.sentence, outcome="failed", by=by)
         raise
 
 
@@ -156,7 +148,7 @@ def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
     with transaction.atomic():
         fresh = Recovery.objects.select_related("flow__pipeline").get(pk=recovery.pk)
         if fresh.state == "planned":
-            _withdraw(fresh)
+            withdraw(fresh, "A newer plan was sealed in its place.")
         move(fresh, "planned", strategy=body["strategy"])
         plan = Plan.objects.create(recovery=fresh, hash=digest, body=dict(body), sealed_by=by.name)
         begun = fresh.steps.count()
@@ -170,24 +162,18 @@ def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
                 args=step["args"],
                 idempotency_key=f"{digest[:40]}-{number}",
             )
-        record(
-            action="plan.seal",
-            outcome="done",
-            by=by,
-            target_kind="flow",
-            target=body["flow"],
-            recovery=fresh.label,
-            says=f"Plan {digest[:8]} sealed: {body['strategy']} for {body['flow']}.",
-            after={"plan": digest, "strategy": body["strategy"], "forecast": body["forecast"]},
-        )
+        says = f"Plan {digest[:8]} sealed: {body['strategy']} for {body['flow']}."
+        after = {"plan": digest, "strategy": body["strategy"], "forecast": body["forecast"]}
+        note("plan.seal", fresh, says, by=by, after=after)
     return plan
 
 
-def _withdraw(recovery: Recovery) -> None:
-    """A newer plan takes the place of one that never ran."""
-    recovery.plans.filter(voided_at=None).update(
-        voided_at=timezone.now(),
-        drift=[{"what": "plan", "planned": "", "now": "", "says": "A newer plan was sealed in its place."}],
-    )
+def withdraw(recovery: Recovery, says: str) -> None:
+    """planned -> diagnosing: a plan that never ran is void, its steps are skipped, the choices stay.
+
+    Call inside the caller's transaction, which records it.
+    """
+    drift = [{"what": "plan", "planned": "", "now": "", "says": says}]
+    recovery.plans.filter(voided_at=None).update(voided_at=timezone.now(), drift=drift)
     recovery.steps.filter(state="pending", plan__isnull=False).update(state="skipped")
     move(recovery, "diagnosing")

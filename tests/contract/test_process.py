@@ -27,7 +27,7 @@ def refusal(home: Path, *arguments: str, environment: dict[str, str] | None = No
     """Exit code and sentence of a start that fails."""
     process = launch(home, *arguments, environment=environment)
     out, _ = process.communicate(timeout=120)
-    return process.returncode, str(json.loads(out)["error"])
+    return process.returncode, str(json.loads(out)["error"]["says"])
 
 
 def path_without_java(folder: Path) -> str:

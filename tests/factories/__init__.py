@@ -26,6 +26,7 @@ from tests.factories.runs import (
     advance,
     cancelled,
     failed_step,
+    halted,
     into,
     measured,
     not_proven,
@@ -50,8 +51,8 @@ from tests.factories.wizard import (
 
 __all__ = [
     "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD", "PATH",
-    "SCHEMA_PATH", "advance", "ago", "amount", "at_offset", "at_patch", "at_review", "body", "cancelled", "choices",
-    "facts", "failed_flow", "failed_step", "flow", "incident", "into", "measured", "not_proven", "opened", "option",
-    "options", "person", "pipeline", "planned", "position", "rolled_back", "running", "sealed", "step", "stopped",
-    "unknown", "verified", "view", "void", "workspace",
+    "SCHEMA_PATH", "advance", "ago", "amount", "at_offset", "at_patch", "at_review", "body", "cancelled",
+    "choices", "facts", "failed_flow", "failed_step", "flow", "halted", "incident", "into", "measured",
+    "not_proven", "opened", "option", "options", "person", "pipeline", "planned", "position", "rolled_back",
+    "running", "sealed", "step", "stopped", "unknown", "verified", "view", "void", "workspace",
 ]  # fmt: skip

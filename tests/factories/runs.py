@@ -110,6 +110,15 @@ def failed_step(of: Flow | None = None) -> Recovery:
     return into(made, "needs_attention", reason="There is no space left in the checkpoint's storage.")
 
 
+def halted(of: Flow | None = None) -> Recovery:
+    """Somebody stopped the run; the step after the reset did not begin."""
+    made = planned(of)
+    advance(made, "rerun", "pending", attempt=0, started_at=None, heartbeat_at=None, log=[], result={})
+    halt = {"by": "responder", "at": ago(seconds=20).isoformat()}
+    says = "responder stopped the run before step rerun. That step and those after it did not begin."
+    return into(made, "needs_attention", reason=says, choices={**made.choices, "halt": halt})
+
+
 def measured(verified: bool = True) -> dict[str, Any]:
     found: dict[str, dict[str, Any]] = {
         "FIRST_BATCH_AT_POSITION": {"batch": 3, "offsets": ['{"logOffset":2}']},

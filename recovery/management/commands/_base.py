@@ -6,6 +6,7 @@ bad news or a refusal; 2: wrong use, or something that the answer needs is not r
 
 import json
 import os
+import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
@@ -74,6 +75,10 @@ class RepriseCommand(BaseCommand):
         """Do what the command is for. Raises RepriseError for every expected failure."""
         raise NotImplementedError
 
+    def follow(self) -> int:
+        """What goes on after the answer was printed; the exit code of its end."""
+        return 0
+
     @cached_property
     def actor(self) -> Actor:
         """Who acts: the owner of the token, with that person's rights. Raises WrongUse, Denied."""
@@ -91,8 +96,9 @@ class RepriseCommand(BaseCommand):
             self._refuse(_database_away(error), as_json)
         if as_json or found.text:
             self.stdout.write(json.dumps(found.data) if as_json else found.text)
-        if found.exit_code:
-            sys.exit(found.exit_code)
+            self.stdout.flush()
+        if code := found.exit_code or self.follow():
+            sys.exit(code)
 
     def _checked_answer(self, options: dict[str, Any]) -> Answer:
         right = self.right
@@ -153,6 +159,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def shown(text: str) -> str:
     """Text from outside, safe on a terminal: control characters are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def plain(text: str) -> str:
+    """A sentence with `code` in it, without the marks, safe on a terminal."""
+    return shown(re.sub(r"`([^`\n]+)`", r"\1", text))
 
 
 def ago(moment: datetime | None) -> str:

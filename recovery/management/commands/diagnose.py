@@ -1,10 +1,11 @@
 """`manage.py diagnose PIPELINE`: why a flow fails, what is damaged, what to do and what not to do."""
 
 from argparse import ArgumentParser
+from collections.abc import Iterable
 from textwrap import fill
 from typing import Any
 
-from recovery.management.commands._base import Answer, RepriseCommand, ago, shown
+from recovery.management.commands._base import Answer, RepriseCommand, ago, plain, shown
 from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.pipelines.find import find_flow, find_fresh
@@ -52,24 +53,25 @@ def runs(flow: Flow) -> str:
 
 def text(flow: Flow, found: dict[str, Any]) -> str:
     """What happened, how bad it is, what to do, what not to do, and the error itself last."""
-    lines = [shown(found["title"]), ""]
+    lines = [plain(found["title"]), ""]
     lines += [
         f"Flow       {shown(flow.name)} of pipeline {shown(flow.pipeline.name)} ({flow.pipeline.environment})",
         f"Failing    for {ago(flow.failing_since)}, last in update {flow.failed_update}",
         f"Condition  {shown(found['condition'] or 'none that Spark names')}",
-        f"Damaged    {shown(found['damaged'])}",
+        f"Damaged    {plain(found['damaged'])}",
         f"Severity   {found['severity']} of 5, {SEVERITY[found['severity']]}",
     ]
     if found["says"]:
-        lines += ["", fill(shown(found["says"]), 100)]
-    lines += ["", "Do"] + [fill(t, 100, initial_indent="  - ", subsequent_indent="    ") for t in found["do"]]
+        lines += ["", fill(plain(found["says"]), 100)]
+    lines += ["", "Do", *_points(found["do"])]
     if found["dont"]:
         lines += ["", "Do not"]
-        lines += [
-            fill(t.removeprefix("Do not "), 100, initial_indent="  - ", subsequent_indent="    ")
-            for t in found["dont"]
-        ]
+        lines += _points(t.removeprefix("Do not ") for t in found["dont"])
     if found["causes"]:
         lines += ["", "Spark says", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
     lines += ["", f"Next: bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy continue"]
     return "\n".join(lines)
+
+
+def _points(texts: Iterable[str]) -> list[str]:
+    return [fill(plain(t), 100, initial_indent="  - ", subsequent_indent="    ") for t in texts]

@@ -1,55 +1,37 @@
 """`manage.py inspect PATH`: what a checkpoint is, where it stands, what is wrong, what to do. Reads only."""
 
-import json
-import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from django.core.management.base import BaseCommand
-
 from recovery.checkpoints import inspect
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
-from recovery.errors import RepriseError
+from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import files as sink_files
 
 ORDER = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
-class Command(BaseCommand):
+class Command(RepriseCommand):
     """Exit 0: sound; 1: there is a blocker; 2: the path cannot be read."""
 
     help = "Judges the checkpoint in a directory or URL; of a pipeline's flow directory, the newest version."
-    requires_system_checks: list[str] = []
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """PATH and options."""
+    def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", help="Checkpoint or flow directory: a path or a URL.")
         parser.add_argument("--sink", help="Location of the table, whose log of batches is compared.")
         parser.add_argument(
             "--deep", action="store_true", help="Read older files too, which only a rewind would need."
         )
-        parser.add_argument("--json", action="store_true", help="One JSON object on stdout.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        """Inspect, print, exit."""
-        try:
-            report = inspect(options["path"], sink=options["sink"], deep=options["deep"])
-            sink = sink_files.read(options["sink"]) if options["sink"] else None
-        except RepriseError as error:
-            self.stderr.write(error.sentence)
-            if options["json"]:
-                self.stdout.write(json.dumps({"error": error.sentence, "code": error.code}))
-            sys.exit(error.exit_code)
-        if options["json"]:
-            self.stdout.write(json.dumps({**report.as_dict(), "sink": sink.as_dict() if sink else None}))
-        else:
-            self.stdout.write("\n".join(lines(report, sink)))
-        if report.blockers:
-            sys.exit(1)
+    def answer(self, options: dict[str, Any]) -> Answer:
+        report = inspect(options["path"], sink=options["sink"], deep=options["deep"])
+        sink = sink_files.read(options["sink"]) if options["sink"] else None
+        data = {**report.as_dict(), "sink": sink.as_dict() if sink else None}
+        return Answer(data, "\n".join(lines(report, sink)), exit_code=1 if report.blockers else 0)
 
 
 def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:

@@ -17,13 +17,23 @@ class Command(RepriseCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         _acting.plan_options(parser)
+        parser.add_argument(
+            "--again",
+            action="store_true",
+            help="Take back a sealed plan that has not run, and seal this one.",
+        )
 
     def answer(self, options: dict[str, Any]) -> Answer:
         _acting.check_positions(options["position"])
         flow = _acting.flow_of(options)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         recovery, plan = by_hand.make_plan(
-            flow=flow, strategy=options["strategy"], patch=patch, key=options["key"].split(","), by=self.actor
+            flow=flow,
+            strategy=options["strategy"],
+            patch=patch,
+            key=options["key"].split(","),
+            by=self.actor,
+            again=options["again"],
         )
         data = by_hand.planned(recovery, plan)
         return Answer(data, _acting.forecast_text(data))

@@ -1,26 +1,29 @@
 """`manage.py serve_pipelines`: the Pipelines API server and the Spark driver that it owns."""
 
 import ipaddress
-import json
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
 
-from recovery.errors import RepriseError, WrongUse
+from recovery.errors import WrongUse
+from recovery.management.commands._base import Answer, RepriseCommand
+
+if TYPE_CHECKING:
+    from recovery.server.process import Server
 
 
-class Command(BaseCommand):
-    """Serve until SIGTERM or Ctrl-C; exit 3 when Spark is lost, so that a supervisor starts it again."""
+class Command(RepriseCommand):
+    """Serve until SIGTERM or Ctrl-C; exit 3 when Spark is lost, so that a supervisor starts it again.
+
+    With --json the one object is printed when ready.
+    """
 
     help = "Runs the Pipelines API server with a warm Spark driver, on the loopback address."
-    requires_system_checks: list[str] = []
+    server: "Server"
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Options; their defaults come from the REPRISE_* settings."""
+    def add_options(self, parser: ArgumentParser) -> None:
         home = settings.REPRISE_HOME
         parser.add_argument(
             "--port", type=int, default=settings.REPRISE_PIPELINES_PORT, help="0: any free port."
@@ -29,40 +32,35 @@ class Command(BaseCommand):
             "--host", default="", help="Another address than 127.0.0.1; think of who can reach it."
         )
         parser.add_argument(
-            "--token-file", default=str(home / "pipelines.token"), help="Read or made, mode 0600."
+            "--token-file",
+            dest="server_token_file",  # not the caller's own token, which no right asks for here
+            default=str(home / "pipelines.token"),
+            help="Read or made, mode 0600.",
         )
-        parser.add_argument("--json", action="store_true", help="One JSON object on stdout when ready.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        """Start, announce, wait, end."""
+    def answer(self, options: dict[str, Any]) -> Answer:
         from recovery.server.process import Options, Server
 
-        try:
-            server = Server(
-                Options(
-                    home=Path(settings.REPRISE_HOME),
-                    host=address(options["host"]),
-                    port=options["port"],
-                    token_file=Path(options["token_file"]).expanduser(),
-                    master=settings.REPRISE_SPARK_MASTER,
-                    spark_port=settings.REPRISE_SPARK_PORT,
-                )
+        self.server = Server(
+            Options(
+                home=Path(settings.REPRISE_HOME),
+                host=address(options["host"]),
+                port=options["port"],
+                token_file=Path(options["server_token_file"]).expanduser(),
+                master=settings.REPRISE_SPARK_MASTER,
+                spark_port=settings.REPRISE_SPARK_PORT,
             )
-            ready = server.start()
-        except RepriseError as error:
-            self.stderr.write(error.sentence)
-            if options["json"]:
-                self.stdout.write(json.dumps({"error": error.sentence, "code": error.code}))
-            sys.exit(error.exit_code)
+        )
+        ready = self.server.start()
         shown = {key: value for key, value in ready.items() if key != "spark_remote"}
         text = f"The Pipelines API answers at {ready['url']} (Spark runs as process {ready['spark_pid']})."
-        self.stdout.write(json.dumps(shown) if options["json"] else text)
-        self.stdout.flush()
+        return Answer(shown, text)
+
+    def follow(self) -> int:
         try:
-            code = server.wait()
+            return self.server.wait()
         finally:
-            server.end()
-        sys.exit(code)
+            self.server.end()
 
 
 def address(host: str) -> str:

@@ -1,18 +1,23 @@
-"""`manage.py stop PIPELINE`: the early stop of a failing flow's pipeline, as a step of its recovery."""
+"""`manage.py stop PIPELINE`: the early stop of a failing flow's pipeline, or of its recovery's run."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from recovery.management.commands import _acting
 from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.models import Recovery
 from recovery.people.roles import Right
-from recovery.workflow import by_hand
+from recovery.workflow import actions, by_hand
+from recovery.workflow.moves import words
+from recovery.workflow.selectors import open_recovery_of
+
+STOP_SECONDS = 180.0
 
 
 class Command(RepriseCommand):
     """Exit 0: nothing runs (it says whether something did); 1: refused; 2: something is away."""
 
-    help = "Stops the pipeline of a failing flow and proves that nothing runs. Opens its recovery."
+    help = "Stops the pipeline of a failing flow and proves that nothing runs; opens its recovery, or stops its run."
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
@@ -20,12 +25,31 @@ class Command(RepriseCommand):
 
     def answer(self, options: dict[str, Any]) -> Answer:
         flow = _acting.flow_of(options)
+        opened = open_recovery_of(flow.pk)
+        if opened is not None and opened.state in by_hand.MOVING:
+            return self._run(opened)
         running = by_hand.is_running(flow)
-        recovery = by_hand.open_or_go_on(flow, by=self.actor)
+        recovery = opened or actions.open_recovery(flow_id=flow.pk, by=self.actor)
         if running:
             by_hand.stop_first(flow=flow, recovery_id=recovery.pk, by=self.actor, say=_acting.say)
         says = "It is stopped now." if running else "Nothing was running."
         return Answer(
-            {"recovery": recovery.label, "pipeline": flow.pipeline.pipeline_id, "was_running": running},
-            f"{says} {recovery.label} is open for {flow.name}.",
+            _data(recovery, was_running=running), f"{says} {recovery.label} is open for {flow.name}."
         )
+
+    def _run(self, opened: Recovery) -> Answer:
+        """Its own steps obey the stop, so that no update of the run is left behind."""
+        actions.stop_run(recovery_id=opened.pk, by=self.actor)
+        recovery = by_hand.wait(opened, say=_acting.say, timeout=STOP_SECONDS)
+        says = f"{recovery.label} is {words(recovery.state)}. {recovery.reason}"
+        return Answer(_data(recovery, was_running=True), says)
+
+
+def _data(recovery: Recovery, *, was_running: bool) -> dict[str, Any]:
+    pipeline = recovery.flow.pipeline.pipeline_id
+    return {
+        "recovery": recovery.label,
+        "state": recovery.state,
+        "pipeline": pipeline,
+        "was_running": was_running,
+    }

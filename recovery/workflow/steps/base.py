@@ -10,6 +10,7 @@ from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.plans.values import Drift
 from recovery.workflow.beat import Watch
+from recovery.workflow.moves import held_by
 
 
 class PlanVoid(RepriseError):
@@ -56,6 +57,11 @@ class Context:
     @property
     def pipeline_id(self) -> str:
         return self.flow.pipeline.pipeline_id
+
+    @property
+    def held_by(self) -> str:
+        """Who asked meanwhile for the run to be stopped; empty when nobody did."""
+        return held_by(self.recovery.pk)
 
     def log(self, text: str) -> None:
         self.watch.log(text)

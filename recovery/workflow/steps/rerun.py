@@ -81,8 +81,11 @@ def since(client: PipelinesClient, pipeline_id: str, before: str | None) -> list
 
 
 def watch(context: Context, update_id: str) -> str:
-    """Poll the update (never the pipeline's state) until it has ended; say each change."""
-    last = ""
+    """Poll the update (never the pipeline's state) until it has ended; say each change.
+
+    When somebody stops the run meanwhile, the update is stopped here, and watched on until it has ended.
+    """
+    last, asked = "", False
     while True:
         state = context.client.get_update(context.pipeline_id, update_id).get("state", "")
         if state != last:
@@ -91,12 +94,19 @@ def watch(context: Context, update_id: str) -> str:
         if state in TERMINAL:
             return str(state)
         context.watch.guard()
+        if not asked and (who := context.held_by):
+            context.client.stop(context.pipeline_id)
+            context.log(
+                f"{who} stops the run: stop of update {update_id[:8]} accepted. Accepted is not yet stopped."
+            )
+            asked = True
         time.sleep(0.25)
 
 
 def _why(context: Context, update_id: str, state: str) -> str:
     if state == "CANCELED":
-        return f"Update {update_id} was stopped by somebody before it ended. Resume to start it again."
+        who = context.held_by or "somebody"
+        return f"Update {update_id} was stopped by {who} before it ended. Resume to start it again."
     events = list(context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'"))
     causes = failure_of(events, context.flow.name)
     first = causes[-1]["message"].splitlines()[0][:300] if causes else "no cause is in its events"

@@ -61,6 +61,8 @@ def _further(context: Context, scene: Scene, evidence: Evidence) -> FurtherUpdat
     update_id = context.client.start_update(context.pipeline_id, refresh_selection=[body["dataset"]])
     context.log(f"Further update {update_id} accepted; it must add nothing.")
     state = rerun.watch(context, update_id)
+    if state != "COMPLETED" and (who := context.held_by):
+        raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
     after = reading.listed(body)
     arrived = [p for index, paths in after.items() for p in paths if p not in set(before.get(index, ()))]
     return FurtherUpdate(

@@ -83,7 +83,7 @@ def test_a_path_that_cannot_be_read_ends_with_2_and_one_sentence(
     code, out, err = run(capsys, str(tmp_path / "no"), *(["--json"] if as_json else []))
     assert code == 2
     assert err.strip() == f"{tmp_path / 'no'} does not exist. Check the path."
-    assert (json.loads(out)["error"] if as_json else out or err.strip()) == err.strip()
+    assert (json.loads(out)["error"]["says"] if as_json else out or err.strip()) == err.strip()
 
 
 def test_control_characters_of_a_file_never_reach_the_terminal(

@@ -195,3 +195,58 @@ def test_the_text_for_the_channel_says_what_where_and_the_address(responder: Cli
         in page
     )
     assert f"/recoveries/{recovery.label}" in page
+
+
+def test_a_run_can_be_stopped_with_what_that_does_beside_it(responder: Client) -> None:
+    recovery = f.running()
+
+    page = text(responder, recovery, "run")
+    assert re.search(r'name="act" value="stop">Stop this run<', page)
+    assert "begins no further step" in page
+    answer = responder.post(f"/recoveries/{recovery.pk}/run", {"act": "stop"})
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/run"
+    page = text(responder, recovery, "run")
+    assert "responder stopped this run" in page
+    assert 'value="stop"' not in page
+
+
+def test_who_may_not_recover_sees_why_the_run_cannot_be_stopped_from_here(client: Client) -> None:
+    client.force_login(f.person("viewer"))
+
+    page = text(client, f.running(), "run")
+
+    assert re.search(r"<button[^>]*disabled[^>]*>Stop this run<", page)
+    assert "Your role, viewer, may not" in page
+
+
+def test_a_full_refresh_is_stopped_without_being_asked_once_more(responder: Client) -> None:
+    recovery = f.running(strategy="full-refresh")
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/run", {"act": "stop"})
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/run"
+
+
+def test_a_run_that_ended_meanwhile_is_not_stopped_and_that_is_said(
+    responder: Client, may_go_back: None
+) -> None:
+    recovery = f.failed_step()
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/run", {"act": "stop"})
+
+    assert answer.status_code == 409
+    assert "only while it is running" in answer.content.decode()
+
+
+def test_a_stopped_run_says_where_it_stands_and_can_be_resumed(responder: Client, may_go_back: None) -> None:
+    recovery = f.halted()
+
+    page = text(responder, recovery, "run")
+    assert "The run was stopped before Rerun" in page
+    assert "responder stopped the run before step rerun." in page
+    assert "did not begin" in page
+
+    responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "resume"})
+    recovery.refresh_from_db()
+    assert recovery.state == "running"

@@ -1,5 +1,6 @@
 """The wizard through its pages: each step is saved, a refusal stands on the page, nothing typed is lost."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -328,3 +329,35 @@ def test_an_earlier_step_of_a_running_recovery_can_be_read_and_not_changed(respo
     assert "What this step decided can no longer be changed." in page
     assert responder.post(f"/recoveries/{recovery.pk}/offset", {"strategy": "revert"}).status_code == 422
     assert AuditEntry.objects.filter(action="recovery.strategy", outcome="failed").count() == 1
+
+
+def test_a_sealed_plan_is_taken_back_on_the_review_page_and_the_choices_stay(responder: Client) -> None:
+    recovery = f.planned()
+
+    page = text(responder, f"/recoveries/{recovery.pk}/review")
+    assert "Change strategy or code" in page
+    answer = responder.post(f"/recoveries/{recovery.pk}/review", {"act": "edit"})
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/review"
+    recovery.refresh_from_db()
+    assert (recovery.state, recovery.choices["strategy"]) == ("diagnosing", "continue")
+    page = text(responder, f"/recoveries/{recovery.pk}/review")
+    assert "was taken back" in page
+    assert "it no longer holds" not in page
+    assert f'href="/recoveries/{recovery.pk}/offset"' in page
+
+
+def test_who_may_not_recover_sees_why_a_plan_cannot_be_taken_back(client: Client) -> None:
+    client.force_login(f.person("viewer"))
+
+    page = text(client, f"/recoveries/{f.planned().pk}/review")
+
+    assert re.search(r"<button[^>]*disabled[^>]*>Change strategy or code<", page)
+
+
+def test_a_plan_that_must_be_approved_elsewhere_can_still_be_taken_back(responder: Client) -> None:
+    recovery = f.planned(f.incident("production"))
+
+    assert re.search(
+        r'value="edit">Change strategy or code<', text(responder, f"/recoveries/{recovery.pk}/review")
+    )

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from console.presenters import status, words
+from console.templatetags import reprise
 
 NOW = datetime(2026, 11, 21, 3, 12, 40, tzinfo=UTC)
 
@@ -100,3 +101,18 @@ def test_every_status_has_a_shape_in_the_sprite() -> None:
     kinds = {b.kind for table in tables for b in table.values()}
     assert {k for k in kinds if f'id="s-{k}"' not in sprite} == set()
     assert {k for k in status.DOT_WORDS if f'id="d-{k}"' not in sprite} == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Put `dropDuplicates` back.", "Put <code>dropDuplicates</code> back."),
+        ("`a` or `b`", "<code>a</code> or <code>b</code>"),
+        ("`<b>`", "<code>&lt;b&gt;</code>"),
+        ("<i>no</i> & `x`", "&lt;i&gt;no&lt;/i&gt; &amp; <code>x</code>"),
+        ("one ` alone", "one ` alone"),
+        ("``", "``"),
+    ],
+)
+def test_code_in_a_sentence_is_shown_as_code_and_nothing_else_is_markup(text: str, shown: str) -> None:
+    assert reprise.codes(text) == shown

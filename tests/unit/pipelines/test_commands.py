@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from recovery.management.commands._base import plain
 from recovery.models import Workspace
 from recovery.people.roles import Role
 from tests.unit.people.run import run, run_json, token_of
@@ -107,3 +108,10 @@ def test_diagnose_of_what_is_not_there_is_exit_2(
     code, found = run_json(monkeypatch, token, "diagnose", *arguments)
     assert (code, found["error"]["code"]) == (2, "not_found")
     assert says in found["error"]["says"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("Put `a` or `b` back.", "Put a or b back."), ("one ` alone", "one ` alone")]
+)
+def test_code_in_a_sentence_is_plain_on_a_terminal(text: str, said: str) -> None:
+    assert plain(text) == said

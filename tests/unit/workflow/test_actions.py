@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from recovery.errors import Denied, RepriseError
 from recovery.models import AuditEntry, Recovery
 from recovery.workflow import actions, broker, tasks
+from recovery.workflow.moves import held_by
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -52,6 +53,8 @@ ACTS: dict[str, Callable[[int], Any]] = {
     "recovery.validate": lambda pk: actions.request_validation(recovery_id=pk, by=VIEWER),
     "plan.seal": lambda pk: actions.request_plan(recovery_id=pk, by=VIEWER),
     "recovery.execute": lambda pk: actions.execute(recovery_id=pk, by=VIEWER),
+    "plan.withdraw": lambda pk: actions.edit_again(recovery_id=pk, by=VIEWER),
+    "recovery.halt": lambda pk: actions.stop_run(recovery_id=pk, by=VIEWER),
     "recovery.cancel": lambda pk: actions.cancel(recovery_id=pk, reason="", by=VIEWER),
 }
 
@@ -131,3 +134,61 @@ def test_a_plan_that_does_not_exist_cannot_be_run() -> None:
 def test_an_unknown_recovery_is_said_so() -> None:
     with pytest.raises(RepriseError, match="no recovery R-404"):
         actions.execute(recovery_id=404, by=RESPONDER)
+
+
+def test_a_sealed_plan_that_has_not_run_can_be_taken_back_and_edited_again() -> None:
+    row = recovery("planned", choices={"strategy": "continue", "patch": {}})
+    sealed = plan(row, "stop", "seed")
+    actions.edit_again(recovery_id=row.pk, by=RESPONDER)
+    row.refresh_from_db()
+    sealed.refresh_from_db()
+    assert (row.state, row.choices["strategy"]) == ("diagnosing", "continue")
+    assert sealed.voided_at is not None
+    assert [(d["what"], d["says"].split()[0]) for d in sealed.drift] == [("plan", "ada")]
+    assert set(row.steps.values_list("state", flat=True)) == {"skipped"}
+    assert (last().action, last().outcome, last().before["plan"]) == ("plan.withdraw", "done", sealed.hash)
+    actions.choose_strategy(recovery_id=row.pk, strategy="revert", by=RESPONDER)
+
+
+@pytest.mark.parametrize("state", ["diagnosing", "running", "verifying", "needs_attention", "succeeded"])
+def test_only_a_plan_that_waits_to_be_run_can_be_taken_back(state: str) -> None:
+    row = recovery(state)
+    sealed = plan(row, "stop")
+    with pytest.raises(RepriseError, match="only while it is planned"):
+        actions.edit_again(recovery_id=row.pk, by=RESPONDER)
+    sealed.refresh_from_db()
+    assert sealed.voided_at is None
+
+
+def test_a_plan_that_is_being_sealed_anew_is_not_taken_back() -> None:
+    row = recovery("planned", choices={"sealing": {"status": "working"}})
+    plan(row, "stop")
+    with pytest.raises(RepriseError, match="being sealed"):
+        actions.edit_again(recovery_id=row.pk, by=RESPONDER)
+
+
+@pytest.mark.parametrize("state", ["running", "verifying"])
+def test_a_run_is_stopped_by_a_wish_that_its_steps_obey(state: str) -> None:
+    row = recovery(state)
+    actions.stop_run(recovery_id=row.pk, by=RESPONDER)
+    row.refresh_from_db()
+    assert (row.state, held_by(row.pk)) == (state, "ada")
+    assert (last().action, last().outcome) == ("recovery.halt", "done")
+
+
+@pytest.mark.parametrize("state", ["diagnosing", "planned", "needs_attention", "succeeded"])
+def test_what_does_not_run_cannot_be_stopped(state: str) -> None:
+    row = recovery(state)
+    with pytest.raises(RepriseError, match="only while it is running"):
+        actions.stop_run(recovery_id=row.pk, by=RESPONDER)
+    assert held_by(row.pk) == ""
+
+
+def test_resuming_a_stopped_run_takes_the_wish_back_and_wakes_the_step_that_waits() -> None:
+    row = recovery("needs_attention", choices={"halt": {"by": "ada"}})
+    plan(row, "stop", "seed")
+    row.steps.filter(kind="stop").update(state="done")
+    actions.execute(recovery_id=row.pk, by=RESPONDER)
+    row.refresh_from_db()
+    assert (row.state, held_by(row.pk)) == ("running", "")
+    assert row.steps.get(kind="seed").woken_at is not None

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import AuditEntry, Recovery, Step
+from recovery.pipelines.tasks import poll_workspace
 from recovery.plans.values import Drift
 from recovery.workflow import engine, tasks
 from recovery.workflow.beat import FenceLost, Watch
@@ -229,3 +230,42 @@ def test_two_people_cannot_both_move_a_recovery() -> None:
     move(row, "running")
     with pytest.raises(Refused, match="Somebody else"):
         move(other, "cancelled")
+
+
+def test_a_stopped_run_does_not_begin_its_next_step(monkeypatch: Any, woken: list[Any]) -> None:
+    row, step = running()
+    acts: list[int] = []
+    use(monkeypatch, "patch", lambda context: acts.append(1) or {})
+    Recovery.objects.filter(pk=row.pk).update(choices={"halt": {"by": "ada"}})
+    engine.run_step(step.pk, step.fence)
+    step.refresh_from_db()
+    row.refresh_from_db()
+    assert (acts, step.state, step.woken_at) == ([], "pending", None)
+    assert row.state == "needs_attention"
+    assert row.reason.startswith("ada stopped the run before step patch")
+    assert AuditEntry.objects.filter(action="recovery.halt", actor="reprise").count() == 1
+
+
+def test_a_stopped_run_can_still_be_rolled_back(monkeypatch: Any, woken: list[Any]) -> None:
+    row, step = running(("rollback",), state="needs_attention")
+    use(monkeypatch, "rollback", good)
+    Recovery.objects.filter(pk=row.pk).update(choices={"halt": {"by": "ada"}})
+    engine.run_step(step.pk, step.fence)
+    row.refresh_from_db()
+    assert row.state == "rolled_back"
+
+
+@pytest.mark.parametrize("ends", ["succeeded", "rolled_back"])
+def test_when_a_recovery_has_ended_the_inventory_is_asked_for_at_once(
+    monkeypatch: Any, woken: list[Any], committing: Any, ends: str
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(poll_workspace, "delay", asked.append)
+    kind = "verify" if ends == "succeeded" else "rollback"
+    row, step = running((kind,), state="running" if kind == "verify" else "needs_attention")
+    use(monkeypatch, kind, lambda context: {"measured": {"verified": True, "criteria": []}})
+    with committing(execute=True):
+        engine.run_step(step.pk, step.fence)
+    row.refresh_from_db()
+    assert row.state == ends
+    assert asked == [row.flow.pipeline.workspace_id]

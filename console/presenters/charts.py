@@ -1,0 +1,94 @@
+"""Small bar charts of a flow's batches: numbers drawn by the server, each also said in words. Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from console.presenters import words
+from recovery.pipelines.events import Batch
+
+SHOWN: Final = 6
+"""How many batches one chart has room for."""
+
+WIDTH, BASE, HEIGHT = 200.0, 56.0, 53.3  # of the drawing, in its own units
+
+
+@dataclass(frozen=True)
+class Bar:
+    """`label` stands under it: the batch, then its number. A bar without a height is a number nobody said."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    value: str
+    kind: str = "bar"  # "bar", "wait", or "none"
+
+
+@dataclass(frozen=True)
+class Chart:
+    name: str
+    unit: str
+    says: str
+    bars: tuple[Bar, ...]
+
+
+def of_batches(batches: Sequence[Batch], waiting_rows: int | None = None) -> list[Chart]:
+    """Rows read, rows written, duration and state of the newest batches; a kind that no batch told is left out.
+
+    `waiting_rows`: what the next batch would read, where that was counted; drawn dashed.
+    """
+    kinds: list[tuple[str, str, Callable[[Batch], float | None]]] = [
+        ("Rows read", "per batch", lambda b: b.rows_in),
+        ("Rows written", "per batch", lambda b: b.rows_out),
+        ("Batch duration", "seconds", lambda b: b.seconds),
+        ("State held", "keys", lambda b: b.state_rows),
+    ]
+    found = []
+    for name, unit, number in kinds:
+        told = [(str(b.number), number(b)) for b in batches[-SHOWN:]]
+        if any(value is not None for _, value in told):
+            found.append(chart(name, unit, told, waiting_rows if name == "Rows read" else None))
+    return found
+
+
+def chart(
+    name: str, unit: str, told: Sequence[tuple[str, float | None]], waits: float | None = None
+) -> Chart:
+    """`told`: batch and number, oldest first; None is a number that was not said."""
+    slots = [(label, value, "none" if value is None else "bar") for label, value in told]
+    if waits:
+        slots.append(("next", waits, "wait"))
+    top = max([value for _, value, _ in slots if value] or [1.0])
+    room = WIDTH / len(slots)
+    bars = tuple(
+        _bar(place * room, room, label, value, top, kind) for place, (label, value, kind) in enumerate(slots)
+    )
+    said = [f"batch {label}: {_exact(value)}" for label, value in told]
+    said += [f"{_exact(waits)} wait for the next one"] if waits else []
+    return Chart(name, unit, f"{name}, {unit}. {', '.join(said)}.", bars)
+
+
+def _bar(left: float, room: float, label: str, value: float | None, top: float, kind: str) -> Bar:
+    width = room * 0.44
+    height = max(2.0, HEIGHT * (value or 0) / top)  # 0 is drawn as a line, so that it is seen to be known
+    x, y = round(left + (room - width) / 2, 1), round(BASE - height, 1)
+    return Bar(x, y, round(width, 1), round(height, 1), label, _short(value), kind)
+
+
+def _exact(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return words.number(round(value, 1) if isinstance(value, float) else value)
+
+
+def _short(value: float | None) -> str:
+    """`8`, `2.9`, `12 k`, `1.2 M`: fits under a bar; the exact number is in the chart's words."""
+    if value is None:
+        return "–"
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
+        if value >= size:
+            amount = value / (1e3 if unit == " k" else size)
+            return f"{amount:.0f}{unit}" if amount >= 10 else f"{amount:.1f}{unit}"
+    return _exact(value)

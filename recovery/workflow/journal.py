@@ -1,0 +1,47 @@
+"""Audit rows about a recovery: who tried what on its flow, and what the engine did. One shape for all of them."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from recovery.audit.actions import Attempt, attempt, record
+from recovery.models import Recovery
+from recovery.people.roles import SYSTEM, Actor, Right
+
+
+@contextmanager
+def trying(action: str, recovery: Recovery, by: Actor) -> Iterator[Attempt]:
+    """One try at a recovery by a person: the right is checked, then the body runs in one transaction.
+
+    A denial or refusal takes the body's changes back and is a row of its own. Success is the body's to record, last:
+    `trying.done(says)`. Raises Denied, and whatever the body raises.
+    """
+    with attempt(
+        action=action, by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
+    ) as made:
+        by.check(Right.RECOVER)
+        yield made
+
+
+def note(
+    action: str,
+    recovery: Recovery,
+    says: str,
+    *,
+    outcome: str = "done",
+    by: Actor = SYSTEM,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Append what became of a recovery; inside the transaction of the change."""
+    record(
+        action=action,
+        outcome=outcome,
+        by=by,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+        says=says,
+        before=dict(before) if before is not None else None,
+        after=dict(after) if after is not None else None,
+    )

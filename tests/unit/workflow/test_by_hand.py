@@ -1,0 +1,48 @@
+"""What commands find in their way: an open recovery in each state, and what it says to do."""
+
+import pytest
+
+from recovery.errors import RepriseError
+from recovery.models import Recovery
+from recovery.workflow import by_hand
+from tests.unit.workflow.rows import RESPONDER, plan, recovery
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_recovery_without_a_plan_is_gone_on_with() -> None:
+    row = recovery("diagnosing")
+    assert by_hand.open_or_go_on(row.flow, by=RESPONDER) == row
+
+
+@pytest.mark.parametrize(
+    ("state", "does"),
+    [
+        ("planned", "bin/manage plan --again"),
+        ("running", "bin/manage stop"),
+        ("verifying", "bin/manage stop"),
+        ("needs_attention", "bin/manage rollback"),
+    ],
+)
+def test_one_that_is_further_is_refused_with_what_can_be_done(state: str, does: str) -> None:
+    row = recovery(state)
+    plan(row, "stop")
+    with pytest.raises(RepriseError, match=does) as refused:
+        by_hand.open_or_go_on(row.flow, by=RESPONDER)
+    assert row.label in refused.value.sentence
+
+
+def test_again_takes_the_sealed_plan_back_and_goes_on() -> None:
+    row = recovery("planned")
+    sealed = plan(row, "stop")
+    assert by_hand.open_or_go_on(row.flow, by=RESPONDER, again=True).state == "diagnosing"
+    sealed.refresh_from_db()
+    assert sealed.voided_at is not None
+
+
+def test_again_does_not_touch_what_runs() -> None:
+    row = recovery("running")
+    plan(row, "stop")
+    with pytest.raises(RepriseError):
+        by_hand.open_or_go_on(row.flow, by=RESPONDER, again=True)
+    assert Recovery.objects.get(pk=row.pk).state == "running"

@@ -1,0 +1,80 @@
+"""What waits is counted on disk where that can be done, and else said to be unknown, with the reason."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.models import Flow
+from recovery.workflow import waiting as room
+from recovery.workflow.waiting import waiting
+from tests import factories as f
+from tests.checkpoint_builder import Built
+
+pytestmark = pytest.mark.django_db
+
+
+def flow_at(root: Path, number: int = 1, **progress: Any) -> Flow:
+    """Three committed files a source; the folders hold them and `late` ones."""
+    owner = f.pipeline(spec={"storage": (root / "storage").as_uri()})
+    described = [{"description": f"FileStreamSource[file:{root}/in{n}]"} for n in range(number)]
+    flow = f.failed_flow(owner, last_progress={"sources": described, **progress})
+    place = root / "storage/_checkpoints" / flow.dataset.replace(".", "/") / flow.short / "0"
+    Built(place, sources=number, folder=f"{root}/in").write()
+    for n in range(number):
+        (root / f"in{n}").mkdir()
+        for part in range(3):
+            (root / f"in{n}" / f"part {part:06d}.json").write_text("{}")
+    return flow
+
+
+@pytest.mark.parametrize("sources", [1, 2])
+def test_files_that_no_committed_batch_holds_wait(tmp_path: Path, sources: int) -> None:
+    flow = flow_at(tmp_path, sources)
+    for number in range(4):
+        (tmp_path / "in0" / f"late{number}.json").write_text("12345")
+    (tmp_path / "in0" / "_not_input").write_text("12345")
+    found = waiting(flow)
+    assert (found.files, found.size, found.read, found.gone, found.why) == (4, 20, 3 * sources, 0, "")
+
+
+def test_nothing_waits_is_a_number_too_and_what_is_gone_is_counted(tmp_path: Path) -> None:
+    flow = flow_at(tmp_path)
+    (tmp_path / "in0" / "part 000001.json").unlink()
+    found = waiting(flow)
+    assert (found.files, found.read, found.gone) == (0, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("progress", "why"),
+    [
+        ({"sources": []}, "No batch that was seen says"),
+        ({"sources": "?"}, "No batch that was seen says"),
+        ({"sources": [{"description": "KafkaV2[Subscribe[orders]]"}]}, "No batch that was seen says"),
+        ({"sources": [{"description": "FileStreamSource[file:/no/such/place]"}]}, "does not exist"),
+    ],
+)
+def test_what_cannot_be_known_is_no_number_and_says_why(
+    tmp_path: Path, progress: dict[str, Any], why: str
+) -> None:
+    found = waiting(flow_at(tmp_path, **progress))
+    assert found.files is None
+    assert why in found.why
+
+
+def test_a_storage_that_nobody_names_is_said(tmp_path: Path) -> None:
+    assert "names no storage root" in waiting(f.failed_flow(f.pipeline(spec={}))).why
+
+
+def test_a_checkpoint_that_is_away_is_said(tmp_path: Path) -> None:
+    assert waiting(f.failed_flow(f.pipeline(spec={"storage": f"file:{tmp_path}/away"}))).files is None
+
+
+def test_a_slow_listing_does_not_hold_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(room, "listing", lambda path, options: (answered.wait(10), ())[1])
+    found = waiting(flow_at(tmp_path), seconds=0.05)
+    answered.set()
+    assert found.files is None
+    assert "longer than" in found.why
