@@ -86,7 +86,7 @@ def test_an_environment_that_is_a_link_is_left_alone(tmp_path: Path, monkeypatch
     (mine / ".venv").symlink_to(venv)
     monkeypatch.setattr(bootstrap, "ROOT", mine)
 
-    with pytest.raises(bootstrap.CannotStart, match="is a link to .* remove the link and start again"):
+    with pytest.raises(bootstrap.CannotStart, match=r"is a link to .* remove the link and start again"):
         bootstrap.ensure("demo")
     assert (venv / "bin" / "python").exists()
 
