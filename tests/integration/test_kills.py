@@ -1,4 +1,4 @@
-"""The worker is killed in the middle of an act; the recovery is resumed, and ends exactly-once."""
+"""A run is cut in the middle of an act, by a kill or by a person; it is resumed, and ends exactly-once."""
 
 import json
 import os
@@ -124,4 +124,41 @@ def test_a_worker_killed_in_the_middle_of_rerun_watches_the_same_update_on(stack
     assert now["state"] == "succeeded"
     updates = stack.client.list_updates(incident.pipeline_id, limit=50)
     assert len(updates) == before + 2, "the rerun and the further update, and no third"
+    assert held(stack, incident) == wanted(incident)
+
+
+def test_a_run_that_a_person_stops_leaves_no_update_and_is_resumed_to_exactly_once(
+    stack: Stack, tmp_path: Path
+) -> None:
+    incident = stack.incident("halted")
+    gate = tmp_path / "gate"  # while it is there, the pipeline's code does not get on
+    waits = f"import os, time\nwhile os.path.exists({str(gate)!r}):\n    time.sleep(0.05)\n"
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / f"{incident.name}.py").write_text(waits + incident.failing_code)
+    code, out, err = stack.manage(
+        *("plan", incident.name, "--flow", incident.flow, "--code", str(tmp_path / "code"), "--json"),
+        token="responder",
+    )
+    assert code == 0, err
+    recovery = json.loads(out)["recovery"]
+    before = len(stack.client.list_updates(incident.pipeline_id, limit=50))
+    gate.touch()
+    try:
+        assert stack.manage("execute", recovery, "--json", token="responder")[0] == 0
+        wait_for(
+            lambda: len(stack.client.list_updates(incident.pipeline_id, limit=50)) > before,
+            "the rerun's update",
+        )
+        code, out, err = stack.manage(
+            "stop", incident.name, "--flow", incident.flow, "--json", token="responder"
+        )
+    finally:
+        gate.unlink()
+    assert (code, json.loads(out)["state"]) == (0, "needs_attention"), (out, err)
+    stopped = stack.client.list_updates(incident.pipeline_id, limit=1)[0]
+    assert stopped["state"] == "CANCELED"
+    now = steps(stack, recovery)
+    assert now["by_kind"]["verify"]["state"] == "pending"
+    assert "stopped by responder" in now["by_kind"]["rerun"]["problem"]
+    resume(stack, recovery)
     assert held(stack, incident) == wanted(incident)
