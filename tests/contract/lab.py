@@ -189,7 +189,8 @@ class Stream:
         self.api = api
         self.schema = f"{name}_db"
         self.inbox = api.server.home / "inbox" / name
-        self.inbox.mkdir(parents=True)
+        self.inbox.parent.mkdir(mode=0o700, exist_ok=True)
+        self.inbox.mkdir()
         self.path = f"/Users/tester/{name}/pipeline.py"
         self.one_by_one = one_by_one
         self.view = view
