@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recovery.checkpoints.formats import Malformed, json_of, number, text_of, version_of
+from recovery.checkpoints import logscan
+from recovery.checkpoints.formats import Malformed, json_of, number, text_of
 from recovery.checkpoints.report import SourceEntry
 
 NAME = re.compile(r"([0-9]{1,18})(\.compact)?")
@@ -101,7 +102,7 @@ def readable(index: Mapping[int, str], default: int) -> bool:
 
 def parse_source(data: bytes) -> list[SourceEntry]:
     """Entries of one file of a file source's log. Empty list: only the version line is there."""
-    return [_source(body) for body in _objects(data)]
+    return [entry for block in logscan.blocks([data]) for entry in logscan.entries(block)]
 
 
 def parse_sink(data: bytes) -> list[SinkEntry]:
@@ -119,31 +120,7 @@ def source_lines(entries: Iterable[SourceEntry]) -> bytes:
 
 
 def _objects(data: bytes) -> list[Any]:
-    if not data:
-        raise Malformed("it is empty")
-    lines = text_of(data).split("\n")
-    version_of(lines[0], "sources")
-    if lines[-1] == "" and len(lines) > 1:
-        lines.pop()
-    body = lines[1:]
-    try:
-        # One parse for the whole file is several times faster than one per line.
-        found = json.loads(f"[{','.join(body)}]")
-    except (ValueError, RecursionError):
-        found = None
-    if found is None or len(found) != len(body):
-        found = [json_of(line) for line in body]
-    return found  # type: ignore[no-any-return]
-
-
-def _source(body: Any) -> SourceEntry:
-    try:
-        path, stamp, entry = body["path"], body["timestamp"], body["batchId"]
-    except (TypeError, KeyError, IndexError) as error:
-        raise Malformed("an entry lacks path, timestamp or batchId") from error
-    if type(path) is not str or type(stamp) is not int or type(entry) is not int:
-        raise Malformed("an entry's path, timestamp or batchId is of the wrong type")
-    return SourceEntry(path, stamp, entry)
+    return [json_of(t) for block in logscan.blocks([data]) for t in text_of(block).split("\n")[:-1]]
 
 
 def _sink(body: Any) -> SinkEntry:

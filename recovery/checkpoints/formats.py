@@ -57,11 +57,26 @@ def text_of(data: bytes) -> str:
 
 
 def json_of(text: str) -> Any:
-    """JSON, or Malformed: also for nesting and numbers beyond reason."""
+    """JSON, or Malformed: also for nesting and numbers beyond reason, and for what readers take differently.
+
+    Which of two equal keys stands depends on the reader; half a surrogate pair cannot be written anywhere.
+    """
     try:
-        return json.loads(text)
+        value = json.loads(text, object_pairs_hook=_once)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError as error:
+        raise Malformed("it holds half of a character") from error
     except (ValueError, RecursionError) as error:
         raise Malformed("it is cut short or is not JSON") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    body = dict(pairs)
+    if len(body) < len(pairs):
+        raise Malformed("it has a key twice")
+    return body
 
 
 def object_of(text: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ newest commit; FileStreamSource reads the newest compacted entry of its log and 
 
 import hashlib
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 from recovery.checkpoints import filelog, formats, sinklog
 from recovery.checkpoints.findings import finding
@@ -15,12 +16,13 @@ from recovery.checkpoints.operators import read_operators
 from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
-from recovery.checkpoints.tree import MAX_LOG_BYTES, Tree
+from recovery.checkpoints.tree import Tree
 from recovery.errors import Unreachable
 
 PARTS = {"metadata", "offsets", "commits", "sources", "state"}
 LOGS = ("offsets/", "commits/", "sources/")
 SHOWN_BATCHES = 100  # Spark keeps this many (minBatchesToRetain)
+READERS = 8
 VERSION = re.compile(r"[0-9]{1,9}")
 
 
@@ -93,15 +95,15 @@ def _tree(store: Store) -> Tree:
 
 
 def _digest(tree: Tree) -> str:
+    """Contents are read several at a time: a store far away answers slowly, and hashing leaves the lock."""
+    names = sorted(tree.files)
+    logs = [n for n in names if n == "metadata" or n.startswith(LOGS)]
+    with ThreadPoolExecutor(READERS) as pool:
+        contents = dict(zip(logs, pool.map(tree.digest_of, logs), strict=True))
     digest = hashlib.sha256()
-    for name in sorted(tree.files):
-        digest.update(f"{name}\0{tree.files[name]}\n".encode("utf-8", "surrogateescape"))
-        if (name == "metadata" or name.startswith(LOGS)) and tree.files[name] <= MAX_LOG_BYTES:
-            try:
-                for piece in tree.pieces(name):
-                    digest.update(piece)
-            except FileNotFoundError:
-                digest.update(b"gone")
+    for name in names:
+        line = f"{name}\0{tree.files[name]}\0{contents.get(name, '')}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 

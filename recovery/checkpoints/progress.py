@@ -1,10 +1,16 @@
 """Where each source of a checkpoint stands: the committed offset line beside the source's own log."""
 
-from recovery.checkpoints import filelog, formats
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from recovery.checkpoints import filelog, formats, logscan
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed, OffsetFile
-from recovery.checkpoints.report import Finding, SourceEntry, SourceProgress
-from recovery.checkpoints.tree import MAX_LOG_BYTES, Tree
+from recovery.checkpoints.logscan import Tally
+from recovery.checkpoints.report import Entries, Finding, SourceEntry, SourceProgress
+from recovery.checkpoints.tree import Tree
+from recovery.errors import Unreachable
 
 
 def read_sources(
@@ -37,15 +43,44 @@ def _source(
     for entry in missing:
         if reached is None or entry <= reached:
             findings.append(finding("SOURCE_LOG_GAP", f"{folder}/{entry}", entry=entry, source=key))
-    before: list[SourceEntry] = []
-    after: list[SourceEntry] = []
+    before, after, good = Tally(), Tally(), []
     for entry in ids:
         late = reached is None or entry > reached
-        for item in _entries(tree, folder, key, entry, names[entry], late, findings):
-            (after if reached is None or item.batch_id > reached else before).append(item)
+        found = _tallied(tree, folder, key, entry, names[entry], reached, late, findings)
+        if found:
+            before.merge(found[0])
+            after.merge(found[1])
+            good.append(f"{folder}/{names[entry]}")
+    again = partial(_again, tree, tuple(good), reached)
     return SourceProgress(
-        index, "files", offset, reached, tuple(before), tuple(after), bool(filelog.compacted(names)), name
+        index,
+        "files",
+        offset,
+        reached,
+        Entries(before.count, tuple(before.first), before.newest, partial(again, late=False)),
+        Entries(after.count, tuple(after.first), after.newest, partial(again, late=True)),
+        bool(filelog.compacted(names)),
+        name,
     )
+
+
+def _again(tree: Tree, files: tuple[str, ...], reached: int | None, *, late: bool) -> Iterator[SourceEntry]:
+    """The counted entries, read once more; their bytes must still be those that were counted."""
+    known = {name: tree.digests[name] for name in files}
+    fresh = replace(tree, digests={})
+    try:
+        for name in files:
+            for block in logscan.blocks(fresh.pieces(name)):
+                for entry in logscan.entries(block):
+                    if late == (reached is None or entry.batch_id > reached):
+                        yield entry
+            if fresh.digests[name] != known[name]:
+                raise Malformed("it has changed")
+    except Malformed as problem:
+        raise Unreachable(
+            f"{tree.store.location}/{name} was counted and can no longer be read: {problem.why}. "
+            "Look at the checkpoint again."
+        ) from problem
 
 
 def _begun_file_source(tree: Tree, folder: str, offset: str | None, planned: str | None) -> bool:
@@ -69,13 +104,20 @@ def _judge_reach(
         findings.append(finding("SOURCE_LOG_PLANNED_MISSING", f"{folder}/{ahead}", source=key, entry=ahead))
 
 
-def _entries(
-    tree: Tree, folder: str, key: str, entry: int, name: str, late: bool, findings: list[Finding]
-) -> list[SourceEntry]:
-    """Entries of one log file; a header without entries betrays itself only by what it does not say."""
+def _tallied(
+    tree: Tree,
+    folder: str,
+    key: str,
+    entry: int,
+    name: str,
+    reached: int | None,
+    late: bool,
+    findings: list[Finding],
+) -> tuple[Tally, Tally] | None:
+    """One log file counted; a header without entries betrays itself only by what it does not say."""
     file = f"{folder}/{name}"
     try:
-        found = filelog.parse_source(tree.bytes_of(file, MAX_LOG_BYTES))
+        before, after = logscan.tally(tree.pieces(file), reached)
     except Malformed as problem:
         if late and not name.endswith(".compact"):
             findings.append(
@@ -83,7 +125,7 @@ def _entries(
             )
         else:
             findings.append(finding("SOURCE_LOG_UNREADABLE", file, source=key, why=problem.why))
-        return []
-    if not found and not late:
+        return None
+    if not before.count and not after.count and not late:
         findings.append(finding("SOURCE_LOG_HEADER_ONLY", file, entry=entry, source=key))
-    return found
+    return before, after

@@ -3,11 +3,13 @@
 Terms are Spark's (StreamExecution, OffsetSeqLog, CommitLog, FileStreamSourceLog, OperatorStateMetadata).
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-SHOWN_PLANNED = 100
+SHOWN_ENTRIES = 100
 
 
 class Severity(StrEnum):
@@ -42,6 +44,45 @@ class SourceEntry:
     batch_id: int
 
 
+def _nothing() -> Iterator[SourceEntry]:
+    return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Entries of a file source's log, in log order: the number and both ends at once, all of them when iterated.
+
+    `first` holds the first hundred at most, `newest` the last one. A log of a million files is not held:
+    iterating reads it again, and raises Unreachable where it is no longer what was counted.
+    """
+
+    count: int = 0
+    first: tuple[SourceEntry, ...] = ()
+    newest: SourceEntry | None = None
+    read: Callable[[], Iterator[SourceEntry]] = _nothing
+
+    @classmethod
+    def of(cls, entries: Iterable[SourceEntry]) -> "Entries":
+        """Entries that are held."""
+        held = tuple(entries)
+        return cls(len(held), held[:SHOWN_ENTRIES], held[-1] if held else None, partial(iter, held))
+
+    @property
+    def oldest(self) -> SourceEntry | None:
+        return self.first[0] if self.first else None
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[SourceEntry]:
+        return self.read()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Entries):
+            return NotImplemented
+        return self.count == other.count and tuple(self) == tuple(other)
+
+
 @dataclass(frozen=True)
 class SourceProgress:
     """Where one source stood at the last committed batch.
@@ -55,8 +96,8 @@ class SourceProgress:
     kind: str  # "files", "unknown"
     offset_json: str | None
     log_offset: int | None = None
-    committed: tuple[SourceEntry, ...] = ()
-    planned: tuple[SourceEntry, ...] = ()
+    committed: Entries = field(default_factory=Entries)
+    planned: Entries = field(default_factory=Entries)
     compacted: bool = False
     name: str | None = None  # named sources (source evolution): the name, else None
 
@@ -70,9 +111,9 @@ class SourceProgress:
             "log_offset": self.log_offset,
             "committed_files": len(self.committed),
             "planned_files": len(self.planned),
-            "oldest": asdict(self.committed[0]) if self.committed else None,
-            "newest": asdict(self.committed[-1]) if self.committed else None,
-            "planned": [asdict(e) for e in self.planned[:SHOWN_PLANNED]],
+            "oldest": asdict(self.committed.oldest) if self.committed.oldest else None,
+            "newest": asdict(self.committed.newest) if self.committed.newest else None,
+            "planned": [asdict(e) for e in self.planned.first],
             "compacted": self.compacted,
         }
 

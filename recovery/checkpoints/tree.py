@@ -1,15 +1,16 @@
 """The files of one checkpoint, listed once: what every part of an inspection looks at."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.storage import Store, TooLarge
+from recovery.checkpoints.storage import Store
 
-MAX_LOG_BYTES = 1 << 29  # a compacted source log of three million files
+MAX_LOG_BYTES = 1 << 29  # a compacted source log of three million files, where it is held as a whole
+MAX_STREAM_BYTES = 1 << 32  # one that is read piece by piece
 MAX_SMALL_BYTES = 1 << 24  # metadata, offsets, commits, operator metadata
-KEEP_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Tree:
     files: dict[str, int]
     directories: set[str]
     whole: bool = True
-    _kept: dict[str, bytes] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)  # sha256 of the files that were read
 
     @cached_property
     def _children(self) -> dict[str, set[str]]:
@@ -44,23 +45,32 @@ class Tree:
 
     def bytes_of(self, name: str, limit: int = MAX_SMALL_BYTES) -> bytes:
         """Content of a log file. Malformed: gone, a directory, or larger than `limit`."""
-        if name in self._kept:
-            return self._kept[name]
+        return b"".join(self.pieces(name, limit))
+
+    def pieces(self, name: str, limit: int = MAX_STREAM_BYTES) -> Iterator[bytes]:
+        """The same, piece by piece. What was read to its end is known by its digest from then on."""
+        digest, size = hashlib.sha256(), 0
+        if self.files.get(name, 0) > limit:
+            raise Malformed(f"it has {self.files[name]} bytes, more than the {limit} read here")
         try:
-            data = self.store.read(name, limit)
+            for piece in self.store.chunks(name):
+                size += len(piece)
+                if size > limit:  # it grew since it was listed, or the store told a wrong size
+                    raise Malformed(f"it has more than the {limit} bytes read here")
+                digest.update(piece)
+                yield piece
         except FileNotFoundError as error:
             raise Malformed("it is missing") from error
         except IsADirectoryError as error:
             raise Malformed("it is a directory") from error
-        except TooLarge as error:
-            raise Malformed(f"it has {error.size} bytes, more than the {error.limit} read here") from error
-        if len(data) <= KEEP_BYTES:
-            self._kept[name] = data  # read again for the fingerprint
-        return data
+        self.digests[name] = digest.hexdigest()
 
-    def pieces(self, name: str) -> Iterator[bytes]:
-        """Content of a file, piece by piece."""
-        if name in self._kept:
-            yield self._kept[name]
-        else:
-            yield from self.store.chunks(name)
+    def digest_of(self, name: str) -> str:
+        """sha256 (hex) of a file's content; of what was read already, without reading it again."""
+        if name not in self.digests:
+            try:
+                for _ in self.pieces(name):
+                    pass
+            except Malformed:
+                return "unread"  # gone since it was listed, or too large: its name and size stand for it
+        return self.digests[name]

@@ -4,7 +4,7 @@ Source: FileStreamSource (SeenFilesMap, fetchMaxOffset). A file is known by its 
 again under the same name is not new. New files are taken by mtime, and in listing order where it is equal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from recovery.checkpoints.report import SourceEntry, SourceProgress
 from recovery.sources import unknown
@@ -30,9 +30,10 @@ def source_facts(
     if progress.kind != "files":
         return unknown.source_facts(progress, location=location, max_files_per_trigger=max_files_per_trigger)
     there = {f.path: f for f in listing}
-    read = list(dict.fromkeys(decoded(e.path) for e in _in_order(progress.committed)))
+    committed = _in_order(progress.committed)
+    read = list(dict.fromkeys(decoded(e.path) for e in committed))
     seen = set(read)
-    oldest = max((e.timestamp_ms for e in progress.committed), default=0) - max_file_age_ms
+    oldest = max((e.timestamp_ms for e in committed), default=0) - max_file_age_ms
     unread = sorted((f for f in listing if f.path not in seen), key=lambda f: f.mtime_ms)
     waiting = tuple(f for f in unread if not seen or f.mtime_ms >= oldest)
     by_time = sorted(listing, key=lambda f: f.mtime_ms)
@@ -56,7 +57,7 @@ def source_facts(
     )
 
 
-def _in_order(entries: Sequence[SourceEntry]) -> list[SourceEntry]:
+def _in_order(entries: Iterable[SourceEntry]) -> list[SourceEntry]:
     return sorted(entries, key=lambda e: e.batch_id)
 
 

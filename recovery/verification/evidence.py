@@ -4,7 +4,7 @@ The workflow gathers these. None means "could not be measured", and is never rea
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,13 +90,13 @@ def batches(scope: str, old: CheckpointReport, new: CheckpointReport) -> Batches
 
 
 def _added(old: SourceProgress | None, new: SourceProgress) -> tuple[SourceEntry, ...]:
-    edge = old.log_offset if old else None
+    edge, held = old.log_offset if old else None, tuple(new.committed)
     if old is None or edge is None:
-        return new.committed
-    kept = tuple(e for e in new.committed if e.batch_id <= edge)
-    if Counter((e.path, e.batch_id) for e in kept) != Counter((e.path, e.batch_id) for e in old.committed):
-        return new.committed
-    return tuple(e for e in new.committed if e.batch_id > edge)
+        return held
+    kept = Counter((e.path, e.batch_id) for e in held if e.batch_id <= edge)
+    if kept != Counter((e.path, e.batch_id) for e in old.committed):
+        return held
+    return tuple(e for e in held if e.batch_id > edge)
 
 
 def new_inputs(scope: str, old: CheckpointReport, new: CheckpointReport) -> tuple[str, ...]:
@@ -124,5 +124,5 @@ def arrivals(evidence: Evidence) -> tuple[str, ...]:
     return tuple(p for p in new_inputs(evidence.scope, evidence.old, evidence.new) if p not in seen)
 
 
-def _paths(entries: tuple[SourceEntry, ...]) -> tuple[str, ...]:
+def _paths(entries: Iterable[SourceEntry]) -> tuple[str, ...]:
     return tuple(decoded(e.path) for e in entries)

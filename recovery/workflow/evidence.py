@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.checkpoints import inspect
-from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import spark_remote
 from recovery.sinks.base import SinkReport
@@ -70,8 +70,8 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
 def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
     edge = api_events.as_object(offset).get("logOffset") if offset else None
     edge = -1 if edge is None else int(edge)
-    kept = tuple(e for e in source.committed if e.batch_id <= edge)
-    return replace(source, committed=kept, offset_json=offset, log_offset=edge, planned=())
+    kept = Entries.of(e for e in source.committed if e.batch_id <= edge)
+    return replace(source, committed=kept, offset_json=offset, log_offset=edge, planned=Entries())
 
 
 def _sink_before(scene: Scene, body: Mapping[str, Any], files: Sequence[str]) -> SinkReport:

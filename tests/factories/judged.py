@@ -4,6 +4,7 @@ from typing import Any
 
 from recovery.checkpoints.report import (
     CheckpointReport,
+    Entries,
     Finding,
     Severity,
     SourceEntry,
@@ -49,10 +50,10 @@ CHECKPOINT = CheckpointReport(
             "files",
             '{"logOffset":2}',
             2,
-            tuple(
+            Entries.of(
                 SourceEntry(f"file:/nowhere/in/changes-000{n}.json", 1, max(0, n - 2)) for n in range(1, 5)
             ),
-            (SourceEntry("file:/nowhere/in/changes-0005.json", 1, 3),),
+            Entries.of([SourceEntry("file:/nowhere/in/changes-0005.json", 1, 3)]),
         ),
     ),
     state_operators=(StateOperator(0, "dedupe", 2, key_columns=("customer_id", "sequence_num")),),

@@ -92,9 +92,9 @@ def source_words(source: SourceProgress) -> str:
     """How much one source has read, and the newest file."""
     if source.kind != "files":
         return f"{source.kind}: {shown(source.offset_json or 'nothing read yet')}"
-    if not source.committed:
+    if source.committed.newest is None:
         return "files: nothing read yet"
-    newest = unquote(source.committed[-1].path.rsplit("/", 1)[-1])
+    newest = unquote(source.committed.newest.path.rsplit("/", 1)[-1])
     planned = f"; {len(source.planned):,} planned, not committed" if source.planned else ""
     return f"files: {len(source.committed):,} read, newest {shown(newest)} (log entry {source.log_offset}){planned}"
 

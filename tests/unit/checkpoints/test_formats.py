@@ -93,3 +93,19 @@ def test_a_gap_of_a_billion_entries_is_answered_at_once() -> None:
     present, missing = needed({0: "0", 10**9: str(10**9)})
     assert present == [0, 10**9]
     assert len(missing) == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a":1,"a":2}', "twice"),
+        ('[{"b":{"a":1,"a":1}}]', "twice"),
+        ('"\\udc00"', "half of a character"),
+        ("[" * 100_000, "not JSON"),
+        ("1" * 5000, "not JSON"),
+        ('{"a":', "cut short"),
+    ],
+)
+def test_json_that_readers_take_differently_is_malformed(text: str, why: str) -> None:
+    with pytest.raises(formats.Malformed, match=why):
+        formats.json_of(text)

@@ -82,7 +82,7 @@ def test_a_compacted_entry_above_the_position_is_cut(
     assert {p.name for p in (tmp_path / "flow/1/sources/0").iterdir()} == kept
     old, new = (inspect(str(tmp_path / f"flow/{n}")).sources[0] for n in (0, 1))
     assert new.committed == old.committed
-    assert new.planned == ()
+    assert len(new.planned) == 0
 
 
 def test_two_sources_keep_their_own_positions(tmp_path: Path) -> None:

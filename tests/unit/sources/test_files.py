@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints import inspect
-from recovery.checkpoints.report import SourceEntry, SourceProgress
+from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.errors import Unreachable
 from recovery.sources.base import InputFile, Precision
 from recovery.sources.files import MAX_FILE_AGE_MS, source_facts
@@ -18,7 +18,7 @@ DAY = 24 * 3600 * 1000
 
 
 def progress(*names: str, offset: str | None = '{"logOffset":0}') -> SourceProgress:
-    entries = tuple(SourceEntry(f"file:///in/{n}", 10 * DAY, i) for i, n in enumerate(names))
+    entries = Entries.of(SourceEntry(f"file:///in/{n}", 10 * DAY, i) for i, n in enumerate(names))
     return SourceProgress(0, "files", offset, len(names) - 1, entries)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress, StateOperator
+from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress, StateOperator
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import InputFile, Position, Precision, SourceFacts
 from recovery.strategies.base import CodeFacts, Counts, Facts
@@ -14,8 +14,10 @@ FILES = [f"file:///in/changes-000{n}.json" for n in range(1, 8)]
 LOG_IDS = [0, 1, 2, 2]
 
 
-def entries() -> tuple[SourceEntry, ...]:
-    return tuple(SourceEntry(p, 1000 + n, i) for n, (p, i) in enumerate(zip(FILES[:4], LOG_IDS, strict=True)))
+def entries() -> Entries:
+    return Entries.of(
+        SourceEntry(p, 1000 + n, i) for n, (p, i) in enumerate(zip(FILES[:4], LOG_IDS, strict=True))
+    )
 
 
 def checkpoint(**changes: Any) -> CheckpointReport:

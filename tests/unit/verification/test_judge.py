@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.checkpoints.report import SourceEntry
+from recovery.checkpoints.report import Entries, SourceEntry
 from recovery.strategies.base import Criterion
 from recovery.verification.criteria import REQUIRED, says
 from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, batches, new_inputs
@@ -206,7 +206,7 @@ def test_a_version_that_begins_again_is_not_taken_for_a_seeded_one() -> None:
     assert evidence.new is not None
     assert evidence.old is not None
     source = evidence.new.sources[0]
-    again = tuple(SourceEntry(e.path, 0, 0) for e in source.committed)
+    again = Entries.of(SourceEntry(e.path, 0, 0) for e in source.committed)
     restarted = replace(evidence.new, sources=(replace(source, committed=again),))
     assert len(new_inputs("both", evidence.old, restarted)) == 5
     verdict = judge("continue", world.criteria(), replace(evidence, new=restarted))

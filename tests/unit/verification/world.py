@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
+from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
 from recovery.verification.criteria import REQUIRED
@@ -90,8 +90,8 @@ class World:
         )
         return replace(evidence, **changes)
 
-    def _entries(self, source: int, numbers: list[int], ids: list[int]) -> tuple[SourceEntry, ...]:
-        return tuple(SourceEntry(uri(source, n), 0, i) for n, i in zip(numbers, ids, strict=True))
+    def _entries(self, source: int, numbers: list[int], ids: list[int]) -> Entries:
+        return Entries.of(SourceEntry(uri(source, n), 0, i) for n, i in zip(numbers, ids, strict=True))
 
     def _old(self) -> CheckpointReport:
         sources = tuple(
@@ -107,10 +107,12 @@ class World:
     def _new(self) -> CheckpointReport:
         sources = []
         for s, (o, n) in enumerate(zip(self.old, self.new, strict=True)):
-            kept = () if self.scope == "new" else self._old().sources[s].committed
+            kept = Entries() if self.scope == "new" else self._old().sources[s].committed
             read = self._entries(s, n, [len(kept) and 3 for _ in n])
             sources.append(
-                SourceProgress(s, "files", '{"logOffset":3}', 3, (*kept, *read), compacted=len(o) > 8)
+                SourceProgress(
+                    s, "files", '{"logOffset":3}', 3, Entries.of((*kept, *read)), compacted=len(o) > 8
+                )
             )
         last = 0 if self.scope == "new" else 3
         return CheckpointReport(
