@@ -141,6 +141,8 @@ def _line(version: int, index: int, line: str) -> OffsetLine:
     key, colon, offset = line.partition(":")
     if not colon or not key:
         raise Malformed("a source line has no source before its colon")
+    if key in (".", "..") or "/" in key or "\0" in key:
+        raise Malformed("a source line names a source that cannot be a directory's name")
     return OffsetLine(key, None if offset == "-" else offset)
 
 

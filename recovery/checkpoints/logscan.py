@@ -16,7 +16,7 @@ from recovery.checkpoints.report import SHOWN_ENTRIES, SourceEntry
 MAX_LINE = 1 << 20  # bytes; a path has at most a few thousand
 NUMBER = rb"0|[1-9][0-9]{0,17}"
 # Never inside a line as Spark writes it: control characters (JSON forbids them raw) and the escape character.
-UNUSUAL = bytes(i for i in range(32) if i != 10) + b"\\"
+UNUSUAL = bytes(range(32)) + b"\\"
 LINE = re.compile(rb'\{"path":"([^"]*+)","timestamp":(%b),"batchId":(%b)\}\n' % (NUMBER, NUMBER))
 
 
@@ -73,14 +73,15 @@ def _after_version(block: bytes) -> bytes:
     return rest
 
 
-def usual(block: bytes, lines: re.Pattern[bytes]) -> bool:
-    """Is the block nothing but lines of Spark's own shape? Then every newline ends an entry."""
-    return (
-        lines.fullmatch(block) is not None
-        and len(block.translate(None, UNUSUAL)) == len(block)
-        and block.count(b'"batchId":') == block.count(b"\n")
-        and (block.isascii() or bool(text_of(block)))
-    )
+def usual(block: bytes, lines: re.Pattern[bytes]) -> int:
+    """The number of entries of a block that is nothing but lines of Spark's own shape, else 0."""
+    if lines.fullmatch(block) is None:
+        return 0
+    count = block.count(b'"batchId":')
+    odd = len(block) - len(block.translate(None, UNUSUAL))
+    if odd > count or not (block.isascii() or text_of(block)):
+        return 0  # more than the newline that ends each entry
+    return count
 
 
 def lines_up_to(reached: int | None) -> re.Pattern[bytes] | None:
@@ -125,11 +126,11 @@ def tally(pieces: Iterable[bytes], reached: int | None) -> tuple[Tally, Tally]:
     before, after = Tally(), Tally()
     settled = lines_up_to(reached)
     for block in blocks(pieces):
-        if settled and usual(block, settled):
+        if settled and (count := usual(block, settled)):
             last = block.rfind(b"\n", 0, -1) + 1
             room = SHOWN_ENTRIES - len(before.first)
             before.merge(
-                Tally(block.count(b"\n"), list(islice(entries(block), room)), *entries(block[last:]))
+                Tally(count, list(islice(entries(block), room)) if room else [], *entries(block[last:]))
             )
             continue
         for entry in entries(block):

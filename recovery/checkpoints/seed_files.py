@@ -38,20 +38,18 @@ def build(
     new.make_dirs("sources")
     for key, log_id in zip(keys, reached, strict=True):
         _log(old, new, f"sources/{key}", log_id, batch, guard)
-    new.sync("sources")
     guard()
     new.make_dirs("offsets")
     for number in [batch - 1, batch] if batch else [batch]:
         guard()
-        new.write(f"offsets/{number}", offsets)
-    new.sync("offsets")
+        new.write(f"offsets/{number}", offsets, later=True)
     guard()
     new.make_dirs("commits")
-    new.write(f"commits/{batch}", _commit(old.read(f"commits/{batch}", MAX_SMALL_BYTES)))
-    new.sync("commits")
+    new.write(f"commits/{batch}", _commit(old.read(f"commits/{batch}", MAX_SMALL_BYTES)), later=True)
     guard()
-    new.write("metadata", json.dumps({"id": query_id}, separators=(",", ":")).encode())
-    new.sync()
+    new.write("metadata", json.dumps({"id": query_id}, separators=(",", ":")).encode(), later=True)
+    guard()
+    new.settle()
     flow.sync()
 
 
@@ -81,11 +79,10 @@ def _log(old: Store, new: Store, folder: str, reached: int | None, batch: int, g
         if stands_alone(index, keep):
             for name in keep.values():
                 guard()
-                new.copy(old, f"{folder}/{name}", f"{folder}/{name}")
+                new.link(old, f"{folder}/{name}", f"{folder}/{name}")
         else:
             guard()
-            new.write(f"{folder}/{reached}.compact", _compacted(old, folder, index, reached))
-    new.sync(folder)
+            new.write(f"{folder}/{reached}.compact", _compacted(old, folder, index, reached), later=True)
 
 
 def stands_alone(index: dict[int, str], keep: dict[int, str]) -> bool:

@@ -8,6 +8,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ MAX_FILES = 2_000_000
 MAX_DEPTH = 7  # state/<operator>/<partition>/<store>/SSTs/<file> and one more; also ends symlink loops
 RENAME_NOREPLACE = 1
 AT_FDCWD = -100
+SYNCERS = 16
+# No hard link here, for reasons that a copy does not share (ENOENT, ENOSPC and EIO are not among them).
+NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
 class TooLarge(Exception):
@@ -149,35 +153,65 @@ class Store:
     def make_dirs(self, name: str = "") -> None:
         self.fs.makedirs(self.path(name), exist_ok=True)
 
-    def write(self, name: str, data: bytes) -> None:
-        """A new file, on disk when this returns (local), else as durable as the store's own upload."""
+    def write(self, name: str, data: bytes, *, later: bool = False) -> None:
+        """A new file, on disk when this returns (local), else as durable as the store's own upload.
+
+        `later`: the caller will `settle` the directory before anything relies on it.
+        """
         if not self.local:
             self.fs.pipe_file(self.path(name), data)
             return
         with Path(self.path(name)).open("xb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())
+            if not later:
+                os.fsync(stream.fileno())
+
+    def link(self, source: "Store", name: str, to: str) -> None:
+        """A file of another place under a second name, else a copy of it; on disk after `settle`.
+
+        For files that are written once and only ever removed, as Spark's logs are: both names then have the
+        same bytes for good, and removing one leaves the other. A file system without hard links, a border
+        between two of them, or a file of somebody else gives a copy.
+        """
+        if not self.local:
+            self.fs.cp_file(source.path(name), self.path(to))
+            return
+        try:
+            os.link(source.path(name), self.path(to), follow_symlinks=True)
+        except OSError as error:
+            if error.errno not in NO_LINK:
+                raise
+            self._copied(source, name, to)
 
     def copy(self, source: "Store", name: str, to: str) -> None:
         """One file from another place of the same file system, on disk when this returns."""
         if not self.local:
             self.fs.cp_file(source.path(name), self.path(to))
             return
+        self._copied(source, name, to)
+        _sync(self.path(to))
+
+    def _copied(self, source: "Store", name: str, to: str) -> None:
         with Path(source.path(name)).open("rb") as old, Path(self.path(to)).open("xb") as new:
             shutil.copyfileobj(old, new, 1 << 20)
-            new.flush()
-            os.fsync(new.fileno())
+
+    def settle(self, name: str = "") -> None:
+        """Put a directory and all below it on disk (local): files first, several at a time, then names.
+
+        Several at a time, because a journal then takes them in one commit instead of one each.
+        """
+        if not self.local:
+            return
+        above = [(where, files) for where, _, files in os.walk(self.path(name))]
+        with ThreadPoolExecutor(SYNCERS) as pool:
+            list(pool.map(_sync, [f"{where}/{file}" for where, files in above for file in files]))
+            list(pool.map(_sync, [where for where, _ in above]))
 
     def sync(self, name: str = "") -> None:
         """Put a directory's names on disk (local; other stores have no such thing)."""
-        if not self.local:
-            return
-        handle = os.open(self.path(name), os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        if self.local:
+            _sync(self.path(name))
 
     def rename(self, old: str, new: str) -> None:
         """Rename; never over something that is there (FileExistsError). Atomic on a local file system."""
@@ -219,6 +253,14 @@ def _entry(info: dict[str, Any]) -> Entry:
         info.get("type") == "directory",
         int(seconds * 1000) if isinstance(seconds, int | float) else None,
     )
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _rename_free(old: str, new: str) -> None:

@@ -109,3 +109,10 @@ def test_a_gap_of_a_billion_entries_is_answered_at_once() -> None:
 def test_json_that_readers_take_differently_is_malformed(text: str, why: str) -> None:
     with pytest.raises(formats.Malformed, match=why):
         formats.json_of(text)
+
+
+@pytest.mark.parametrize("key", ["..", ".", "../../x", "/etc", "a\0b"])
+def test_a_source_cannot_be_named_so_that_its_log_lies_elsewhere(key: str) -> None:
+    data = f'v2\n{{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{{}}}}\n{key}:{{"logOffset":1}}'
+    with pytest.raises(formats.Malformed, match="cannot be a directory"):
+        formats.parse_offsets(data.encode())

@@ -1,6 +1,8 @@
 """A seed: what it holds, what refuses it, and that a crash at any write leaves nothing half done."""
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -301,3 +303,25 @@ def test_a_seed_that_does_not_read_back_as_planned_is_removed(flow: Path) -> Non
     with pytest.raises(Refused, match="does not read back as planned"):
         seed.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
     assert [p.name for p in flow.iterdir()] == ["0"]
+
+
+def test_a_seed_shares_the_log_s_bytes_and_losing_the_old_version_loses_none(flow: Path) -> None:
+    assert seeded(flow) == 1
+    old, new = flow / "0/sources/0/0", flow / "1/sources/0/0"
+    wanted = old.read_bytes()
+    assert old.samefile(new)
+    old.unlink()
+    assert new.read_bytes() == wanted
+
+
+def test_where_no_hard_link_can_be_made_a_seed_holds_copies(
+    flow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refused)
+    assert seeded(flow) == 1
+    old, new = flow / "0/sources/0/0", flow / "1/sources/0/0"
+    assert not old.samefile(new)
+    assert old.read_bytes() == new.read_bytes()
