@@ -11,6 +11,8 @@ import hypothesis
 import pytest
 from django.conf import settings
 
+from recovery.checkpoints import place
+
 # A short path, since a Unix socket's may not be longer than about 100 characters. Every REPRISE_* of the
 # caller is dropped: a test must never speak to an instance that somebody runs.
 for _name in [name for name in os.environ if name.startswith("REPRISE_")]:
@@ -27,6 +29,9 @@ hypothesis.settings.register_profile(
     "reprise", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("reprise")
+
+# Tests keep their checkpoints below the temporary directory, where a real one draws a warning.
+place.TEMPORARY = tuple(t for t in place.TEMPORARY if not tempfile.gettempdir().startswith(t))
 
 pytest_plugins = ["tests.stack"]
 

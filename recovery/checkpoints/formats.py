@@ -1,6 +1,6 @@
 """Parsers of Spark's small checkpoint files: bytes in, frozen values or Malformed out. No I/O.
 
-Sources: OffsetSeqLog (v1, v2), CommitLog (v1, v2), StreamMetadata, OperatorStateMetadataV1, SchemaWriter v2.
+Sources: OffsetSeqLog (v1, v2), CommitLog (v1, v2, v3), StreamMetadata, OperatorStateMetadataV1, SchemaWriter v2.
 """
 
 import json
@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-KNOWN = {"offsets": (1, 2), "commits": (1, 2), "sources": (1,)}
+KNOWN = {"offsets": (1, 2), "commits": (1, 2, 3), "sources": (1,)}
 
 
 class Malformed(Exception):
@@ -29,23 +29,33 @@ class OffsetLine:
 
 @dataclass(frozen=True)
 class OffsetFile:
-    """One file of offsets/. `watermark_ms` and `timestamp_ms` are epoch milliseconds."""
+    """One file of offsets/. `watermark_ms` and `timestamp_ms` are epoch milliseconds.
+
+    v2: `control` is the operation of a batch that Spark put in by itself (a repartition), else None;
+    `source_metadata` what the header says of named sources.
+    """
 
     version: int
     watermark_ms: int
     timestamp_ms: int
     conf: dict[str, str]
     sources: tuple[OffsetLine, ...]
+    control: str | None = None
+    source_metadata: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class CommitFile:
-    """One file of commits/. `operators` are the ids named in stateUniqueIds (v2), else empty."""
+    """One file of commits/. `operators` are the ids named in stateUniqueIds (v2, v3), else empty.
+
+    `sinks` (v3): names in sinkMetadataMap, the active ones first.
+    """
 
     version: int
     watermark_ms: int
     operators: tuple[str, ...] = ()
     body: dict[str, Any] = field(default_factory=dict)
+    sinks: tuple[str, ...] = ()
 
 
 def text_of(data: bytes) -> str:
@@ -132,7 +142,24 @@ def parse_offsets(data: bytes) -> OffsetFile:
         number(header, "batchTimestampMs"),
         {str(k): str(v) for k, v in conf.items()},
         tuple(_line(version, index, line) for index, line in enumerate(body)),
+        _control(header),
+        _object_in(header, "sourceMetadataInfo"),
     )
+
+
+def _control(header: dict[str, Any]) -> str | None:
+    """OffsetSeqControlBatchInfo: operationType and perhaps operationInfo."""
+    info = _object_in(header, "controlBatchInfo")
+    return str(info.get("operationType", "unknown")) if info else None
+
+
+def _object_in(body: dict[str, Any], name: str) -> dict[str, Any]:
+    value = body.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Malformed(f"its {name} is not a JSON object")
+    return value
 
 
 def _line(version: int, index: int, line: str) -> OffsetLine:
@@ -147,7 +174,7 @@ def _line(version: int, index: int, line: str) -> OffsetLine:
 
 
 def parse_commit(data: bytes) -> CommitFile:
-    """v1 and v2 (with ids of the state files)."""
+    """v1, v2 (with ids of the state files), v3 (and with named sinks)."""
     if not data:
         raise Malformed("it is empty")
     lines = text_of(data).split("\n")
@@ -158,7 +185,9 @@ def parse_commit(data: bytes) -> CommitFile:
     ids = body.get("stateUniqueIds") or {}
     if not isinstance(ids, dict):
         raise Malformed("its stateUniqueIds is not a JSON object")
-    return CommitFile(version, number(body, "nextBatchWatermarkMs"), tuple(ids), body)
+    told = _object_in(body, "sinkMetadataMap")
+    sinks = sorted(told, key=lambda name: not (isinstance(told[name], dict) and told[name].get("isActive")))
+    return CommitFile(version, number(body, "nextBatchWatermarkMs"), tuple(ids), body, tuple(sinks))
 
 
 def log_offset(offset_json: str | None) -> int | None:

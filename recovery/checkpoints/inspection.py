@@ -11,12 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from recovery.checkpoints import filelog, formats, sinklog
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
+from recovery.checkpoints.headers import judge_headers
+from recovery.checkpoints.inputs import judge_inputs
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.operators import read_operators
+from recovery.checkpoints.place import judge_place
 from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
+from recovery.checkpoints.writer import written_by
 from recovery.errors import Unreachable
 
 PARTS = {"metadata", "offsets", "commits", "sources", "state"}
@@ -50,17 +54,20 @@ def fingerprint(location: str) -> str:
         return _digest(_tree(store))
 
 
-def inspect(location: str, *, sink: str | None = None, deep: bool = False) -> CheckpointReport:
+def inspect(
+    location: str, *, sink: str | None = None, deep: bool = False, inputs: bool = False
+) -> CheckpointReport:
     """Judge a checkpoint directory, or the newest version in an SDP flow directory.
 
     `sink`: location of the table; its `_spark_metadata` is compared. `deep`: parse also the files that only a
-    rewind would read. Raises Unreachable when a path cannot
-    be read, WrongUse for a path of an unknown scheme; damage is never an exception but a finding.
+    rewind would read. `inputs`: list the directories of the input files that the logs name, and say which are
+    gone. Raises Unreachable when a path cannot be read, WrongUse for a path of an unknown scheme; damage is
+    never an exception but a finding.
     """
     with reaching(location):
         store, version, first = _resolve(Store.open(location))
         tree = _tree(store)
-        return _judge(tree, version, first, sink, deep)
+        return _judge(tree, version, first, sink, deep, inputs)
 
 
 def _numbers(flow: Store) -> dict[int, str]:
@@ -96,12 +103,15 @@ def _tree(store: Store) -> Tree:
 
 
 def _digest(tree: Tree) -> str:
-    """Contents are read several at a time: a store far away answers slowly, and hashing leaves the lock."""
+    """Contents of a store far away are read several at a time, since it answers slowly."""
     names = sorted(tree.files)
     unread = _superseded(tree)
     logs = [n for n in names if (n == "metadata" or n.startswith(LOGS)) and n not in unread]
-    with ThreadPoolExecutor(READERS) as pool:
-        contents = dict(zip(logs, pool.map(tree.digest_of, logs), strict=True))
+    if tree.store.local:
+        contents = {name: tree.digest_of(name) for name in logs}
+    else:
+        with ThreadPoolExecutor(READERS) as pool:
+            contents = dict(zip(logs, pool.map(tree.digest_of, logs), strict=True))
     digest = hashlib.sha256()
     for name in names:
         line = f"{name}\0{tree.files[name]}\0{contents.get(name, '')}\n"
@@ -126,7 +136,7 @@ def _superseded(tree: Tree) -> set[str]:
 
 
 def _judge(
-    tree: Tree, version: int | None, first: list[Finding], sink: str | None, deep: bool
+    tree: Tree, version: int | None, first: list[Finding], sink: str | None, deep: bool, inputs: bool
 ) -> CheckpointReport:
     findings = list(first)
     if not tree.whole:
@@ -148,6 +158,10 @@ def _judge(
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
     operators = read_operators(tree, conf, commit, findings)
     findings += _orphans(tree)
+    findings += judge_headers(tree, read, committed, commit)
+    findings += judge_place(tree.store.location) if known else []
+    if inputs:
+        findings += judge_inputs(sources)
     if deep:
         findings += judge_older(tree, findings)
     if sink is not None:
@@ -167,6 +181,8 @@ def _judge(
         conf=conf,
         fingerprint=_digest(tree),
         size_bytes=sum(tree.files.values()),
+        written_by=written_by(read.get(planned) or read.get(committed), commit),
+        sinks=commit.sinks if commit else (),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from recovery.checkpoints import filelog, formats, logscan
+from recovery.checkpoints import filelog, formats, logscan, positions
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed, OffsetFile
 from recovery.checkpoints.logscan import Tally
@@ -35,8 +35,7 @@ def _source(
     name = None if key == str(index) else key
     reached, ahead = formats.log_offset(offset), formats.log_offset(planned)
     if reached is None and not _begun_file_source(tree, folder, offset, planned):
-        findings.append(finding("SOURCE_UNKNOWN", folder, source=key))
-        return SourceProgress(index, "unknown", offset, name=name)
+        return _not_files(tree, index, key, name, offset, findings)
     names = filelog.index_of(tree.names(folder))
     _judge_reach(folder, key, names, reached, ahead, findings)
     ids, missing = filelog.needed(names)
@@ -81,6 +80,29 @@ def _again(tree: Tree, files: tuple[str, ...], reached: int | None, *, late: boo
             f"{tree.store.location}/{name} was counted and can no longer be read: {problem.why}. "
             "Look at the checkpoint again."
         ) from problem
+
+
+def _not_files(
+    tree: Tree, index: int, key: str, name: str | None, offset: str | None, findings: list[Finding]
+) -> SourceProgress:
+    """A source without a log of files: its line is kept, and read where its shape is known."""
+    folder = f"sources/{key}"
+    try:
+        first = tree.bytes_of(f"{folder}/0") if f"{folder}/0" in tree.files else None
+    except Malformed:
+        first = None  # too large for what is meant here
+    kind, position = positions.read_position(offset, first)
+    if position is None:
+        findings.append(finding("SOURCE_UNKNOWN", folder, source=key))
+    else:
+        said = positions.words(kind, position)
+        findings.append(finding("SOURCE_KEPT", folder, source=key, kind=kind, position=said))
+    if kind == "kafka" and first is not None:
+        try:
+            positions.initial_offsets(first)
+        except Malformed as problem:
+            findings.append(finding("KAFKA_START_UNREADABLE", f"{folder}/0", source=key, why=problem.why))
+    return SourceProgress(index, kind, offset, name=name, position=position)
 
 
 def _begun_file_source(tree: Tree, folder: str, offset: str | None, planned: str | None) -> bool:

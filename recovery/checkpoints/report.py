@@ -3,7 +3,7 @@
 Terms are Spark's (StreamExecution, OffsetSeqLog, CommitLog, FileStreamSourceLog, OperatorStateMetadata).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -93,13 +93,16 @@ class SourceProgress:
     """
 
     index: int
-    kind: str  # "files", "unknown"
+    kind: str  # "files", "kafka", "delta", "iceberg", "rate", "rate-micro-batch", "unknown"
     offset_json: str | None
     log_offset: int | None = None
     committed: Entries = field(default_factory=Entries)
     planned: Entries = field(default_factory=Entries)
     compacted: bool = False
     name: str | None = None  # named sources (source evolution): the name, else None
+    position: Mapping[str, Any] | None = (
+        None  # the offset line's values, where its shape is known (positions.py)
+    )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values: counts and the ends of the log, never a hundred thousand entries."""
@@ -115,6 +118,7 @@ class SourceProgress:
             "newest": asdict(self.committed.newest) if self.committed.newest else None,
             "planned": [asdict(e) for e in self.planned.first],
             "compacted": self.compacted,
+            "position": dict(self.position) if self.position is not None else None,
         }
 
 
@@ -150,6 +154,10 @@ class CheckpointReport:
     conf: dict[str, str] = field(default_factory=dict)
     fingerprint: str = ""  # sha256 over names, sizes and log contents; equal = nothing moved
     size_bytes: int = 0
+    written_by: dict[str, str | None] | None = (
+        None  # {at_least, before}: Spark versions that the header proves
+    )
+    sinks: tuple[str, ...] = ()  # names in a commit of format v3
 
     @property
     def blockers(self) -> tuple[Finding, ...]:

@@ -54,4 +54,27 @@ TABLE: tuple[Kind, ...] = (
         "Lists them all.",
         "Check the path and the retention settings.",
     ),
+    Kind(
+        "LOCATION_TEMPORARY",
+        W,
+        "The checkpoint lies below a temporary place: {place}.",
+        "Begins from the start, with batch 0, once the directory was cleared.",
+        "Give the query a lasting place of its own, and take the checkpoint along.",
+        seed=True,
+    ),
+    Kind(
+        "LOCATION_SHARED",
+        B,
+        "Queries {queries} share the checkpoint {place}.",
+        "Fails with CONCURRENT_STREAM_LOG_UPDATE, or each goes on from the other's position.",
+        "Give each query a checkpoint of its own.",
+    ),
+    Kind(
+        "FLOW_RENAMED",
+        W,
+        "Flow {new} began with the same input files as flow {old} of the same table.",
+        "Reads everything again from batch 0; a file table silently skips the batch numbers that it has.",
+        "If {old} was renamed to {new}: stop, and move the directory {old} to the new name before the next run.",
+        seed=True,
+    ),
 )

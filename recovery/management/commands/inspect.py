@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from recovery.checkpoints import inspect
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
+from recovery.checkpoints.survey import Survey, is_storage_root, survey
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import files as sink_files
@@ -26,12 +27,54 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--deep", action="store_true", help="Read older files too, which only a rewind would need."
         )
+        parser.add_argument(
+            "--inputs",
+            action="store_true",
+            help="Look whether the input files that the logs name are still there.",
+        )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        report = inspect(options["path"], sink=options["sink"], deep=options["deep"])
+        path = options["path"]
+        if is_storage_root(path):
+            return _survey(path)
+        report = inspect(path, sink=options["sink"], deep=options["deep"], inputs=options["inputs"])
         sink = sink_files.read(options["sink"]) if options["sink"] else None
         data = {**report.as_dict(), "sink": sink.as_dict() if sink else None}
         return Answer(data, "\n".join(lines(report, sink)), exit_code=1 if report.blockers else 0)
+
+
+def _survey(path: str) -> Answer:
+    """A pipeline's storage root: its flows and their versions. Exit 1 with a blocker in a newest version."""
+    found = survey(path)
+    blocked = any(flow.versions and flow.versions[-1].blockers for flow in found.flows)
+    return Answer(found.as_dict(), "\n".join(survey_lines(found)), exit_code=1 if blocked else 0)
+
+
+def survey_lines(found: Survey) -> Iterator[str]:
+    """Flow by flow, the newest version first."""
+    count = len(found.flows)
+    yield f"{count} flow{'' if count == 1 else 's'} below {shown(found.location)}"
+    for flow in found.flows:
+        yield ""
+        yield shown(" / ".join(flow.parts))
+        for version in reversed(flow.versions):
+            last = (
+                "nothing committed yet"
+                if version.last_committed is None
+                else f"batch {version.last_committed}"
+            )
+            blocked = (
+                f"; {version.blockers} blocker{'' if version.blockers == 1 else 's'}"
+                if version.blockers
+                else ""
+            )
+            yield f"  version {version.number}: {last}{blocked}"
+    if found.findings:
+        yield ""
+    for finding in found.findings:
+        yield from finding_lines(finding)
+    if not found.whole:
+        yield "There are more; the list was ended here."
 
 
 def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:

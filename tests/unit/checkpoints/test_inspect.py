@@ -147,7 +147,7 @@ DAMAGES: list[tuple[str, Callable[[Path], Any], set[str]]] = [
     ),
     ("newest commit empty", lambda c: put(c / "commits/2", ""), {"COMMIT_UNREADABLE"}),
     ("newest commit header only", lambda c: put(c / "commits/2", "v1"), {"COMMIT_UNREADABLE"}),
-    ("newest commit of a newer Spark", lambda c: put(c / "commits/2", "v3\n{}"), {"COMMIT_NEWER_FORMAT"}),
+    ("newest commit of a newer Spark", lambda c: put(c / "commits/2", "v4\n{}"), {"COMMIT_NEWER_FORMAT"}),
     ("newest log entry missing", lambda c: drop(c, "sources/0/2"), {"SOURCE_LOG_MISSING"}),
     ("newest log entry empty", lambda c: put(c / "sources/0/2", ""), {"SOURCE_LOG_UNREADABLE"}),
     ("newest log entry header only", lambda c: put(c / "sources/0/2", "v1"), {"SOURCE_LOG_HEADER_ONLY"}),

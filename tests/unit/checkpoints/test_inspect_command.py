@@ -95,3 +95,19 @@ def test_control_characters_of_a_file_never_reach_the_terminal(
     assert "\x1b" not in out
     assert "a\\x1b[2Jb" in out
     assert max(len(line) for line in out.splitlines()) < 700
+
+
+def test_a_storage_root_is_answered_with_its_flows_and_their_versions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = tmp_path / "_checkpoints/spark_catalog/shop/orders/load"
+    Built(flow / "0", operators=()).write()
+    Built(flow / "1", batches=5, operators=()).write()
+    code, out, _ = run(capsys, str(tmp_path))
+    assert code == 0
+    assert "1 flow below" in out
+    assert out.index("version 1: batch 4") < out.index("version 0: batch 2")
+    code, out, _ = run(capsys, str(tmp_path), "--json")
+    assert [v["last_committed"] for v in json.loads(out)["flows"][0]["versions"]] == [2, 4]
+    (flow / "1/metadata").unlink()
+    assert run(capsys, str(tmp_path))[0] == 1

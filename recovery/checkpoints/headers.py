@@ -1,0 +1,77 @@
+"""What the logs of batches betray beside their numbers: headers, watermarks, gaps, names that only Spark counts."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from recovery.checkpoints.findings import finding
+from recovery.checkpoints.formats import CommitFile, OffsetFile
+from recovery.checkpoints.report import Finding
+from recovery.checkpoints.tree import Tree
+
+COUNTED = re.compile(r"[+-]?[0-9]{1,18}")  # HDFSMetadataLog lists whatever Scala's toLong takes
+
+
+def judge_headers(
+    tree: Tree, read: Mapping[int | None, OffsetFile], committed: int | None, commit: CommitFile | None
+) -> list[Finding]:
+    """`read`: offset files by batch. `commit`: the newest commit file, of batch `committed`."""
+    return [
+        *_names(tree),
+        *_gaps(tree),
+        *_confs(read, committed),
+        *_watermark(read, committed, commit),
+        *_control(read, committed),
+    ]
+
+
+def _names(tree: Tree) -> Iterator[Finding]:
+    """`0007` is batch 7 to Spark's listing, and no file `7` is found when it is opened."""
+    for folder in ("offsets", "commits"):
+        newest = max(tree.numbers(folder), default=-1)
+        for name in sorted(tree.names(folder)):
+            if COUNTED.fullmatch(name) and int(name) > newest and str(int(name)) != name:
+                yield finding("NAME_STRAY", f"{folder}/{name}", name=name, folder=folder, batch=int(name))
+
+
+def _gaps(tree: Tree) -> Iterator[Finding]:
+    """Batches without offsets and without a commit between two that have both."""
+    offsets, commits = tree.numbers("offsets"), tree.numbers("commits")
+    both = sorted(offsets & commits)
+    if len(both) < 2:
+        return
+    kept = [b for b in offsets | commits if both[0] <= b <= both[-1]]
+    missing = both[-1] - both[0] + 1 - len(kept)
+    if missing:
+        span = f"{both[0]} to {both[-1]}"
+        yield finding("ASYNC_PROGRESS", "offsets", missing=missing, span=span, last=both[-1])
+
+
+def _confs(read: Mapping[int | None, OffsetFile], committed: int | None) -> Iterator[Finding]:
+    newest = max((b for b in read if b is not None), default=None)
+    for batch in sorted({b for b in (committed, newest) if b is not None}):
+        if batch in read and not read[batch].conf:
+            yield finding("HEADER_CONF_EMPTY", f"offsets/{batch}", batch=batch)
+
+
+def _watermark(
+    read: Mapping[int | None, OffsetFile], committed: int | None, commit: CommitFile | None
+) -> Iterator[Finding]:
+    """The next batch begins at the watermark that the commit before it wrote."""
+    planned = None if committed is None else read.get(committed + 1)
+    if planned and commit and planned.watermark_ms > commit.watermark_ms:
+        assert committed is not None, "there is a commit"
+        yield finding(
+            "WATERMARK_AHEAD",
+            f"offsets/{committed + 1}",
+            batch=committed + 1,
+            held=planned.watermark_ms,
+            wanted=commit.watermark_ms,
+        )
+
+
+def _control(read: Mapping[int | None, OffsetFile], committed: int | None) -> Iterator[Finding]:
+    for batch in sorted(b for b in read if b is not None):
+        if read[batch].control:
+            late = committed is None or batch > committed
+            code = "CONTROL_BATCH_PLANNED" if late else "CONTROL_BATCH"
+            yield finding(code, f"offsets/{batch}", batch=batch, operation=read[batch].control)

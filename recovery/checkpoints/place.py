@@ -1,0 +1,42 @@
+"""Whether a checkpoint lies where it will still be tomorrow, and belongs to one query alone. Pure."""
+
+import re
+from collections.abc import Mapping
+
+from recovery.checkpoints.findings import finding
+from recovery.checkpoints.report import Finding
+
+# Emptied at a restart, by a cleaner or with the cluster, or open to everybody (Databricks: DBFS root folders).
+TEMPORARY = (
+    "/tmp",  # noqa: S108
+    "/var/tmp",  # noqa: S108
+    "/dev/shm",  # noqa: S108
+    "/local_disk0",
+    "dbfs:/tmp",
+    "dbfs:/FileStore",
+    "dbfs:/local_disk0",
+)
+# What Spark names the directory of a query that was given none (StreamingQueryManager).
+SPARK_S_OWN = re.compile(r"temporary-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def judge_place(location: str) -> list[Finding]:
+    """A warning where the location is a temporary one."""
+    plain = re.sub(r"^(?:file:)?/+", "/", location) if location.startswith(("file:", "/")) else location
+    plain = re.sub(r"^(?:/dbfs/|dbfs:/+)", "dbfs:/", plain)
+    below = next((t for t in TEMPORARY if plain == t or plain.startswith(f"{t}/")), None)
+    if below is None and not any(SPARK_S_OWN.fullmatch(part) for part in plain.split("/")):
+        return []
+    return [finding("LOCATION_TEMPORARY", None, place=below or "a directory that Spark made for one run")]
+
+
+def shared(locations: Mapping[str, str]) -> list[Finding]:
+    """A blocker for each location that several queries have. `locations`: query name -> checkpoint location."""
+    users: dict[str, list[str]] = {}
+    for query, location in locations.items():
+        users.setdefault(re.sub(r"^file:/+", "/", location).rstrip("/"), []).append(query)
+    return [
+        finding("LOCATION_SHARED", None, place=place, queries=", ".join(sorted(queries)))
+        for place, queries in sorted(users.items())
+        if len(queries) > 1
+    ]

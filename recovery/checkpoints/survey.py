@@ -1,0 +1,166 @@
+"""All flows and all versions below a pipeline's storage root, or all versions of one flow. Reads only.
+
+SDP keeps `<storage>/_checkpoints/<catalog>/<schema>/<table>/<flow>/<N>` (FlowSystemMetadata); nothing is ever
+deleted, so older versions are what a person can go back to.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recovery.checkpoints.findings import finding
+from recovery.checkpoints.inspection import PARTS, VERSION, inspect
+from recovery.checkpoints.report import CheckpointReport, Finding, SourceProgress
+from recovery.checkpoints.storage import Store, reaching
+from recovery.errors import Unreachable
+
+CHECKPOINTS = "_checkpoints"
+FLOW_DEPTH = 6  # catalog, schema, table, flow; two more for names with further parts
+MAX_FLOWS = 10_000
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a flow's checkpoint. `position`: (source, offset line) pairs of the last committed batch."""
+
+    number: int
+    location: str
+    query_id: str | None
+    last_committed: int | None
+    last_planned: int | None
+    position: tuple[tuple[str, str | None], ...]
+    blockers: int
+
+
+@dataclass(frozen=True)
+class FlowTree:
+    """One flow: the parts of its path below `_checkpoints`, its versions ascending, the newest one's report."""
+
+    parts: tuple[str, ...]
+    location: str
+    versions: tuple[Version, ...]
+    newest: CheckpointReport | None
+
+    @property
+    def name(self) -> str:
+        return self.parts[-1]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Flows in the order of their paths, and what is wrong between them. `whole`: False where a limit ended it."""
+
+    location: str
+    flows: tuple[FlowTree, ...]
+    findings: tuple[Finding, ...] = ()
+    whole: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        flows = [
+            {"parts": list(f.parts), "location": f.location, "versions": [asdict(v) for v in f.versions]}
+            for f in self.flows
+        ]
+        return {
+            "location": self.location,
+            "flows": flows,
+            "findings": [f.as_dict() for f in self.findings],
+            "whole": self.whole,
+        }
+
+
+def is_storage_root(location: str) -> bool:
+    """Does this directory hold `_checkpoints`, or is it that directory? Raises Unreachable."""
+    with reaching(location):
+        store = Store.open(location)
+        return store.root.rpartition("/")[2] == CHECKPOINTS or store.is_dir(CHECKPOINTS)
+
+
+def survey(location: str) -> Survey:
+    """Every flow below a storage root, `_checkpoints`, any directory within it, or one flow's directory.
+
+    Raises Unreachable when the storage fails or the place does not exist.
+    """
+    with reaching(location):
+        root = Store.open(location)
+        if root.is_dir(CHECKPOINTS):
+            root = root.child(CHECKPOINTS)
+        if not root.is_dir():
+            raise Unreachable(f"{location} does not exist or is a file. Check the path.")
+        found: list[FlowTree] = []
+        whole = _below(root, (), found)
+        return Survey(root.location, tuple(found), tuple(_between(found)), whole)
+
+
+def _below(store: Store, parts: tuple[str, ...], found: list[FlowTree]) -> bool:
+    entries = sorted((e for e in store.entries() if e.is_dir), key=lambda e: e.name)
+    numbered = sorted(int(e.name) for e in entries if VERSION.fullmatch(e.name))
+    if numbered and any(_is_version(store, e.name) for e in entries if VERSION.fullmatch(e.name)):
+        names = {int(e.name): e.name for e in entries if VERSION.fullmatch(e.name)}
+        found.append(_flow(store, parts or (store.root.rpartition("/")[2],), names))
+        return len(found) < MAX_FLOWS
+    if len(parts) >= FLOW_DEPTH:
+        return True
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name in PARTS:
+            continue
+        if not _below(store.child(entry.name), (*parts, entry.name), found):
+            return False
+    return True
+
+
+def _is_version(store: Store, name: str) -> bool:
+    """A version holds parts of a checkpoint, or nothing yet; a table named `2024` holds flows."""
+    inside = {e.name for e in store.child(name).entries()}
+    return not inside or bool(inside & PARTS)
+
+
+def _flow(store: Store, parts: tuple[str, ...], names: dict[int, str]) -> FlowTree:
+    versions, newest = [], None
+    for number in sorted(names):
+        report = inspect(store.child(names[number]).location)
+        newest = report
+        versions.append(
+            Version(
+                number,
+                report.location,
+                report.query_id,
+                report.last_committed,
+                report.last_planned,
+                tuple((s.name or str(s.index), s.offset_json) for s in report.sources),
+                len(report.blockers),
+            )
+        )
+    return FlowTree(parts, store.location, tuple(versions), newest)
+
+
+def _between(flows: list[FlowTree]) -> list[Finding]:
+    """Flows of one table of which the younger one began again with what the older one had read first."""
+    found = []
+    for index, one in enumerate(flows):
+        for other in flows[index + 1 :]:
+            if one.parts[:-1] != other.parts[:-1] or not one.newest or not other.newest:
+                continue
+            if not _same_start(one.newest.sources, other.newest.sources):
+                continue
+            old, new = sorted((one, other), key=_begun)
+            found.append(finding("FLOW_RENAMED", new.location, old=old.name, new=new.name))
+    return found
+
+
+def _begun(flow: FlowTree) -> tuple[int, str]:
+    """When the oldest batch that is still known was planned."""
+    stamps = [b["timestamp_ms"] for b in flow.newest.batches if b["timestamp_ms"]] if flow.newest else []
+    return min(stamps, default=0), flow.name
+
+
+def _same_start(one: tuple[SourceProgress, ...], other: tuple[SourceProgress, ...]) -> bool:
+    """Every source's first input file is the same. Only file sources tell where they began."""
+    if not one or len(one) != len(other):
+        return False
+    pairs = [(_first(a), _first(b)) for a, b in zip(one, other, strict=True)]
+    return all(a is not None and a == b for a, b in pairs)
+
+
+def _first(source: SourceProgress) -> str | None:
+    entry = source.committed.oldest or source.planned.oldest
+    return entry.path if entry else None

@@ -1,0 +1,43 @@
+"""Which Spark wrote an offset file, as far as its header proves it.
+
+Spark writes every conf of OffsetSeqMetadata.relevantSQLConfs that its version has into every header. A key proves
+the version that introduced the conf; a key that a version always writes and that is not there proves an older one.
+Versions: SQLConf entries of 4.2.0 and 4.3.0, and the headers that both were seen to write.
+"""
+
+from recovery.checkpoints.formats import CommitFile, OffsetFile
+
+PREFIX = "spark.sql.streaming."
+SINCE = {
+    f"{PREFIX}stateStore.rocksdb.formatVersion": (3, 2),
+    f"{PREFIX}statefulOperator.useStrictDistribution": (3, 3),
+    f"{PREFIX}stateStore.encodingFormat": (4, 0),
+    f"{PREFIX}stateStore.rowChecksum.enabled": (4, 1),
+    f"{PREFIX}queryEvolution.enableSourceEvolution": (4, 1),
+    f"{PREFIX}stateStore.rocksdb.mergeOperatorVersion": (4, 2),
+    "spark.sql.function.protobufExtensions.enabled": (4, 2),
+    f"{PREFIX}statefulOperator.alwaysNullableOutput.enabled": (4, 3),
+}
+ALWAYS = {version: {key for key, since in SINCE.items() if since <= version} for version in ((4, 2), (4, 3))}
+
+
+def written_by(offsets: OffsetFile | None, commit: CommitFile | None) -> dict[str, str | None] | None:
+    """{at_least, before}: versions as "4.2", None where nothing is proven; None where neither is.
+
+    An empty conf proves nothing: no Spark writes one.
+    """
+    if offsets is None or not offsets.conf:
+        return None
+    lowest = [SINCE[key] for key in offsets.conf if key in SINCE]
+    lowest += [(4, 2)] if offsets.version == 2 else []
+    lowest += [(4, 0)] if commit and commit.version == 2 else []
+    lowest += [(4, 2)] if commit and commit.version == 3 else []
+    lacking = [version for version, keys in ALWAYS.items() if keys - set(offsets.conf)]
+    at_least, before = max(lowest, default=None), min(lacking, default=None)
+    if at_least and before and at_least >= before:
+        return None  # the header contradicts itself: somebody edited it
+    return {"at_least": _said(at_least), "before": _said(before)} if at_least or before else None
+
+
+def _said(version: tuple[int, int] | None) -> str | None:
+    return f"{version[0]}.{version[1]}" if version else None

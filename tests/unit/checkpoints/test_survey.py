@@ -1,0 +1,79 @@
+"""All flows and versions below a pipeline's storage root, and what is wrong between flows."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recovery.checkpoints.survey import is_storage_root, survey
+from recovery.errors import Unreachable
+from tests.checkpoint_builder import Built
+
+
+def storage(tmp_path: Path, *flows: str, versions: int = 2) -> Path:
+    for flow in flows:
+        for number in range(versions):
+            Built(tmp_path / "st/_checkpoints/spark_catalog/shop" / flow / str(number), operators=()).write()
+    return tmp_path / "st"
+
+
+def test_every_version_of_every_flow_is_listed(tmp_path: Path) -> None:
+    root = storage(tmp_path, "orders/orders", "customers/load")
+    found = survey(str(root))
+    assert [f.parts for f in found.flows] == [
+        ("spark_catalog", "shop", "customers", "load"),
+        ("spark_catalog", "shop", "orders", "orders"),
+    ]
+    assert [v.number for v in found.flows[0].versions] == [0, 1]
+    assert {v.last_committed for f in found.flows for v in f.versions} == {2}
+    assert found.flows[0].versions[0].position == (("0", '{"logOffset":2}'),)
+    assert found.findings == ()
+    json.dumps(found.as_dict())
+
+
+WITHIN = "_checkpoints/spark_catalog/shop"
+
+
+@pytest.mark.parametrize("below", ["_checkpoints", WITHIN, f"{WITHIN}/orders/orders"])
+def test_a_survey_may_begin_at_any_directory_above_the_versions(tmp_path: Path, below: str) -> None:
+    root = storage(tmp_path, "orders/orders")
+    assert [f.name for f in survey(str(root / below)).flows] == ["orders"]
+
+
+def test_versions_above_nine_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    root = storage(tmp_path, "orders/orders", versions=12)
+    assert [v.number for v in survey(str(root)).flows[0].versions] == list(range(12))
+
+
+def test_a_table_whose_name_is_a_number_is_no_version(tmp_path: Path) -> None:
+    root = storage(tmp_path, "2024/load")
+    assert [f.parts[-2:] for f in survey(str(root)).flows] == [("2024", "load")]
+
+
+def test_a_renamed_flow_begins_again_with_the_old_one_s_input(tmp_path: Path) -> None:
+    root = storage(tmp_path, "orders/b_old", versions=1)
+    Built(root / "_checkpoints/spark_catalog/shop/orders/a_new/0", batches=1, operators=()).write()
+    for file in root.glob("_checkpoints/spark_catalog/shop/orders/a_new/0/offsets/0"):
+        file.write_text(file.read_text().replace("17900000", "17990000"))
+    found = survey(str(root)).findings
+    assert [(f.code, f.says) for f in found] == [
+        ("FLOW_RENAMED", "Flow a_new began with the same input files as flow b_old of the same table.")
+    ]
+
+
+def test_a_storage_root_is_known_by_its_checkpoints(tmp_path: Path) -> None:
+    root = storage(tmp_path, "orders/orders", versions=1)
+    assert is_storage_root(str(root))
+    assert is_storage_root(str(root / "_checkpoints"))
+    assert not is_storage_root(str(root / "_checkpoints/spark_catalog/shop/orders/orders/0"))
+
+
+def test_a_link_that_leads_back_ends(tmp_path: Path) -> None:
+    root = storage(tmp_path, "orders/orders", versions=1)
+    (root / "_checkpoints/spark_catalog/again").symlink_to(root / "_checkpoints", target_is_directory=True)
+    assert {f.parts[-1] for f in survey(str(root)).flows} == {"orders"}
+
+
+def test_a_place_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="does not exist"):
+        survey(str(tmp_path / "no"))
