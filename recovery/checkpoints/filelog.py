@@ -110,6 +110,14 @@ def parse_sink(data: bytes) -> list[SinkEntry]:
     return [_sink(body) for body in _objects(data)]
 
 
+def check_sink(pieces: Iterable[bytes]) -> None:
+    """Is a file of a file sink's log whole? Raises Malformed, as `parse_sink` does; holds no entry."""
+    for block in logscan.blocks(pieces):
+        if not logscan.usual(block, logscan.SINK_LINES, b'"action":'):
+            for text in text_of(block).split("\n")[:-1]:
+                _sink(json_of(text))
+
+
 def source_lines(entries: Iterable[SourceEntry]) -> bytes:
     """A log file with these entries, in the bytes that Spark writes (json4s: no spaces, no escaped slash)."""
     lines = ["v1"]

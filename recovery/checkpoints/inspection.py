@@ -311,7 +311,7 @@ def _orphans(tree: Tree) -> list[Finding]:
 def _beside(table: Store, committed: int | None, planned: int | None) -> list[Finding]:
     if not table.exists():
         raise Unreachable(f"Table {table.location} does not exist. Check the path.")
-    log = sinklog.read(table)
+    log = sinklog.head(table)
     if not log.present and table.is_dir("_delta_log"):
         return []
     return sinklog.judge(log, committed, planned)

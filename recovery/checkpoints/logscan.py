@@ -73,11 +73,14 @@ def _after_version(block: bytes) -> bytes:
     return rest
 
 
-def usual(block: bytes, lines: re.Pattern[bytes]) -> int:
-    """The number of entries of a block that is nothing but lines of Spark's own shape, else 0."""
+def usual(block: bytes, lines: re.Pattern[bytes], last_key: bytes = b'"batchId":') -> int:
+    """The number of entries of a block that is nothing but lines of Spark's own shape, else 0.
+
+    `last_key` stands once in a line of that shape, since no string in it may hold a quote.
+    """
     if lines.fullmatch(block) is None:
         return 0
-    count = block.count(b'"batchId":')
+    count = block.count(last_key)
     odd = len(block) - len(block.translate(None, UNUSUAL))
     if odd > count or not (block.isascii() or text_of(block)):
         return 0  # more than the newline that ends each entry
@@ -107,6 +110,10 @@ def at_most(highest: int) -> list[bytes]:
     return [pattern.encode() for pattern in found]
 
 
+SINK_LINES = re.compile(
+    rb'(?:\{"path":"[^"]*+","size":(?:%b),"isDir":(?:true|false),"modificationTime":(?:%b),'
+    rb'"blockReplication":(?:%b),"blockSize":(?:%b),"action":"[^"]*+"\}\n)*+' % ((NUMBER,) * 4)
+)
 ANY = lines_up_to(10**18)
 
 

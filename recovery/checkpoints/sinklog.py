@@ -14,6 +14,7 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.storage import Store, TooLarge
+from recovery.checkpoints.tree import MAX_STREAM_BYTES
 
 FOLDER = "_spark_metadata"
 MAX_ENTRY_BYTES = 1 << 29
@@ -61,6 +62,38 @@ def read(table: Store) -> SinkLog:
     )
 
 
+def head(table: Store) -> SinkLog:
+    """A table's log judged without its entries: head, earliest, findings, size. Raises OSError."""
+    if not table.is_dir(FOLDER):
+        return SinkLog(present=False)
+    log = table.child(FOLDER)
+    sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
+    index = filelog.index_of(sizes)
+    ids, missing = filelog.needed(index)
+    findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
+    for name in (index[i] for i in ids):
+        if sizes[name] > MAX_STREAM_BYTES:
+            findings.append(_too_large(name, sizes[name], MAX_STREAM_BYTES))
+            continue
+        try:
+            filelog.check_sink(log.chunks(name))
+        except FileNotFoundError:
+            continue  # expired between the listing and now
+        except Malformed as problem:
+            findings.append(finding("SINK_LOG_UNREADABLE", f"{FOLDER}/{name}", why=problem.why))
+    return SinkLog(
+        present=True,
+        head=max(index, default=None),
+        earliest=min(index, default=None),
+        findings=tuple(findings),
+        size_bytes=sum(sizes.values()),
+    )
+
+
+def _too_large(name: str, size: int, limit: int) -> Finding:
+    return finding("TOO_LARGE", f"{FOLDER}/{name}", name=name, size=size, limit=limit)
+
+
 def _entries(log: Store, name: str, findings: list[Finding], *, must: bool) -> list[SinkEntry] | None:
     """None: not readable; a finding only where Spark needs this file."""
     try:
@@ -72,9 +105,7 @@ def _entries(log: Store, name: str, findings: list[Finding], *, must: bool) -> l
             findings.append(finding("SINK_LOG_UNREADABLE", f"{FOLDER}/{name}", why=problem.why))
     except TooLarge as problem:
         if must:
-            findings.append(
-                finding("TOO_LARGE", f"{FOLDER}/{name}", name=name, size=problem.size, limit=problem.limit)
-            )
+            findings.append(_too_large(name, problem.size, problem.limit))
     return None
 
 

@@ -86,6 +86,8 @@ def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
         yield f"Version      {report.version}, the newest of its flow"
     yield f"Query id     {shown(report.query_id or 'unknown')}"
     yield f"Stands at    {standing(report)}"
+    if report.written_by:
+        yield f"Written by   Spark {writer_words(report.written_by)}"
     for source in report.sources:
         yield f"Source {source.name or source.index!s:<5} {source_words(source)}"
     for operator in report.state_operators:
@@ -109,6 +111,14 @@ def verdict(report: CheckpointReport) -> str:
         return "Empty: there is no checkpoint here."
     warnings = sum(f.severity is Severity.WARNING for f in report.findings)
     return "Sound." if not warnings else f"Sound, with {warnings} warning{'' if warnings == 1 else 's'}."
+
+
+def writer_words(written_by: dict[str, str | None]) -> str:
+    """The range of Spark versions that the newest header proves."""
+    at_least, before = written_by["at_least"], written_by["before"]
+    if at_least and before:
+        return f"{at_least} or newer, older than {before}"
+    return f"{at_least} or newer" if at_least else f"older than {before}"
 
 
 def standing(report: CheckpointReport) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.checkpoints import formats, inspect, logscan
+from recovery.checkpoints import filelog, formats, inspect, logscan
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceEntry
 from recovery.errors import Unreachable
@@ -138,3 +138,38 @@ def test_entries_are_read_again_only_while_they_are_what_was_counted(tmp_path: P
     log.unlink()
     with pytest.raises(Unreachable, match="is missing"):
         tuple(source.committed)
+
+
+SINK_ENTRY = {
+    "path": "file:///t/part-0.parquet",
+    "size": 700,
+    "isDir": False,
+    "modificationTime": 1,
+    "blockReplication": 1,
+    "blockSize": 33554432,
+    "action": "add",
+}
+SINK_LINE = st.builds(
+    lambda changes, at, by, whole: (
+        json.dumps({**SINK_ENTRY, **changes}, separators=(",", ":"), ensure_ascii=False)
+        if whole
+        else json.dumps({**SINK_ENTRY, **changes}, separators=(",", ":"))[:at] + by
+    ),
+    st.fixed_dictionaries({}, optional={"path": PATHS, "size": NUMBERS, "action": PATHS, "isDir": st.none()}),
+    st.integers(0, 160),
+    st.text(max_size=3),
+    st.booleans(),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(lines=st.lists(SINK_LINE, max_size=5), sizes=st.lists(st.integers(1, 300), min_size=1, max_size=3))
+def test_a_sink_s_log_is_whole_just_when_its_entries_can_be_read(lines: list[str], sizes: list[int]) -> None:
+    data = "\n".join(["v1", *lines]).encode()
+    try:
+        filelog.parse_sink(data)
+    except Malformed:
+        with pytest.raises(Malformed):
+            filelog.check_sink(cut(data, sizes))
+        return
+    filelog.check_sink(cut(data, sizes))
