@@ -16,6 +16,7 @@ from recovery.checkpoints.formats import Malformed, json_of, number, text_of
 from recovery.checkpoints.report import SourceEntry
 
 NAME = re.compile(r"([0-9]{1,18})(\.compact)?")
+MAX_INTERVAL = 1_000_000
 DEFAULT_INTERVAL = 10  # spark.sql.streaming.fileSource.log.compactInterval
 
 
@@ -63,7 +64,8 @@ def derive_interval(default: int, latest: int) -> int:
     count = latest + 1
     if count <= default or default >= count // 2:
         return count
-    return next((i for i in range(default, count // 2 + 1) if count % i == 0), count)
+    # Spark looks on to count / 2; no interval is beyond a million, and a stray name may have 18 digits.
+    return next((i for i in range(default, min(count // 2, MAX_INTERVAL) + 1) if count % i == 0), count)
 
 
 def needed(index: Mapping[int, str]) -> tuple[list[int], list[int]]:

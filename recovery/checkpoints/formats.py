@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 KNOWN = {"offsets": (1, 2), "commits": (1, 2, 3), "sources": (1,)}
+MAX_SOURCES = 1000  # of one query
 
 
 class Malformed(Exception):
@@ -136,6 +137,8 @@ def parse_offsets(data: bytes) -> OffsetFile:
     if not isinstance(conf, dict):
         raise Malformed("its conf is not a JSON object")
     body = lines[2:-1] if lines[-1] == "" else lines[2:]
+    if len(body) > MAX_SOURCES:
+        raise Malformed(f"it has {len(body)} source lines, more than the {MAX_SOURCES} read here")
     return OffsetFile(
         version,
         number(header, "batchWatermarkMs"),

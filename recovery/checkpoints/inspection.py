@@ -6,7 +6,6 @@ newest commit; FileStreamSource reads the newest compacted entry of its log and 
 
 import hashlib
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 from recovery.checkpoints import filelog, formats, sinklog
 from recovery.checkpoints.findings import finding
@@ -26,7 +25,6 @@ from recovery.errors import Unreachable
 PARTS = {"metadata", "offsets", "commits", "sources", "state"}
 LOGS = ("offsets/", "commits/", "sources/")
 SHOWN_BATCHES = 100  # Spark keeps this many (minBatchesToRetain)
-READERS = 8
 VERSION = re.compile(r"[0-9]{1,9}")
 
 
@@ -103,15 +101,10 @@ def _tree(store: Store) -> Tree:
 
 
 def _digest(tree: Tree) -> str:
-    """Contents of a store far away are read several at a time, since it answers slowly."""
     names = sorted(tree.files)
     unread = _superseded(tree)
     logs = [n for n in names if (n == "metadata" or n.startswith(LOGS)) and n not in unread]
-    if tree.store.local:
-        contents = {name: tree.digest_of(name) for name in logs}
-    else:
-        with ThreadPoolExecutor(READERS) as pool:
-            contents = dict(zip(logs, pool.map(tree.digest_of, logs), strict=True))
+    contents = dict(zip(logs, tree.each(tree.digest_of, logs), strict=True))
     digest = hashlib.sha256()
     for name in names:
         line = f"{name}\0{tree.files[name]}\0{contents.get(name, '')}\n"
@@ -195,13 +188,12 @@ def _nothing(tree: Tree, first: list[Finding]) -> list[Finding]:
 
 def _strays(offsets: set[int], commits: set[int]) -> set[int]:
     """Offset files that follow on nothing: neither they nor the batch before them was ever committed."""
-    stray: set[int] = set()
-    while offsets - stray:
-        newest = max(offsets - stray)
-        alone = newest > 0 and newest - 1 not in offsets and not {newest, newest - 1} & commits
-        if not alone or len(offsets - stray) == 1:
-            return stray
-        stray.add(newest)
+    left, stray = sorted(offsets), set()
+    while len(left) > 1:
+        newest = left[-1]
+        if newest - 1 == left[-2] or {newest, newest - 1} & commits:
+            break
+        stray.add(left.pop())
     return stray
 
 
@@ -257,10 +249,12 @@ def _offsets(
     read: dict[int | None, OffsetFile] = {}
     matter = {b for b in (planned, committed) if b is not None}
     matter |= {b - 1 for b in matter}
-    for batch in sorted(offsets)[-SHOWN_BATCHES:]:
+    shown = sorted(offsets)[-SHOWN_BATCHES:]
+    contents = tree.contents_of([f"offsets/{batch}" for batch in shown])
+    for batch in shown:
         name = f"offsets/{batch}"
         try:
-            read[batch] = formats.parse_offsets(tree.bytes_of(name))
+            read[batch] = formats.parse_offsets(contents[name]())
         except Malformed as problem:
             if batch not in matter:
                 continue

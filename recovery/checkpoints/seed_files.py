@@ -74,8 +74,9 @@ def _log(old: Store, new: Store, folder: str, reached: int | None, batch: int, g
     if reached is not None:
         index = filelog.index_of(e.name for e in old.entries(folder) if not e.is_dir)
         keep = {entry: name for entry, name in index.items() if entry <= reached}
-        if batch == 0 and (lost := sorted(set(range(reached + 1)) - set(keep))):
-            raise Refused(f"Log entry {folder}/{lost[0]} is gone, which a restart after batch 0 asks for.")
+        if batch == 0 and len(keep) <= reached:
+            lost = next(entry for entry in range(reached + 1) if entry not in keep)
+            raise Refused(f"Log entry {folder}/{lost} is gone, which a restart after batch 0 asks for.")
         if stands_alone(index, keep):
             for name in keep.values():
                 guard()

@@ -7,10 +7,12 @@ import ctypes
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -98,12 +100,25 @@ class Store:
     def is_dir(self, name: str = "") -> bool:
         return bool(self.fs.isdir(self.path(name)))
 
-    def entries(self, name: str = "") -> list[Entry]:
-        """What a directory holds, in the order in which the store lists it. Missing: FileNotFoundError."""
+    def _identity(self, name: str) -> tuple[int, int] | None:
+        """What tells that two names are one directory, so that a link back is not followed (local)."""
+        if not self.local:
+            return None
+        try:
+            told = Path(self.path(name)).stat()
+        except OSError:
+            return None
+        return told.st_dev, told.st_ino
+
+    def entries(self, name: str = "", limit: int | None = None) -> list[Entry]:
+        """What a directory holds, in the order in which the store lists it. Missing: FileNotFoundError.
+
+        `limit`: no more than so many, where the store lists one by one.
+        """
         where = self.path(name)
         if self.local:
             with os.scandir(where) as found:
-                return [_local_entry(e) for e in found]
+                return [_local_entry(e) for e in islice(found, limit)]
         infos = self.fs.ls(where, detail=True)
         return [e for e in (_entry(i) for i in infos if i["name"].rstrip("/") != where.rstrip("/")) if e.name]
 
@@ -111,22 +126,26 @@ class Store:
         """(files: relative name -> size, directories, whole): `whole` is False when `limit` ended the walk."""
         files: dict[str, int] = {}
         directories: set[str] = set()
-        waiting = [""]
+        waiting, visited = [""], {self._identity("")}
         while waiting:
             above = waiting.pop()
             try:
-                found = self.entries(above)
+                found = self.entries(above, limit + 1)
             except (FileNotFoundError, NotADirectoryError):
                 if not above:
                     raise
                 continue  # gone since it was listed: a running query deletes old files
             for entry in found:
+                if entry.name in (".", ".."):
+                    continue  # a store that lists these would lead out of the directory
                 name = f"{above}/{entry.name}" if above else entry.name
                 if not entry.is_dir:
                     files[name] = entry.size
                 elif name not in directories:
                     directories.add(name)
-                    if name.count("/") < MAX_DEPTH - 1:
+                    place = self._identity(name)
+                    if name.count("/") < MAX_DEPTH - 1 and (place is None or place not in visited):
+                        visited.add(place)
                         waiting.append(name)
                 if len(files) + len(directories) > limit:
                     return files, directories, False
@@ -148,7 +167,7 @@ class Store:
 
     def _open(self, name: str) -> Any:
         where = self.path(name)
-        return Path(where).open("rb") if self.local else self.fs.open(where, "rb")
+        return os.fdopen(_regular(where), "rb") if self.local else self.fs.open(where, "rb")
 
     def make_dirs(self, name: str = "") -> None:
         self.fs.makedirs(self.path(name), exist_ok=True)
@@ -253,6 +272,20 @@ def _entry(info: dict[str, Any]) -> Entry:
         info.get("type") == "directory",
         int(seconds * 1000) if isinstance(seconds, int | float) else None,
     )
+
+
+def _regular(path: str) -> int:
+    """Opens a file, and nothing that would wait for ever or is no file: IsADirectoryError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link to itself, a socket
+            raise IsADirectoryError(errno.EISDIR, "is not a file", path) from error
+        raise
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise IsADirectoryError(errno.EISDIR, "is not a file", path)
 
 
 def _sync(path: str) -> None:

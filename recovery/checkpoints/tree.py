@@ -1,15 +1,19 @@
 """The files of one checkpoint, listed once: what every part of an inspection looks at."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import NoReturn, TypeVar
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store
 
 MAX_LOG_BYTES = 1 << 29  # a compacted source log of three million files, where it is held as a whole
 MAX_STREAM_BYTES = 1 << 32  # one that is read piece by piece
+READERS = 8
+T = TypeVar("T")
 MAX_SMALL_BYTES = 1 << 24  # metadata, offsets, commits, operator metadata
 
 
@@ -62,15 +66,38 @@ class Tree:
         except FileNotFoundError as error:
             raise Malformed("it is missing") from error
         except IsADirectoryError as error:
-            raise Malformed("it is a directory") from error
+            raise Malformed("it is not a file") from error
         self.digests[name] = digest.hexdigest()
+
+    def contents_of(self, names: Sequence[str]) -> dict[str, Callable[[], bytes]]:
+        """Name -> what `bytes_of` gives or raises, read several at a time from a store far away."""
+        return dict(zip(names, self.each(self._tried, names), strict=True))
+
+    def _tried(self, name: str) -> Callable[[], bytes]:
+        try:
+            data = self.bytes_of(name)
+        except Malformed as problem:
+            return partial(_raise, problem)
+        return lambda: data
+
+    def each(self, act: Callable[[str], T], names: Sequence[str]) -> list[T]:
+        """`act` on every name, in order; several at a time where a store answers slowly, being far away."""
+        if self.store.local:
+            return [act(name) for name in names]
+        with ThreadPoolExecutor(READERS) as pool:
+            return list(pool.map(act, names))
 
     def digest_of(self, name: str) -> str:
         """sha256 (hex) of a file's content; of what was read already, without reading it again."""
         if name not in self.digests:
             try:
-                for _ in self.pieces(name):
+                limit = MAX_STREAM_BYTES if name.startswith("sources/") else MAX_SMALL_BYTES
+                for _ in self.pieces(name, limit):
                     pass
             except Malformed:
                 return "unread"  # gone since it was listed, or too large: its name and size stand for it
         return self.digests[name]
+
+
+def _raise(problem: Malformed) -> NoReturn:
+    raise problem
