@@ -96,8 +96,16 @@ def _resolve(store: Store) -> tuple[Store, int | None, list[Finding]]:
 
 
 def _tree(store: Store) -> Tree:
-    files, directories, whole = store.walk()
-    return Tree(store, files, directories, whole)
+    """All names below a checkpoint; of a place that is none, the first level: it may be a whole bucket."""
+    top = store.entries()
+    if not PARTS & {e.name for e in top}:
+        files = {e.name: e.size for e in top if not e.is_dir}
+        return Tree(store, files, {e.name for e in top if e.is_dir})
+    tree = Tree(store, *store.walk())
+    if not store.local:
+        unread = _superseded(tree)
+        tree.bring([n for n in tree.files if n.startswith(LOGS) and n not in unread])
+    return tree
 
 
 def _digest(tree: Tree) -> str:
@@ -182,7 +190,7 @@ def _judge(
 def _nothing(tree: Tree, first: list[Finding]) -> list[Finding]:
     if first:
         return []
-    hidden = all(n.rsplit("/", 1)[-1].startswith(".") or n.startswith(".") for n in tree.files)
+    hidden = all(name.startswith(".") for name in (*tree.files, *tree.directories))
     return [finding("CHECKPOINT_EMPTY" if hidden else "NOT_A_CHECKPOINT")]
 
 

@@ -16,9 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from recovery.checkpoints import remote
 from recovery.errors import RepriseError, Unreachable, WrongUse
 
 MAX_FILES = 2_000_000
@@ -76,7 +76,7 @@ class Store:
         if not location or "\0" in location:
             raise WrongUse("No path was given. Name a directory or a URL.")
         try:
-            fs, root = fsspec.core.url_to_fs(location)
+            fs, root = remote.connect(location)
         except (ValueError, ImportError) as error:
             raise WrongUse(
                 f"{location} cannot be opened: {error}. Name a path or a supported URL."
@@ -124,6 +124,8 @@ class Store:
 
     def walk(self, limit: int = MAX_FILES) -> tuple[dict[str, int], set[str], bool]:
         """(files: relative name -> size, directories, whole): `whole` is False when `limit` ended the walk."""
+        if not self.local and self.fs.objects:
+            return self._listed(limit)
         files: dict[str, int] = {}
         directories: set[str] = set()
         waiting, visited = [""], {self._identity("")}
@@ -149,6 +151,23 @@ class Store:
                         waiting.append(name)
                 if len(files) + len(directories) > limit:
                     return files, directories, False
+        return files, directories, True
+
+    def _listed(self, limit: int) -> tuple[dict[str, int], set[str], bool]:
+        """The same on an object store: one listing of all names instead of one for each directory."""
+        files: dict[str, int] = {}
+        directories: set[str] = set()
+        skip = len(self.root.rstrip("/")) + 1
+        for key, size in self.fs.keys(self.root):
+            name = key[skip:]
+            if name.endswith(remote.LEGACY_MARKER):
+                name = f"{name.removesuffix(remote.LEGACY_MARKER)}/"
+            if name and not name.endswith("/"):
+                files[name] = size
+            while (name := name.rpartition("/")[0]) and name not in directories:
+                directories.add(name)
+            if len(files) + len(directories) > limit:
+                return files, directories, False
         return files, directories, True
 
     def read(self, name: str, limit: int) -> bytes:
