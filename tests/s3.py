@@ -12,7 +12,6 @@ from typing import Any
 
 import fsspec
 import pytest
-import s3fs
 
 from console.supervisor import jars
 from console.supervisor.bootstrap import CannotStart
@@ -112,7 +111,7 @@ def reached_by(options: dict[str, Any]) -> Iterator[None]:
     finally:
         fsspec.config.conf.clear()
         fsspec.config.conf.update(before)
-        s3fs.S3FileSystem.clear_instance_cache()
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
 @pytest.fixture(scope="session")

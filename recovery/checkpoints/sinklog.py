@@ -44,6 +44,7 @@ def read(table: Store) -> SinkLog:
         return SinkLog(present=False)
     log = table.child(FOLDER)
     sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
+    log = log.ahead(sizes)
     index = filelog.index_of(sizes)
     ids, missing = filelog.needed(index)
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
