@@ -241,7 +241,7 @@ def test_markers_of_folders_are_not_files(s3: S3Server, tmp_path: Path, marker: 
 
 
 # Put, copy and delete requests for the seed of `built`; the test below keeps them true.
-WRITES_OF_A_SEED, WRITES_OF_AN_UNDO = 25, 15
+WRITES_OF_A_SEED, WRITES_OF_AN_UNDO = 19, 9
 
 
 def test_the_number_of_write_requests_is_known(s3: S3Server, requests: Requests, tmp_path: Path) -> None:
