@@ -48,6 +48,11 @@ class OddStore(MemoryFileSystem):
             self._asked("open", path)
         return super()._open(path, mode, *args, **words)
 
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **words: Any) -> bytes:
+        self._asked("open", path)
+        data: bytes = super().cat_file(path, start=start, end=end, **words)
+        return data
+
 
 def slow(seconds: float) -> Callable[[str, str], None]:
     """Every call takes so long."""

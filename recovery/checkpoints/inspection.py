@@ -6,6 +6,7 @@ newest commit; FileStreamSource reads the newest compacted entry of its log and 
 
 import hashlib
 import re
+from dataclasses import replace
 
 from recovery.checkpoints import filelog, formats, sinklog
 from recovery.checkpoints.findings import finding
@@ -26,6 +27,7 @@ PARTS = {"metadata", "offsets", "commits", "sources", "state"}
 LOGS = ("offsets/", "commits/", "sources/")
 SHOWN_BATCHES = 100  # Spark keeps this many (minBatchesToRetain)
 VERSION = re.compile(r"[0-9]{1,9}")
+OPERATOR_FILES = re.compile(r"state/[^/]+/(0/)?_(metadata|stateSchema)/")
 
 
 def versions(flow_location: str) -> list[int]:
@@ -96,8 +98,21 @@ def _resolve(store: Store) -> tuple[Store, int | None, list[Finding]]:
 
 
 def _tree(store: Store) -> Tree:
-    files, directories, whole = store.walk()
-    return Tree(store, files, directories, whole)
+    """All names below a checkpoint; of a place that is none, the first level: it may be a whole bucket."""
+    top = store.entries()
+    if not PARTS & {e.name for e in top}:
+        files = {e.name: e.size for e in top if not e.is_dir}
+        return Tree(store, files, {e.name for e in top if e.is_dir})
+    tree = Tree(store, *store.walk())
+    if store.local:
+        return tree
+    unread = _superseded(tree)
+    read = {n: size for n, size in tree.files.items() if _is_log(n) and n not in unread}
+    return replace(tree, store=store.ahead(read))
+
+
+def _is_log(name: str) -> bool:
+    return name == "metadata" or name.startswith(LOGS) or bool(OPERATOR_FILES.match(name))
 
 
 def _digest(tree: Tree) -> str:
@@ -182,7 +197,7 @@ def _judge(
 def _nothing(tree: Tree, first: list[Finding]) -> list[Finding]:
     if first:
         return []
-    hidden = all(n.rsplit("/", 1)[-1].startswith(".") or n.startswith(".") for n in tree.files)
+    hidden = all(name.startswith(".") for name in (*tree.files, *tree.directories))
     return [finding("CHECKPOINT_EMPTY" if hidden else "NOT_A_CHECKPOINT")]
 
 

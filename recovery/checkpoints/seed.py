@@ -9,8 +9,9 @@ Order of writes, and what a crash between two of them leaves (Spark's SDP sees n
 4. rename to `<latest + 1>`    the one act that anything sees; never over something that is there.
 5. the flow directory is put on disk. A crash before it may lose the rename, never half of it.
 
-The old version is only ever read. On stores without an atomic rename step 4 is a copy; a crash in it leaves
-both names, which `probe` calls unclear.
+The old version is only ever read. On stores without an atomic rename step 4 is a copy with `metadata` last,
+then a removal with `metadata` first. A new version with its `metadata` is whole, so it is published, whatever
+is left under the other name; one without is half a copy, which `probe` calls unclear.
 """
 
 import uuid
@@ -230,13 +231,19 @@ def _with_record(
     if there and query_id == record["query_id"]:
         evidence.append(_saw(True, f"Version {target} is there and carries the query id of this seed."))
         if prepared:
-            evidence.append(_saw(False, "The prepared directory is there too: the store copies to rename."))
-            return SeedOutcome(SeedState.UNCLEAR, evidence=tuple(evidence))
+            evidence.append(
+                _saw(
+                    True,
+                    "Of the prepared directory something is left; its metadata, copied last, has arrived.",
+                )
+            )
         return SeedOutcome(SeedState.PUBLISHED, target, tuple(evidence))
-    if there and prepared and query_id is None and not flow.local:
-        evidence.append(
-            _saw(False, f"Version {target} is there without a query id: a copy may have stopped.")
+    if there and query_id is None and not flow.local:
+        says = (
+            f"Version {target} is there without a query id: a copy or a removal has stopped midway. No Spark "
+            "takes it for a checkpoint; remove it by hand when no update is running."
         )
+        evidence.append(_saw(False, says))
         return SeedOutcome(SeedState.UNCLEAR, evidence=tuple(evidence))
     says = (
         f"Version {target} is there, but it is not this seed." if there else f"There is no version {target}."

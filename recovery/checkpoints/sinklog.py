@@ -44,6 +44,7 @@ def read(table: Store) -> SinkLog:
         return SinkLog(present=False)
     log = table.child(FOLDER)
     sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
+    log = log.ahead(sizes)
     index = filelog.index_of(sizes)
     ids, missing = filelog.needed(index)
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
@@ -70,6 +71,7 @@ def head(table: Store) -> SinkLog:
     sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
     index = filelog.index_of(sizes)
     ids, missing = filelog.needed(index)
+    log = log.ahead({index[i]: sizes[index[i]] for i in ids})
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
     for name in (index[i] for i in ids):
         if sizes[name] > MAX_STREAM_BYTES:

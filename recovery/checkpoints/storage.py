@@ -5,20 +5,21 @@ All I/O of this room passes here, so that limits, sidecars and the order of writ
 
 import ctypes
 import errno
+import io
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from recovery.checkpoints import remote
 from recovery.errors import RepriseError, Unreachable, WrongUse
 
 MAX_FILES = 2_000_000
@@ -26,6 +27,9 @@ MAX_DEPTH = 7  # state/<operator>/<partition>/<store>/SSTs/<file> and one more; 
 RENAME_NOREPLACE = 1
 AT_FDCWD = -100
 SYNCERS = 16
+READERS = 16
+AHEAD_BYTES = 1 << 18  # a file up to this size is read ahead …
+AHEAD_IN_ALL = 1 << 25  # … as long as all of them have no more
 # No hard link here, for reasons that a copy does not share (ENOENT, ENOSPC and EIO are not among them).
 NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
@@ -69,6 +73,7 @@ class Store:
     fs: Any
     root: str
     location: str
+    read_ahead: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def open(cls, location: str) -> "Store":
@@ -76,7 +81,7 @@ class Store:
         if not location or "\0" in location:
             raise WrongUse("No path was given. Name a directory or a URL.")
         try:
-            fs, root = fsspec.core.url_to_fs(location)
+            fs, root = remote.connect(location)
         except (ValueError, ImportError) as error:
             raise WrongUse(
                 f"{location} cannot be opened: {error}. Name a path or a supported URL."
@@ -124,6 +129,8 @@ class Store:
 
     def walk(self, limit: int = MAX_FILES) -> tuple[dict[str, int], set[str], bool]:
         """(files: relative name -> size, directories, whole): `whole` is False when `limit` ended the walk."""
+        if not self.local and self.fs.objects:
+            return self._listed(limit)
         files: dict[str, int] = {}
         directories: set[str] = set()
         waiting, visited = [""], {self._identity("")}
@@ -151,6 +158,25 @@ class Store:
                     return files, directories, False
         return files, directories, True
 
+    def _listed(self, limit: int) -> tuple[dict[str, int], set[str], bool]:
+        """The same on an object store: one listing of all names instead of one for each directory."""
+        files: dict[str, int] = {}
+        directories: set[str] = set()
+        skip = len(self.root.rstrip("/")) + 1
+        for key, size in self.fs.keys(self.root):
+            name = key[skip:]
+            if name.endswith(remote.LEGACY_MARKER):
+                name = f"{name.removesuffix(remote.LEGACY_MARKER)}/"
+            if {"", ".", ".."} & set(name.rstrip("/").split("/")):
+                continue  # the directory itself; a key that a file system would take for another place
+            if not name.endswith("/"):
+                files[name] = size
+            while (name := name.rpartition("/")[0]) and name not in directories:
+                directories.add(name)
+            if len(files) + len(directories) > limit:
+                return files, directories, False
+        return files, directories, True
+
     def read(self, name: str, limit: int) -> bytes:
         """The bytes of a file. Raises TooLarge beyond `limit` bytes, FileNotFoundError when it is gone."""
         with self._open(name) as stream:
@@ -165,7 +191,32 @@ class Store:
             while piece := stream.read(size):
                 yield piece
 
+    def ahead(self, sizes: Mapping[str, int]) -> "Store":
+        """The same place with the small ones of these files read, several at a time (local: as it is).
+
+        One after the other, a store far away takes minutes. `sizes`: name -> bytes, as listed.
+        """
+        if self.local:
+            return self
+        room, wanted = AHEAD_IN_ALL, []
+        for name, size in sizes.items():
+            if size <= min(AHEAD_BYTES, room):
+                room -= size
+                wanted.append(name)
+        with ThreadPoolExecutor(READERS) as pool:
+            found = dict(zip(wanted, pool.map(self._small, wanted), strict=True))
+        return replace(self, read_ahead={name: data for name, data in found.items() if data is not None})
+
+    def _small(self, name: str) -> bytes | None:
+        """None: gone, or grown since it was listed; whoever reads it next will see."""
+        try:
+            return self.read(name, AHEAD_BYTES)
+        except (FileNotFoundError, IsADirectoryError, TooLarge):
+            return None
+
     def _open(self, name: str) -> Any:
+        if name in self.read_ahead:
+            return io.BytesIO(self.read_ahead[name])
         where = self.path(name)
         return os.fdopen(_regular(where), "rb") if self.local else self.fs.open(where, "rb")
 

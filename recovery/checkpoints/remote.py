@@ -1,0 +1,283 @@
+"""What a Store asks of a file system that is not the local one: few requests, sure answers, one kind of error.
+
+fsspec's own `exists` says no when a store does not answer, `ls` of a missing S3 prefix lists its parent, `mv`
+copies in any order, `rm` takes `*` in a name for a pattern, and each client raises errors of its own. A recovery
+that builds on any of these would write over what it could not see.
+"""
+
+import errno
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import fsspec
+
+SCHEMES = {"s3a": "s3", "s3n": "s3"}  # Spark's names for what fsspec calls s3
+# No rename of a directory there: a copy and a removal. (Memory is none, but renames in the same way.)
+OBJECT_STORES = {"s3", "gs", "gcs", "abfs", "abfss", "az", "memory"}
+# Seconds and attempts of one S3 request: an endpoint that is silent is given up after a minute at most.
+PATIENCE: Mapping[str, Any] = {
+    "connect_timeout": 5,
+    "read_timeout": 15,
+    "retries": {"total_max_attempts": 3, "mode": "standard"},
+    "max_pool_connections": 32,
+}
+AT_ONCE = 16
+BLOCK = 8 << 20  # bytes of one ranged read
+LEGACY_MARKER = "_$folder$"  # how Hadoop's s3n and EMR mark a directory
+
+
+def scheme_of(location: str) -> str:
+    """`s3a://bucket/x` -> `s3a`; empty for a path."""
+    scheme, found, _ = location.partition("://")
+    return scheme if found else ""
+
+
+def connect(location: str) -> tuple[Any, str]:
+    """(file system, path on it) of a path or URL. Raises ValueError, ImportError: nobody here can open it."""
+    scheme = scheme_of(location)
+    known = SCHEMES.get(scheme, scheme)
+    if known != "s3":
+        fs, path = fsspec.core.url_to_fs(location)
+        local = isinstance(fs, fsspec.implementations.local.LocalFileSystem)
+        return (fs if local else _remote(fs, Remote)), path
+    place = location.partition("://")[2].strip("/")
+    if not place:
+        raise ValueError("it names no bucket")
+    told = fsspec.config.conf.get("s3", {}).get("config_kwargs", {})
+    options = {"use_listings_cache": False, "config_kwargs": {**PATIENCE, **told}}
+    fs, path = fsspec.core.url_to_fs(f"s3://{place}", **options)
+    fs.retries = 1  # the client below repeats by itself; both together would try fifteen times
+    return _remote(fs, S3), path
+
+
+@lru_cache(maxsize=64)
+def _remote(fs: Any, kind: "type[Remote]") -> "Remote":
+    return kind(fs)  # one for each file system, so that two stores can tell that theirs is the same
+
+
+class Remote:
+    """A file system by fsspec. Every failure is an OSError; FileNotFoundError only where that is certain."""
+
+    def __init__(self, fs: Any) -> None:
+        self.fs = fs
+        protocol = fs.protocol if isinstance(fs.protocol, list | tuple) else (fs.protocol,)
+        self.objects = bool(OBJECT_STORES & set(protocol))
+
+    def _ask(self, call: Callable[..., Any], *given: Any, **words: Any) -> Any:
+        try:
+            return call(*given, **words)
+        except (TypeError, AttributeError, AssertionError):
+            raise  # our own mistake
+        except PermissionError as error:
+            raise PermissionError(
+                errno.EACCES, "the storage refuses access; check its key, secret and rights"
+            ) from error
+        except OSError as error:
+            if _code(error) == "NoSuchBucket":
+                raise OSError(errno.ENXIO, "there is no such bucket") from error
+            raise
+        except Exception as error:  # each client has a tree of its own: botocore, aiohttp, azure …
+            raise OSError(errno.EIO, _words(error)) from error
+
+    def invalidate_cache(self) -> None:
+        self.fs.invalidate_cache()
+
+    def info(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask(self.fs.info, path)
+        return found
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.info(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def isdir(self, path: str) -> bool:
+        try:
+            return bool(self.info(path)["type"] == "directory")
+        except FileNotFoundError:
+            return False
+
+    def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._ask(self.fs.ls, path, detail=True)
+        return found
+
+    def keys(self, path: str) -> Iterator[tuple[str, int]]:
+        """(whole name, size) of every object below; a name that ends in `/` marks a directory."""
+        for name, info in self._ask(self.fs.find, path, detail=True).items():
+            yield name, int(info.get("size") or 0)
+
+    def read(self, path: str, start: int, end: int) -> bytes:
+        """Bytes start..end-1, or as many as there are."""
+        try:
+            data: bytes = self._ask(self.fs.cat_file, path, start=start, end=end)
+        except OSError as error:
+            if _code(error) in ("InvalidRange", "416"):
+                return b""  # nothing from `start` on: the end of the file, or an empty one
+            raise
+        return data
+
+    def open(self, path: str, mode: str = "rb") -> Any:
+        return Reader(self, path) if mode == "rb" else self._ask(self.fs.open, path, mode)
+
+    def makedirs(self, path: str, exist_ok: bool = True) -> None:
+        self._ask(self.fs.makedirs, path, exist_ok=exist_ok)
+
+    def pipe_file(self, path: str, data: bytes) -> None:
+        self._ask(self.fs.pipe_file, path, data)
+
+    def cp_file(self, old: str, new: str) -> None:
+        self._ask(self.fs.cp_file, old, new)
+
+    def rm_file(self, path: str) -> None:
+        self._ask(self.fs.rm_file, path)
+
+    def rm(self, path: str, recursive: bool = True) -> None:
+        """A file, or a directory with all that is in it."""
+        self._ask(self.fs.rm, path, recursive=recursive)
+
+    def mv(self, old: str, new: str, recursive: bool = False) -> None:
+        """A file, or with `recursive` a directory.
+
+        On an object store all is copied, proven to be there, then removed. What lies at the top goes last and
+        is removed first: at the top of a checkpoint is its `metadata`, and without it no Spark takes the
+        directory for a checkpoint. So a directory with `metadata` is whole, and one without is not in use.
+        """
+        if not recursive:
+            self.cp_file(old, new)
+            self.rm_file(old)
+        elif not self.objects:
+            self._ask(self.fs.mv, old, new, recursive=True)
+        else:
+            self._move(old, new)
+
+    def _move(self, old: str, new: str) -> None:
+        all_of_them = {name[len(old) :]: size for name, size in self.keys(old)}  # "/offsets/1" -> bytes
+        files = {tail: size for tail, size in all_of_them.items() if not tail.endswith("/")}
+        top = [tail for tail in files if tail.count("/") == 1]
+        deep = [tail for tail in files if tail.count("/") > 1]
+        for part in (deep, top):
+            _each(lambda tail: self.cp_file(old + tail, new + tail), part)
+        there = {name[len(new) :]: size for name, size in self.keys(new)}
+        if lacking := [tail for tail, size in files.items() if there.get(tail) != size]:
+            raise OSError(errno.EIO, f"{lacking[0][1:]} did not arrive whole; the old one is still there")
+        _each(lambda tail: self.rm_file(old + tail), top)
+        self.rm(old)
+
+
+class S3(Remote):
+    """S3 and what speaks its protocol: one listing for a thousand names, and never above the path asked for."""
+
+    def _pages(self, path: str, **words: Any) -> Iterator[dict[str, Any]]:
+        bucket, _, key = path.partition("/")
+        words |= {"Bucket": bucket, "Prefix": f"{key.rstrip('/')}/" if key.strip("/") else ""}
+        while True:
+            page = self._ask(self.fs.call_s3, "list_objects_v2", **words)
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            words["ContinuationToken"] = page["NextContinuationToken"]
+
+    def keys(self, path: str) -> Iterator[tuple[str, int]]:
+        bucket = path.partition("/")[0]
+        for page in self._pages(path):
+            for item in page.get("Contents", []):
+                yield f"{bucket}/{item['Key']}", item["Size"]
+
+    def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
+        bucket, found = path.partition("/")[0], []
+        empty = True
+        for page in self._pages(path, Delimiter="/"):
+            folders, items = page.get("CommonPrefixes", []), page.get("Contents", [])
+            empty = empty and not folders and not items
+            found += [{"name": f"{bucket}/{f['Prefix']}", "type": "directory"} for f in folders]
+            for item in items:
+                told = {"size": item["Size"], "LastModified": item["LastModified"]}
+                found.append({"name": f"{bucket}/{item['Key']}", "type": "file", **told})
+        if empty and "/" in path and self.info(path)["type"] == "file":
+            raise NotADirectoryError(errno.ENOTDIR, "is a file", path)
+        return [f for f in found if not f["name"].endswith(LEGACY_MARKER)]
+
+    def makedirs(self, path: str, exist_ok: bool = True) -> None:
+        """Nothing: there are no directories, and asking could make a bucket."""
+
+    def cp_file(self, old: str, new: str) -> None:
+        """One request; the client's own copy, which asks for the size first, where that is above 5 GB."""
+        (bucket, _, key), (new_bucket, _, new_key) = old.partition("/"), new.partition("/")
+        source = {"Bucket": bucket, "Key": key}
+        try:
+            self._ask(self.fs.call_s3, "copy_object", Bucket=new_bucket, Key=new_key, CopySource=source)
+        except OSError as error:
+            if _code(error) not in ("InvalidRequest", "EntityTooLarge"):
+                raise
+            super().cp_file(old, new)
+
+    def rm_file(self, path: str) -> None:
+        bucket, _, key = path.partition("/")
+        self._ask(self.fs.call_s3, "delete_object", Bucket=bucket, Key=key)
+
+    def rm(self, path: str, recursive: bool = True) -> None:
+        bucket, _, key = path.partition("/")
+        if not key.strip("/"):
+            raise OSError(errno.EPERM, "a whole bucket is never removed")
+        names = [name.partition("/")[2] for name, _ in self.keys(path)] + [key]
+        for start in range(0, len(names), 1000):  # the most that one request may name
+            some = {"Objects": [{"Key": name} for name in names[start : start + 1000]], "Quiet": True}
+            answer = self._ask(self.fs.call_s3, "delete_objects", Bucket=bucket, Delete=some)
+            if failed := answer.get("Errors"):
+                raise OSError(
+                    errno.EIO, f"{failed[0].get('Key')} was not removed: {failed[0].get('Message')}"
+                )
+
+
+class Reader:
+    """A file read forward by ranges: a small one costs one request, where fsspec asks for its size first."""
+
+    def __init__(self, remote: Remote, path: str) -> None:
+        self.remote, self.path = remote, path
+        self.at, self.waiting, self.ended = 0, b"", False
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is held open."""
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer at the end, none after it."""
+        while not self.ended and len(self.waiting) < size:
+            wanted = max(BLOCK, size - len(self.waiting))
+            got = self.remote.read(self.path, self.at, self.at + wanted)
+            self.at += len(got)
+            self.waiting += got
+            self.ended = len(got) < wanted
+        piece, self.waiting = self.waiting[:size], self.waiting[size:]
+        return piece
+
+
+def _each(act: Callable[[str], object], names: Iterable[str]) -> None:
+    """Several at a time; the first failure is raised, and what was not begun by then is not done."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        done = [pool.submit(act, name) for name in names]
+        try:
+            for one in done:
+                one.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _code(error: BaseException) -> str:
+    """The S3 error code behind an OSError, or nothing."""
+    answer = getattr(error.__cause__, "response", None)
+    return str(answer.get("Error", {}).get("Code", "")) if isinstance(answer, dict) else ""
+
+
+def _words(error: Exception) -> str:
+    """A client's own error in words for a sentence: its first line, no address's query (it may be signed)."""
+    text = str(error).strip().partition("\n")[0].rstrip(".")
+    return re.sub(r"\?[^\s\"]*", "", text) or type(error).__name__
