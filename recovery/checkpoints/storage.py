@@ -214,6 +214,10 @@ class Store:
         except (FileNotFoundError, IsADirectoryError, TooLarge):
             return None
 
+    def stream(self, name: str) -> Any:
+        """A file, open for reading from any place in it; the caller closes it."""
+        return self._open(name)
+
     def _open(self, name: str) -> Any:
         if name in self.read_ahead:
             return io.BytesIO(self.read_ahead[name])

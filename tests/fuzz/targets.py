@@ -6,6 +6,8 @@ from pathlib import Path
 
 from recovery.checkpoints import filelog, formats, logscan, positions
 from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.state.metadata import parse_metadata as parse_operator_metadata
+from recovery.checkpoints.state.schema import parse_schema
 from tests.checkpoint_builder import Built, dumps, state_schema
 
 FOUND = Path(__file__).resolve().parents[1] / "fixtures" / "fuzz"
@@ -83,8 +85,8 @@ TARGETS = (
         formats.parse_commit,
         (BUILT.commit().encode(), V2.commit().encode(), f"v3\n{dumps(SINKS)}".encode()),
     ),
-    Target("operator", formats.parse_operator, (f"v1\n{dumps(OPERATOR)}".encode(),)),
-    Target("schema", formats.parse_key_columns, (state_schema(["customer_id"]),)),
+    Target("operator", parse_operator_metadata, (f"v1\n{dumps(OPERATOR)}".encode(),)),
+    Target("schema", parse_schema, (state_schema(["customer_id"]),)),
     Target(
         "source-log",
         both_readers_agree,
