@@ -6,6 +6,7 @@ that builds on any of these would write over what it could not see.
 """
 
 import errno
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -123,6 +124,10 @@ class Remote:
 
     def open(self, path: str, mode: str = "rb") -> Any:
         return Reader(self, path) if mode == "rb" else self._ask(self.fs.open, path, mode)
+
+    def seekable(self, path: str) -> io.BufferedReader:
+        """A file that can be read from any place in it. Its size is asked for when somebody reads from its end."""
+        return io.BufferedReader(Ranges(self, path), BLOCK)
 
     def makedirs(self, path: str, exist_ok: bool = True) -> None:
         self._ask(self.fs.makedirs, path, exist_ok=exist_ok)
@@ -257,6 +262,39 @@ class Reader:
             self.ended = len(got) < wanted
         piece, self.waiting = self.waiting[:size], self.waiting[size:]
         return piece
+
+
+class Ranges(io.RawIOBase):
+    """A file read by ranges, each one request."""
+
+    def __init__(self, remote: Remote, path: str) -> None:
+        super().__init__()
+        self.remote, self.path, self.at = remote, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: lambda: 0, io.SEEK_CUR: lambda: self.at, io.SEEK_END: self._size}[whence]()
+        if start + offset < 0:
+            raise OSError(errno.EINVAL, "a place before the file", self.path)
+        self.at = start + offset
+        return self.at
+
+    def readinto(self, into: Any) -> int:
+        data = self.remote.read(self.path, self.at, self.at + len(into)) if len(into) else b""
+        into[: len(data)] = data
+        self.at += len(data)
+        return len(data)
+
+    def _size(self) -> int:
+        return int(self.remote.info(self.path)["size"])
 
 
 def _each(act: Callable[[str], object], names: Iterable[str]) -> None:

@@ -216,7 +216,9 @@ class Store:
 
     def stream(self, name: str) -> Any:
         """A file, open for reading from any place in it; the caller closes it."""
-        return self._open(name)
+        if self.local or name in self.read_ahead:
+            return self._open(name)
+        return self.fs.seekable(self.path(name))
 
     def _open(self, name: str) -> Any:
         if name in self.read_ahead:
