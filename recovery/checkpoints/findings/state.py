@@ -24,7 +24,7 @@ TABLE: tuple[Kind, ...] = (
         W,
         "Operator {operator} has state, but its metadata is missing.",
         "Runs without an error and without checking that the code's operator is the state's.",
-        "Make sure that the code did not change; any good run writes the file again.",
+        "Make sure that the code did not change; any good run writes the file again, and repair does where it can.",
         seed=True,
     ),
     Kind(
@@ -32,7 +32,7 @@ TABLE: tuple[Kind, ...] = (
         W,
         "The metadata of operator {operator} cannot be read: {why}.",
         "Runs without an error and without checking that the code's operator is the state's.",
-        "Make sure that the code did not change; any good run writes the file again.",
+        "Make sure that the code did not change; any good run writes the file again, and repair does where it can.",
         seed=True,
     ),
 )
