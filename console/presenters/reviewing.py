@@ -84,6 +84,7 @@ def lead(body: Mapping[str, Any]) -> str:
     last = body["numbering"]["next_batch"] - 1
     return {
         "continue": f"Continue {where} after batch {last}, without the old state.",
+        "repair": f"Mend the checkpoint of {where} and go on after batch {last} with its state.",
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": f"Empty the table of {where} and read everything that can still be read again.",
     }.get(body["strategy"], f"Recover {where} by {body['strategy']}.")

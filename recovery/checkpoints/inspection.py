@@ -77,6 +77,19 @@ def inspect(
         return _judge(tree, version, first, sink, deep, inputs, progress)
 
 
+def opened(location: str) -> tuple[Store, int | None]:
+    """The checkpoint directory that `inspect` would judge, and its version number where it is one of a flow's."""
+    with reaching(location):
+        store, version, _ = _resolve(Store.open(location))
+        return store, version
+
+
+def judge(store: Store, *, version: int | None = None, sink: str | None = None) -> CheckpointReport:
+    """As `inspect`, for a checkpoint that is open already: on disk, or laid out and not yet written."""
+    with reaching(store.location):
+        return _judge(_tree(store), version, [], sink, False, False, None)
+
+
 def _numbers(flow: Store) -> dict[int, str]:
     return {int(e.name): e.name for e in flow.entries() if VERSION.fullmatch(e.name)}
 

@@ -1,4 +1,4 @@
-"""Which files a seeded checkpoint holds, and in which order they are written.
+"""Which files a checkpoint holds that goes on after a given batch without the old state.
 
 Facts (MicroBatchExecution, FileStreamSource): a restart reads the two newest offset files, so N - 1 is written
 too, equal to N: the range of the last committed batch is then empty. With N = 0 one file is enough, but the
@@ -6,60 +6,43 @@ source then asks for every log entry from 0. Sidecars (`.crc`) are not copied: n
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from recovery.checkpoints import filelog
 from recovery.checkpoints.formats import parse_commit, parse_offsets
+from recovery.checkpoints.layout import Kept, Layout
 from recovery.checkpoints.storage import Store, TooLarge
 from recovery.checkpoints.tree import MAX_LOG_BYTES, MAX_SMALL_BYTES
 from recovery.errors import Refused
 
-Guard = Callable[[], None]
 
+def seed_layout(
+    old: Store, batch: int, reached: Sequence[int | None], query_id: str, *, commit_of: int | None = None
+) -> Layout:
+    """A checkpoint without state that goes on after `batch`. `reached`: each source's log id there.
 
-def build(
-    flow: Store,
-    name: str,
-    version: int,
-    batch: int,
-    reached: Sequence[int | None],
-    query_id: str,
-    guard: Guard,
-) -> None:
-    """Write the new checkpoint under `name`. `reached`: log id of each source at the last committed batch.
-
-    Sources first, metadata last: without metadata no Spark would take the directory for a checkpoint.
-    Raises OSError when the storage fails, Refused when a log entry that is needed is gone.
+    `commit_of`: the batch whose commit file is taken, where `batch` itself has none. Raises OSError when the
+    storage fails, Malformed or Refused when a file that is needed is broken or gone.
     """
-    old, new = flow.child(_name_of(flow, version)), flow.child(name)
+    layout = Layout()
     offsets = old.read(f"offsets/{batch}", MAX_SMALL_BYTES)
-    keys = [line.key for line in parse_offsets(offsets).sources]
-    guard()
-    new.make_dirs("sources")
-    for key, log_id in zip(keys, reached, strict=True):
-        _log(old, new, f"sources/{key}", log_id, batch, guard)
-    guard()
-    new.make_dirs("offsets")
+    layout.directories.add("sources")
+    for line, log_id in zip(parse_offsets(offsets).sources, reached, strict=True):
+        cut_log(old, layout, f"sources/{line.key}", log_id, batch)
     for number in [batch - 1, batch] if batch else [batch]:
-        guard()
-        new.write(f"offsets/{number}", offsets, later=True)
-    guard()
-    new.make_dirs("commits")
-    new.write(f"commits/{batch}", _commit(old.read(f"commits/{batch}", MAX_SMALL_BYTES)), later=True)
-    guard()
-    new.write("metadata", json.dumps({"id": query_id}, separators=(",", ":")).encode(), later=True)
-    guard()
-    new.settle()
-    flow.sync()
+        layout.write(f"offsets/{number}", offsets)
+    commit = old.read(f"commits/{batch if commit_of is None else commit_of}", MAX_SMALL_BYTES)
+    layout.write(f"commits/{batch}", _stateless(commit))
+    layout.write("metadata", metadata_of(query_id))
+    return layout
 
 
-def _name_of(flow: Store, version: int) -> str:
-    """The directory's own name: `0007` counts as version 7 too."""
-    names = [e.name for e in flow.entries() if e.is_dir and e.name.isdigit() and int(e.name) == version]
-    return min(names, key=len, default=str(version))
+def metadata_of(query_id: str) -> bytes:
+    """The file `metadata`, as StreamMetadata.write leaves it."""
+    return json.dumps({"id": query_id}, separators=(",", ":")).encode()
 
 
-def _commit(data: bytes) -> bytes:
+def _stateless(data: bytes) -> bytes:
     """The commit as it is; in format v2 without the ids of state files, as Spark writes it for no state."""
     commit = parse_commit(data)
     if commit.version == 1 or not commit.operators:
@@ -68,22 +51,21 @@ def _commit(data: bytes) -> bytes:
     return f"v{commit.version}\n{json.dumps(body, separators=(',', ':'))}".encode()
 
 
-def _log(old: Store, new: Store, folder: str, reached: int | None, batch: int, guard: Guard) -> None:
+def cut_log(old: Store, layout: Layout, folder: str, reached: int | None, batch: int) -> None:
     """One source's log up to the committed entry. An entry above it is left out: its files are new again."""
-    new.make_dirs(folder)
-    if reached is not None:
-        index = filelog.index_of(e.name for e in old.entries(folder) if not e.is_dir)
-        keep = {entry: name for entry, name in index.items() if entry <= reached}
-        if batch == 0 and len(keep) <= reached:
-            lost = next(entry for entry in range(reached + 1) if entry not in keep)
-            raise Refused(f"Log entry {folder}/{lost} is gone, which a restart after batch 0 asks for.")
-        if stands_alone(index, keep):
-            for name in keep.values():
-                guard()
-                new.link(old, f"{folder}/{name}", f"{folder}/{name}")
-        else:
-            guard()
-            new.write(f"{folder}/{reached}.compact", _compacted(old, folder, index, reached), later=True)
+    layout.directories.add(folder)
+    if reached is None:
+        return
+    sizes = {e.name: e.size for e in old.entries(folder) if not e.is_dir}
+    index = filelog.index_of(sizes)
+    keep = {entry: name for entry, name in index.items() if entry <= reached}
+    if batch == 0 and (lost := sorted(set(range(reached + 1)) - set(keep))):
+        raise Refused(f"Log entry {folder}/{lost[0]} is gone, which a restart after batch 0 asks for.")
+    if stands_alone(index, keep):
+        for name in keep.values():
+            layout.keep(Kept(old, f"{folder}/{name}", sizes[name]), f"{folder}/{name}")
+    else:
+        layout.write(f"{folder}/{reached}.compact", _compacted(old, folder, index, reached))
 
 
 def stands_alone(index: dict[int, str], keep: dict[int, str]) -> bool:

@@ -96,6 +96,18 @@ class Store:
     def child(self, name: str) -> "Store":
         return Store(self.fs, self.path(name), f"{self.location.rstrip('/')}/{name}")
 
+    @property
+    def name(self) -> str:
+        """The directory's own name."""
+        return self.root.rstrip("/").rsplit("/", 1)[-1]
+
+    def parent(self) -> "Store":
+        """The directory above. Raises WrongUse at the top of a store."""
+        above, _, last = self.root.rstrip("/").rpartition("/")
+        if not last or "/" not in self.location.rstrip("/"):
+            raise WrongUse(f"{self.location} has no directory above it. Name a directory inside a store.")
+        return Store(self.fs, above or "/", self.location.rstrip("/").rpartition("/")[0] or "/")
+
     def path(self, name: str = "") -> str:
         return f"{self.root.rstrip('/')}/{name}" if name else self.root
 
@@ -261,7 +273,11 @@ class Store:
             self._copied(source, name, to)
 
     def copy(self, source: "Store", name: str, to: str) -> None:
-        """One file from another place of the same file system, on disk when this returns."""
+        """One file from another place, of another file system too; on disk when this returns."""
+        if source.fs is not self.fs:
+            with source._open(name) as old, self.fs.open(self.path(to), "wb") as new:
+                shutil.copyfileobj(old, new, 1 << 20)
+            return
         if not self.local:
             self.fs.cp_file(source.path(name), self.path(to))
             return

@@ -1,4 +1,4 @@
-"""The undo record of a seed: which version was made from which, by which attempt. Written before anything else."""
+"""The undo record of a new checkpoint: made from which, by which attempt. Written before anything else."""
 
 import json
 import re
@@ -40,8 +40,8 @@ def read_record(flow: Store, label: str) -> dict[str, Any]:
         record = json.loads(flow.read(name, MAX_RECORD_BYTES))
         if (
             isinstance(record, dict)
-            and isinstance(record["to_version"], int)
             and isinstance(record["batch"], int)
+            and (isinstance(record["to_version"], int) or isinstance(record.get("name"), str))
         ):
             return record
     except FileNotFoundError as error:

@@ -5,8 +5,9 @@ listing says `/a/b c`. Compared are decoded URIs: `file:///a/b c`, `s3a://bucket
 """
 
 import re
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
+LEGAL = "/_-!.~'()*,;:$&+=@"  # what java.net.URI leaves as it is in a path, beside letters and digits
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
@@ -25,3 +26,8 @@ def canonical(path: str) -> str:
 def decoded(uri: str) -> str:
     """A URL-encoded URI, as Spark's logs hold it -> decoded URI in canonical form."""
     return canonical(unquote(uri))
+
+
+def encoded(uri: str) -> str:
+    """A decoded URI -> as Spark's logs write it (SparkPath.urlEncoded: Path.toUri, which keeps non-ASCII letters)."""
+    return "".join(c if ord(c) > 127 and not c.isspace() else quote(c, safe=LEGAL) for c in uri)

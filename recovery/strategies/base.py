@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import SourceFacts
@@ -69,6 +70,7 @@ class Facts:
     others: Mapping[str, str] = field(default_factory=dict)  # other flows and tables -> fingerprint
     usual_update_seconds: float | None = None
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
+    repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
 
 
 @dataclass(frozen=True)

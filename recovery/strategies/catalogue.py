@@ -2,21 +2,22 @@
 
 from dataclasses import replace
 
-from recovery.strategies import continue_, empty, full_refresh, revert
+from recovery.strategies import continue_, empty, full_refresh, repair, revert
 from recovery.strategies.base import Facts, Option
 
-EXECUTABLE = ("continue", "revert", "full-refresh")
+# in the order in which one is recommended: mending needs no reset, so it comes first where it suffices
+EXECUTABLE = ("repair", "continue", "revert", "full-refresh")
 
 JUDGES = {
     "continue": continue_.judge,
     "revert": revert.judge,
+    "repair": repair.judge,
     "full-refresh": full_refresh.judge,
     "empty": empty.judge,
 }
 
 NOT_HERE = {
     "rewind": "Parquet tables keep no versions to go back to.",
-    "repair": "Mending files of a checkpoint is not part of this version.",
     "backfill": "A backup and a backfill are not part of this version; full-refresh says what can be read again.",
 }
 

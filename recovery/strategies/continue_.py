@@ -1,5 +1,6 @@
 """continue: a seeded reset. Progress is kept to the byte, state is dropped, the new code goes on."""
 
+from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.errors import Refused
@@ -20,7 +21,8 @@ def judge(facts: Facts) -> Option:
         state=f"Dropped: {common.state_keys(facts)}" if facts.checkpoint.state_operators else "None to drop",
         seconds=_about(facts, extra=1.0),
     )
-    last = facts.checkpoint.last_committed
+    standing = reconciled(facts.checkpoint)
+    last = standing.last_committed
     return Option(
         strategy="continue",
         title="continue",
@@ -43,7 +45,7 @@ def judge(facts: Facts) -> Option:
             {
                 "FIRST_BATCH_AT_POSITION": {
                     "batch": None if last is None else last + 1,
-                    "offsets": [s.offset_json for s in facts.checkpoint.sources],
+                    "offsets": [s.offset_json for s in standing.sources],
                 },
                 "EACH_FILE_ONCE": {"scope": "both", "files": _all_files(facts)},
                 "TABLE_GREW_BY_NEW_BATCHES": {"before": facts.counts.table},
@@ -72,7 +74,7 @@ def blocked(facts: Facts) -> str | None:
         plan_seed(facts.checkpoint)
     except Refused as refusal:
         return refusal.sentence
-    head, last = facts.sink.head, facts.checkpoint.last_committed
+    head, last = facts.sink.head, reconciled(facts.checkpoint).last_committed
     if head != last:
         return (
             f"The table's log ends at batch {head}, the checkpoint at batch {last}: they disagree about what "
@@ -94,6 +96,7 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
 
 def _findings(facts: Facts, waiting: int) -> tuple[Finding, ...]:
     found = [*facts.sink.findings]
+    found += [f for f in facts.checkpoint.findings if f.code == "SINK_UNCOMMITTED_BATCH"]
     for operator in facts.checkpoint.state_operators:
         found.append(_state_dropped(facts, operator.operator_id, operator.name))
     if not waiting:
@@ -131,6 +134,16 @@ def _state_dropped(facts: Facts, operator_id: int, name: str) -> Finding:
 
 
 def _starts_with(facts: Facts) -> str:
+    standing = reconciled(facts.checkpoint)
+    if standing is not facts.checkpoint:
+        return (
+            f"The table holds batch {standing.last_committed} already, so the seed goes on after it. "
+            + _first_file(facts)
+        )
+    return _first_file(facts)
+
+
+def _first_file(facts: Facts) -> str:
     waiting = common.files_of(facts, "waiting")
     total = len(waiting) + len(common.files_of(facts, "processed"))
     if not waiting:

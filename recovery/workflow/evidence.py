@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.checkpoints import inspect
+from recovery.checkpoints.reconciled import counted
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import spark_remote
@@ -15,7 +16,8 @@ from recovery.spark.api import Measure, MeasureRequest, StudyRequest, measure, s
 from recovery.verification.evidence import Evidence, FirstBatch, arrivals, new_data_files, new_inputs
 from recovery.workflow.gather import Scene, listing, request_for
 
-SCOPES = {"continue": "both", "revert": "same", "full-refresh": "new"}
+# a repaired version holds the old one's logs, mended: it is cut back to the position as one that went on
+SCOPES = {"continue": "both", "revert": "same", "repair": "same", "full-refresh": "new"}
 
 
 def listed(body: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -61,7 +63,8 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
     """The checkpoint as it was when the plan was sealed. A version that went on is cut back to then."""
     planned = body["preconditions"]["checkpoint"]
     if scope != "same":
-        return inspect(f"{scene.checkpoint_place}/{planned['version']}")
+        found = inspect(f"{scene.checkpoint_place}/{planned['version']}")
+        return counted(found, body["numbering"]["next_batch"] - 1) if scope == "both" else found
     offsets = [p["before"]["offset_json"] for p in body["positions"]]
     cut = tuple(_cut(s, o) for s, o in zip(scene.checkpoint.sources, offsets, strict=True))
     return replace(scene.checkpoint, sources=cut, last_committed=planned["last_committed"])
@@ -147,7 +150,7 @@ def _request(scene: Scene, sets: Mapping[str, tuple[str, ...]], key: tuple[str, 
 
 def _arrived_rows(scene: Scene, body: Mapping[str, Any], late: tuple[str, ...]) -> int | None:
     """Rows of the files that the plan did not know; with kept state nobody can tell them apart."""
-    if body["strategy"] == "revert" and scene.checkpoint.state_operators:
+    if body["state"] == "keep" and scene.checkpoint.state_operators:
         return None
     return study(_request(scene, {"arrived": late}, tuple(body["key"]))).rows.get("arrived")
 

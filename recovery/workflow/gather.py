@@ -1,5 +1,6 @@
 """Gathers the facts of one flow into frozen values, once. Reads only; changes nothing anywhere."""
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
@@ -9,6 +10,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery.checkpoints import inspect
+from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.repair import RepairPlan, damaged
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.models import Flow
@@ -22,7 +25,7 @@ from recovery.sources.live import files as live_files
 from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies.base import CodeFacts, Counts, Facts
-from recovery.workflow import fingerprints
+from recovery.workflow import fingerprints, repairing
 from recovery.workflow.places import checkpoint_of
 
 ACTIVE = {
@@ -170,7 +173,8 @@ def gather(
     new_files = {**scene.code, **(patch or {})} if not reverting else dict(scene.code)
     old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
     known, old_known = _both(scene, new_files, old_files, {}, key)
-    sources = _sources(scene, known, old_known)
+    repair = _repair(scene, known, old_known)
+    sources = _sources(scene, known, old_known, repair)
     new_study, old_study = _both(scene, new_files, old_files, input_sets(sources), key)
     return scene, Facts(
         gathered_at=timezone.now().isoformat(),
@@ -191,6 +195,7 @@ def gather(
         counts=counts(new_study),
         old_counts=counts(old_study) if old_study else None,
         usual_update_seconds=None,
+        repair=repair,
     )
 
 
@@ -276,11 +281,33 @@ def _both(
     return found, found if dict(old) == dict(new) else ask(old)
 
 
-def _sources(scene: Scene, known: Study, old_known: Study | None) -> tuple[SourceFacts, ...]:
-    """Each source of the checkpoint beside the place the code reads it from (old code where new has none)."""
+def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan | None:
+    """How the checkpoint could be mended; None where nothing is damaged."""
+    found = damaged(scene.checkpoint)
+    if not found or any(f.code == "TOO_MANY_FILES" for f in found):
+        return None
     described = known.sources or (old_known.sources if old_known else ())
+    return repairing.preview(
+        scene.checkpoint_place,
+        table=scene.table_place,
+        sink=scene.sink,
+        query_id=str(uuid.uuid4()),
+        operators=(old_known.operators if old_known else None) or known.operators or (),
+        inputs=[{"location": d.get("path"), "options": d.get("options")} for d in described],
+    )
+
+
+def _sources(
+    scene: Scene, known: Study, old_known: Study | None, repair: RepairPlan | None
+) -> tuple[SourceFacts, ...]:
+    """Each source of the checkpoint beside the place the code reads it from (old code where new has none).
+
+    Where damage can be mended, the mended logs tell what was read.
+    """
+    described = known.sources or (old_known.sources if old_known else ())
+    report = repair.after if repair is not None and repair.complete else scene.checkpoint
     found = []
-    for progress in scene.checkpoint.sources:
+    for progress in reconciled(report).sources:  # what the table holds is not read anew
         told = described[progress.index] if progress.index < len(described) else {}
         path, options = told.get("path") or "", dict(told.get("options") or {})
         facts = source_facts(

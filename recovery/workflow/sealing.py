@@ -8,6 +8,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
@@ -36,7 +38,7 @@ def seal_recovery(*, recovery: Recovery, by: Actor) -> Plan:
 def _seal(recovery: Recovery, by: Actor) -> Plan:
     strategy = recovery.choices.get("strategy") or ""
     if strategy not in EXECUTABLE:
-        raise Refused("Choose how the flow shall go on first: continue, revert or full-refresh.")
+        raise Refused(f"Choose how the flow shall go on first: one of {', '.join(EXECUTABLE)}.")
     patch = dict(recovery.choices.get("patch") or {})
     key = tuple(recovery.choices.get("key") or ())
     scene, facts = gather(recovery.flow, patch=patch, strategy=strategy, key=key)
@@ -77,7 +79,8 @@ def build(
     """The plan's body (docs/wiring.md); plain JSON."""
     shown = option.as_dict()
     code = facts.old_code if option.strategy == "revert" and facts.old_code else facts.new_code
-    last = facts.checkpoint.last_committed
+    standing = _standing(facts, option)
+    last, kept = standing.last_committed, option.strategy in ("revert", "repair")
     return {
         "recovery": recovery.label,
         "workspace": facts.workspace,
@@ -95,13 +98,9 @@ def build(
         "positions": shown["positions"],
         "numbering": {
             "next_batch": 0 if option.strategy == "full-refresh" or last is None else last + 1,
-            "query_id": "new"
-            if option.strategy == "continue"
-            else "kept"
-            if option.strategy == "revert"
-            else "new",
+            "query_id": "kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
         },
-        "state": "keep" if option.strategy == "revert" else "drop",
+        "state": "keep" if kept else "drop",
         "state_held": state_keys(facts),
         "patch": [_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())],
         "forecast": shown["forecast"],
@@ -126,6 +125,13 @@ def build(
         "rollback": option.rollback,
         "findings": shown["findings"],
     }
+
+
+def _standing(facts: Facts, option: Option) -> CheckpointReport:
+    """The progress after which this strategy's first new batch comes."""
+    if option.strategy == "repair" and facts.repair:
+        return facts.repair.after
+    return reconciled(facts.checkpoint) if option.strategy == "continue" else facts.checkpoint
 
 
 def _change(path: str, before: str, after: str) -> dict[str, str]:

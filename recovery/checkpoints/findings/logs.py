@@ -8,7 +8,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The file metadata, which holds the query id, is missing.",
         "Fails at the start: STREAMING_CHECKPOINT_MISSING_METADATA_FILE.",
-        "Put the file back. A seeded reset writes a new one.",
+        "Take repair: it writes the id that is known, else a new one where no sink can tell.",
         seed=True,
     ),
     Kind(
@@ -16,7 +16,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The file metadata does not hold a query id: {why}.",
         "Fails at the start with a JSON error.",
-        "Put the file back. A seeded reset writes a new one.",
+        "Take repair: it writes the id that is known, else a new one where no sink can tell.",
         seed=True,
     ),
     Kind(
@@ -31,14 +31,15 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Offset file {batch} of the last committed batches cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
-        "Put the file back from a backup.",
+        "Take repair: it rebuilds the file where those beside it tell enough; else put it back from a backup.",
     ),
     Kind(
         "OFFSET_PLANNED_UNREADABLE",
         B,
         "Offset file {batch}, of a batch that was planned and not committed, cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
-        "Take a seeded reset: it leaves the planned batch out and plans it anew.",
+        "Take repair: it leaves the planned batch out, or rebuilds it where the table holds it. A seeded reset leaves "
+        "it out.",
         seed=True,
     ),
     Kind(
@@ -46,7 +47,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Offset file {batch} has {found} source lines; the batch before has {expected}.",
         'Fails: "There are [{found}] sources in the checkpoint offsets", as if the code had changed.',
-        "Put the file back from a backup.",
+        "Take repair: it rebuilds the file where those beside it tell enough; else put it back from a backup.",
     ),
     Kind(
         "OFFSET_NEWER_FORMAT",
@@ -59,8 +60,8 @@ TABLE: tuple[Kind, ...] = (
         "OFFSET_NEIGHBOUR_MISSING",
         B,
         "Offset file {batch} is missing, the one before the newest.",
-        'Fails: "batch {batch} doesn\'t exist". It reads the two newest.',
-        "Take a seeded reset: it writes both.",
+        'Fails: "batch {batch} doesn\'t exist", or "Previous batch {batch} not found". It reads the two newest.',
+        "Take repair: it rebuilds the file where those beside it tell enough. A seeded reset writes both.",
         seed=True,
     ),
     Kind(
@@ -68,7 +69,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Offset file {batch} does not follow on the others; it is a stray.",
         "Takes it for the newest batch and fails: the batch before is not found.",
-        "Take a seeded reset: it leaves the stray out.",
+        "Take repair, or a seeded reset: both leave the stray out.",
         seed=True,
     ),
     Kind(
@@ -76,7 +77,8 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Commit file {batch}, the newest, cannot be read: {why}.",
         "Fails: incomplete log file in the offset commit log, or a JSON error.",
-        "Find out whether the sink holds batch {batch}; put the file back if it does.",
+        "Take repair: it rebuilds the file where its content is known, or leaves it out under a file table. Else find "
+        "out whether the sink holds batch {batch}; put the file back if it does.",
     ),
     Kind(
         "COMMIT_NEWER_FORMAT",
@@ -90,7 +92,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Batch {batch} is committed, but the newest offset file is {newest}.",
         "Runs batch {newest} again into the sink, then fails: CONCURRENT_STREAM_LOG_UPDATE.",
-        "Put offset file {batch} back from a backup or from the progress events.",
+        "Take repair: it rebuilds the file from the source's log; else put it back from the progress events.",
     ),
     Kind(
         "COMMITS_BEHIND",
@@ -113,14 +115,14 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Source {source} stands at log entry {entry}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
-        "Put the entry back from a backup, or take a full refresh.",
+        "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
     Kind(
         "SOURCE_LOG_PLANNED_MISSING",
         B,
         "The planned batch needs log entry {entry} of source {source}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
-        "Take a seeded reset: it leaves the planned batch out and plans it anew.",
+        "Take repair, or a seeded reset: both leave the planned batch out, and it is planned anew.",
         seed=True,
     ),
     Kind(
@@ -128,21 +130,21 @@ TABLE: tuple[Kind, ...] = (
         B,
         "A log entry of source {source} cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
-        "Put the entry back from a backup, or take a full refresh.",
+        "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
     Kind(
         "SOURCE_LOG_HEADER_ONLY",
         B,
         "Log entry {entry} of source {source} names no file, though its batch was committed.",
         "Runs without an error and reads the files of that entry again: rows are doubled.",
-        "Put the entry back from a backup before anything runs.",
+        "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
     Kind(
         "SOURCE_LOG_GAP",
         B,
         "Log entry {entry} of source {source} is missing, and no compacted entry stands in for it.",
         "Fails: the entry doesn't exist.",
-        "Put the entry back from a backup, or take a full refresh.",
+        "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
     Kind(
         "SOURCE_UNKNOWN",

@@ -29,7 +29,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The checksum file {name} is left of a file that is gone, and Spark will write that file next.",
         'Fails on the local file system: "Multiple streaming queries are concurrently using".',
-        "Delete the checksum file. A seeded reset copies none.",
+        "Delete the checksum file. Repair and a seeded reset copy none.",
         seed=True,
     ),
     Kind(

@@ -14,9 +14,10 @@ TABLE: tuple[Kind, ...] = (
         "SINK_UNCOMMITTED_BATCH",
         W,
         "The table has batch {head}, which the checkpoint has planned and not committed.",
-        "With the same code: runs it again, and the table skips it. After a reset: rows of the new batch {head} "
-        "are lost.",
-        "Put the old code back and let it finish batch {head} before anything is reset.",
+        "With the same code: runs it again, and the table skips it. After an empty reset: rows of the new batch "
+        "{head} are lost.",
+        "Put the old code back and let it finish batch {head}, or take a seeded reset: it goes on after batch {head}, "
+        "whose rows the table has.",
     ),
     Kind(
         "SINK_LOG_BEHIND",

@@ -165,7 +165,7 @@ TABLE: tuple[Kind, ...] = (
         W,
         "Operator {operator} has state, but its metadata is missing.",
         UNCHECKED,
-        "Make sure that the code did not change; any good run writes the file again.",
+        "Make sure that the code did not change; any good run writes the file again, and repair does where it can.",
         seed=True,
     ),
     Kind(
@@ -181,7 +181,7 @@ TABLE: tuple[Kind, ...] = (
         W,
         "The metadata of operator {operator} cannot be read: {why}.",
         UNCHECKED,
-        "Make sure that the code did not change; any good run writes the file again.",
+        "Make sure that the code did not change; any good run writes the file again, and repair does where it can.",
         seed=True,
     ),
     Kind(

@@ -34,7 +34,8 @@ def plan_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--strategy",
         default="continue",
-        help="continue (seeded reset, the default), revert (put the old code back) or full-refresh.",
+        help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
+        "code back) or full-refresh.",
     )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.checkpoints import seed as seeding
+from recovery.checkpoints import placing
 from recovery.errors import Refused
 from recovery.models import Recovery, Step
 from recovery.pipelines.workspaces import client_for
@@ -28,7 +28,7 @@ def refusal(recovery: Recovery) -> str | None:
         return "An update is running. Stop it first."
     if "seed" in done:
         place = checkpoint_of(flow)
-        return seeding.undo_refusal(place, recovery=recovery.label, sink_head=_head(done["seed"]))
+        return placing.undo_refusal(place, recovery=recovery.label, sink_head=_head(done["seed"]))
     rerun = recovery.steps.filter(kind="rerun").first()
     if rerun and rerun.result.get("update_id") and rerun.state == "done":
         return "The update has run with the changed code; what it committed stays. Patch the code by a new recovery."
@@ -48,7 +48,7 @@ def run(context: Context) -> Mapping[str, Any]:
     done = {s.kind: s for s in context.recovery.steps.filter(state="done", plan__isnull=False)}
     if "seed" in done:
         context.watch.guard()
-        seeding.undo(
+        placing.undo(
             checkpoint_of(context.flow), recovery=context.recovery.label, sink_head=_head(done["seed"])
         )
         context.log(

@@ -1,15 +1,19 @@
-"""seed: put the next checkpoint version into place, with the old one's progress and no state.
+"""seed: put the next checkpoint version into place: with the old one's progress and no state, or mended.
 
-Crash order is in checkpoints.seed: undo record, prepared directory, read back, one rename.
+Crash order is in checkpoints.placing: undo record, prepared directory, read back, one rename.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect, placing, repair
 from recovery.checkpoints import seed as seeding
+from recovery.checkpoints.placing import Prepared
+from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.models import Step
+from recovery.sinks.live import files as sink_files
+from recovery.workflow import repairing
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context, Probed, saw
 
@@ -19,8 +23,8 @@ SECONDS = 600
 def run(context: Context) -> Mapping[str, Any]:
     """Prepare, read back, rename. Refused when the checkpoint is no longer the planned one."""
     place, label = checkpoint_of(context.flow), context.recovery.label
-    if seeding.probe(place, recovery=label).published is None:
-        seeding.clean(place, recovery=label)
+    if not placing.probe(place, recovery=label).in_place:
+        placing.clean(place, recovery=label)
     report = inspect(place)
     planned = context.body["preconditions"]["checkpoint"]
     if report.fingerprint != planned["fingerprint"]:
@@ -28,22 +32,59 @@ def run(context: Context) -> Mapping[str, Any]:
             f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "
             "It was left alone. Seal a new plan."
         )
-    plan = seeding.plan_seed(report)
     context.watch.guard()
-    prepared = seeding.prepare(
-        place, plan, recovery=label, fence=context.step.fence, guard=context.watch.guard
-    )
+    make = _repaired if context.step.args.get("action") == "repair" else _seeded
+    prepared = make(context, place, report)
     context.log(
         f"Undo record written. Prepared from version {report.version}, batch {report.last_committed}."
     )
-    version = seeding.publish(place, prepared, guard=context.watch.guard)
+    version = placing.publish(place, prepared, guard=context.watch.guard)
     context.log(f"Renamed to version {version}. Version {report.version} is untouched.")
     return {**_read_back(context, place, version), "from_version": report.version}
 
 
-def _read_back(context: Context, place: str, version: int) -> dict[str, Any]:
+def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
+    plan = seeding.plan_seed(report)
+    return seeding.prepare(
+        place,
+        plan,
+        recovery=context.recovery.label,
+        fence=context.step.fence,
+        guard=context.watch.guard,
+    )
+
+
+def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepared:
+    """Lay the repair out again from what is there now; it must be the one that was sealed."""
+    args, body = context.step.args, context.body
+    plan = repairing.preview(
+        place,
+        table=body["table_place"],
+        sink=sink_files.read(body["table_place"]),
+        query_id=args["query_id"],
+        operators=args["operators"],
+        inputs=body["inputs"],
+    )
+    if [m.as_dict() for m in plan.mendings] != args["mendings"]:
+        raise Refused(
+            "What can be mended is no longer what the plan says. The checkpoint was left alone. Seal a new plan."
+        )
+    for mending in plan.mendings:
+        context.log(f"{mending.file}: {mending.how}")
+    return repair.prepare(
+        place,
+        plan,
+        recovery=context.recovery.label,
+        fence=context.step.fence,
+        guard=context.watch.guard,
+    )
+
+
+def _read_back(context: Context, place: str, version: int | None) -> dict[str, Any]:
     now = inspect(place)
-    wanted = [p["after"]["offset_json"] for p in context.body["positions"]]
+    wanted = context.step.args.get("offsets") or [
+        p["after"]["offset_json"] for p in context.body["positions"]
+    ]
     found = [s.offset_json for s in now.sources]
     if now.version != version or found != wanted or now.blockers:
         raise Refused(
@@ -61,7 +102,7 @@ def _read_back(context: Context, place: str, version: int) -> dict[str, Any]:
 def probe(step: Step) -> Probed:
     """Decided from disk alone: only the rename makes anything visible to Spark."""
     place = checkpoint_of(step.recovery.flow)
-    seen = seeding.probe(place, recovery=step.recovery.label)
+    seen = placing.probe(place, recovery=step.recovery.label)
     evidence = [dict(line) for line in seen.evidence]
     if seen.published is not None:
         report = inspect(place)

@@ -49,7 +49,7 @@ def test_a_blocker_ends_with_1_and_says_what_to_do(
     assert code == 1
     assert out.startswith("Not sound: 1 blocker.")
     assert "rows are doubled" in out
-    assert "  Do: Put the entry back" in out
+    assert "  Do: Take repair" in out
 
 
 @pytest.mark.parametrize("sink", [False, True])

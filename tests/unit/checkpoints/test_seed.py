@@ -15,7 +15,7 @@ import pytest
 from recovery.checkpoints import inspect, seed, versions
 from recovery.checkpoints.seed import SeedState
 from recovery.errors import Refused, WrongUse
-from tests.checkpoint_builder import Built, put
+from tests.checkpoint_builder import Built, put, sink_log
 from tests.unit.checkpoints.seeding import flow, free, prepared, seeded, tree
 
 __all__ = ["flow"]
@@ -149,19 +149,55 @@ def test_a_source_of_another_kind_is_refused(flow: Path) -> None:
         seed.plan_seed(inspect(str(flow)))
 
 
-def test_a_batch_that_only_the_table_has_is_refused(flow: Path, tmp_path: Path) -> None:
-    from tests.checkpoint_builder import sink_log
+@pytest.mark.parametrize("batches", [1, 3, 9, 10])
+@pytest.mark.parametrize("sources", [1, 2])
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("operators", [(), ("dedupe",)])
+@pytest.mark.parametrize("held", [False, True], ids=["table at N", "table at N + 1"])
+def test_a_seed_goes_on_after_the_last_batch_that_the_table_holds(
+    tmp_path: Path, batches: int, sources: int, version: int, operators: tuple[str, ...], held: bool
+) -> None:
+    """N = 0 and above, one or two sources, plain and compacted logs, both formats, with and without state."""
+    built = Built(tmp_path / "flow/0", batches, 1, sources, operators, version=version)
+    built.write()
+    last = batches if held else batches - 1
+    sink_log(tmp_path / "table", last)
+    plan = seed.plan_seed(inspect(str(tmp_path / "flow"), sink=str(tmp_path / "table")))
+    ready = seed.prepare(str(tmp_path / "flow"), plan, recovery="R-1", fence=1, guard=free)
+    assert seed.publish(str(tmp_path / "flow"), ready, guard=free) == 1
+    report = inspect(str(tmp_path / "flow"), sink=str(tmp_path / "table"))
+    assert (report.last_committed, report.last_planned, report.findings) == (last, last, ())
+    assert [s.log_offset for s in report.sources] == [last] * sources
+    assert [len(s.committed) for s in report.sources] == [last + 1] * sources
+    assert report.state_operators == ()
+    assert (tmp_path / f"flow/1/offsets/{last}").read_bytes() == (
+        tmp_path / f"flow/0/offsets/{last}"
+    ).read_bytes()
 
-    sink_log(tmp_path / "table", 3)
-    with pytest.raises(Refused, match="let it finish batch 3"):
-        seed.plan_seed(inspect(str(flow), sink=str(tmp_path / "table")))
+
+def test_a_batch_0_that_only_the_table_has_leaves_nothing_to_go_on_after(tmp_path: Path) -> None:
+    Built(tmp_path / "flow/0", batches=0, planned=1).write()
+    sink_log(tmp_path / "table", 0)
+    with pytest.raises(Refused, match="let it finish batch 0"):
+        seed.plan_seed(inspect(str(tmp_path / "flow"), sink=str(tmp_path / "table")))
 
 
-def test_a_checkpoint_without_versions_is_refused(tmp_path: Path) -> None:
-    Built(tmp_path / "ck").write()
-    plan = seed.plan_seed(inspect(str(tmp_path / "ck")))
-    with pytest.raises(Refused, match="one fixed place"):
-        seed.prepare(str(tmp_path / "ck"), plan, recovery="R-1", fence=1, guard=free)
+def test_a_checkpoint_with_one_fixed_place_is_set_aside_and_put_back_by_an_undo(tmp_path: Path) -> None:
+    Built(tmp_path / "ck", planned=1).write()
+    before = tree(tmp_path / "ck")
+    where = str(tmp_path / "ck")
+    assert seed.publish(where, prepared(tmp_path / "ck"), guard=free) is None
+    assert inspect(where).findings == ()
+    assert tree(tmp_path / ".reprise-R-1-before") == before
+    assert seed.probe(where, recovery="R-1").state is SeedState.PUBLISHED
+    seed.undo(where, recovery="R-1", sink_head=2)
+    assert tree(tmp_path / "ck") == before
+    assert seed.probe(where, recovery="R-1").state is SeedState.UNDONE
+
+
+def test_one_version_named_by_itself_is_refused(flow: Path) -> None:
+    with pytest.raises(Refused, match="Name the flow's directory"):
+        prepared(flow / "0")
 
 
 @pytest.mark.parametrize("label", ["", "../x", "a/b", ".", "R 1", "R-1-undone", "x" * 65])

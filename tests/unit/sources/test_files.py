@@ -11,7 +11,7 @@ from recovery.errors import Unreachable
 from recovery.sources.base import InputFile, Precision
 from recovery.sources.files import MAX_FILE_AGE_MS, source_facts
 from recovery.sources.live.files import hidden, listing, pattern
-from recovery.sources.uris import canonical, decoded
+from recovery.sources.uris import canonical, decoded, encoded
 from tests.checkpoint_builder import Built
 
 DAY = 24 * 3600 * 1000
@@ -178,3 +178,18 @@ def test_log_and_listing_meet_on_the_same_names(tmp_path: Path) -> None:
     there = [InputFile(f"file:///data/in0/part {n:06d}.json", 1, 1_790_000_000_000 + n) for n in range(4)]
     found = source_facts(done, there, location="/data/in0", max_files_per_trigger=None)
     assert (len(found.processed), len(found.waiting), found.gone) == (2, 2, ())
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///in/part%20000001.json",
+        "file:///in/50%25.json",
+        "file:///in/a%5B1%5D%23b%3F.json",
+        "file:///in/k=1/a+b&c,d;e:f@g!h'i(j)*~.json",
+        "file:///in/Zürich/東京.json",
+        "s3a://bucket/in/a%20b.json",
+    ],
+)
+def test_a_decoded_uri_is_encoded_again_as_spark_wrote_it(uri: str) -> None:
+    assert encoded(decoded(uri)) == uri

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import CheckpointReport, Finding, Severity
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceEntry
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
@@ -115,3 +115,27 @@ def test_a_limit_of_one_file_a_batch_swallows_only_what_was_committed() -> None:
     forecast = options(facts(sources=(source(max_files_per_trigger=1),)))["empty"].forecast
     assert forecast.lost.rows == 0
     assert forecast.doubled.rows == 2
+
+
+def half_done() -> CheckpointReport:
+    """Batch 3 is planned, and the table has it: a crash came between its log and the commit file."""
+    says = Finding(
+        "SINK_UNCOMMITTED_BATCH", Severity.WARNING, "The table has batch 3.", "Take a seeded reset."
+    )
+    late = SourceEntry(FILES[4], 1004, 3)
+    return checkpoint(
+        findings=(says,),
+        sources=(replace(checkpoint().sources[0], planned=(late,)),),
+        batches=({"batch": 3, "planned": True, "committed": False, "offsets": ['{"logOffset":3}']},),
+    )
+
+
+def test_continue_goes_on_after_a_batch_that_only_the_table_has_finished() -> None:
+    given = facts(checkpoint=half_done(), sink=SinkReport("files", "/w", 3, 0, {}))
+    option = options(given)["continue"]
+    assert option.blocked is None
+    expected = {c.code: c.expected for c in option.criteria}["FIRST_BATCH_AT_POSITION"]
+    assert expected == {"batch": 4, "offsets": ['{"logOffset":3}']}
+    assert "The table holds batch 3 already, so the seed goes on after it." in option.forecast.reread.why
+    assert "SINK_UNCOMMITTED_BATCH" in [f.code for f in option.findings]
+    assert "from batch 3" in option.steps[1].says

@@ -1,0 +1,155 @@
+"""The files of a checkpoint that does not exist yet: some kept from one that does, some written anew.
+
+A layout is read by the same reader as a real checkpoint, so what a repair, a rollback or a copy will give is
+judged before a byte is written; then it is written, and must read back with the same fingerprint.
+"""
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from recovery.checkpoints.storage import MAX_FILES, Entry, Store
+from recovery.checkpoints.undo_record import Guard
+from recovery.errors import Refused
+
+# metadata last: without it no Spark takes the directory for a checkpoint
+ORDER = ("state", "sources", "offsets", "commits")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file of an existing checkpoint, as it is."""
+
+    store: Store
+    name: str
+    size: int
+
+
+@dataclass
+class Layout:
+    """Relative name -> where its bytes come from. `directories` may hold ones without files."""
+
+    files: dict[str, Kept | bytes] = field(default_factory=dict)
+    directories: set[str] = field(default_factory=set)
+
+    def write(self, name: str, data: bytes) -> None:
+        self.files[name] = data
+        self._above(name)
+
+    def keep(self, kept: Kept, name: str) -> None:
+        self.files[name] = kept
+        self._above(name)
+
+    def leave_out(self, name: str) -> None:
+        self.files.pop(name, None)
+
+    def names(self, folder: str) -> set[str]:
+        """File names directly in a directory."""
+        start = f"{folder}/"
+        return {n[len(start) :] for n in self.files if n.startswith(start) and "/" not in n[len(start) :]}
+
+    def below(self, folder: str) -> Iterable[str]:
+        return [n for n in self.files if n.startswith(f"{folder}/")]
+
+    def _above(self, name: str) -> None:
+        while "/" in name:
+            name = name.rpartition("/")[0]
+            self.directories.add(name)
+
+
+@dataclass(frozen=True)
+class LaidStore(Store):
+    """A layout that reads like a directory. Nothing can be written to it."""
+
+    layout: Layout = field(default_factory=Layout)
+
+    def walk(self, limit: int = MAX_FILES) -> tuple[dict[str, int], set[str], bool]:
+        files = {n: len(o) if isinstance(o, bytes) else o.size for n, o in self.layout.files.items()}
+        return files, set(self.layout.directories), len(files) <= limit
+
+    def entries(self, name: str = "") -> list[Entry]:
+        start = f"{name}/" if name else ""
+        found = {n[len(start) :].partition("/")[0] for n in self.layout.directories if n.startswith(start)}
+        files, _, _ = self.walk()
+        inside = {n[len(start) :]: size for n, size in files.items() if n.startswith(start)}
+        return [Entry(n, 0, True) for n in sorted(found - {""})] + [
+            Entry(n, size, False) for n, size in inside.items() if "/" not in n
+        ]
+
+    def stream(self, name: str) -> Any:
+        origin = self._origin(name)
+        return io.BytesIO(origin) if isinstance(origin, bytes) else origin.store.stream(origin.name)
+
+    def _open(self, name: str) -> Any:
+        origin = self._origin(name)
+        return io.BytesIO(origin) if isinstance(origin, bytes) else origin.store._open(origin.name)
+
+    def _origin(self, name: str) -> Kept | bytes:
+        origin = self.layout.files.get(name)
+        if origin is None:
+            raise FileNotFoundError(name)
+        return origin
+
+
+def laid(layout: Layout, old: Store, target: str | None = None) -> LaidStore:
+    """The layout, made from `old`, as a store to read from. `target`: where it will lie, for paths that say so."""
+    return LaidStore(old.fs, old.root, target or old.location, layout=layout)
+
+
+def layout_of(store: Store) -> Layout:
+    """All files of a checkpoint but hidden ones: sidecars and half-written files of the file system.
+
+    Hadoop's `.<name>.crc` are left out because none is better than a stale one. Raises Refused where there are
+    more files than are ever listed: a part of them would be no checkpoint.
+    """
+    files, directories, whole = store.walk()
+    if not whole:
+        raise Refused(
+            f"{store.location} has more than {MAX_FILES} files; it is not taken along. Check the path."
+        )
+    return Layout(
+        {n: Kept(store, n, size) for n, size in files.items() if not _hidden(n)},
+        {d for d in directories if not _hidden(d)},
+    )
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))
+
+
+def write_layout(layout: Layout, new: Store, guard: Guard, *, link: bool = True) -> None:
+    """Write all files below `new`: state, sources, offsets, commits, the rest, metadata last.
+
+    Files that are kept are linked where the store can, unless `link` is False: Spark writes each of them once,
+    replaces it by a rename if ever, and so leaves the other name alone. All is put on disk in one go at the end.
+    `guard` is called before each directory and each file of a log.
+    """
+    folders: dict[str, list[str]] = {d: [] for d in layout.directories}
+    for name in layout.files:
+        folders.setdefault(name.rpartition("/")[0], []).append(name)
+    new.make_dirs()
+    for folder in sorted(folders, key=_rank):
+        guard()
+        if folder:
+            new.make_dirs(folder)
+        for name in sorted(folders[folder], key=lambda n: (n == "metadata", n)):
+            if not folder.startswith("state"):
+                guard()
+            _write(layout.files[name], new, name, link)
+    guard()
+    new.settle()
+
+
+def _rank(folder: str) -> tuple[bool, int, str]:
+    part = folder.split("/", 1)[0]
+    return (not folder, ORDER.index(part) if part in ORDER else len(ORDER), folder)
+
+
+def _write(origin: Kept | bytes, new: Store, name: str, link: bool) -> None:
+    if isinstance(origin, bytes):
+        new.write(name, origin, later=True)
+    elif link:
+        new.link(origin.store, origin.name, name)
+    else:
+        new.copy(origin.store, origin.name, name)

@@ -1,0 +1,28 @@
+"""Mendings by the code of the finding they mend. A code that is not here needs a backup or a reset."""
+
+from collections.abc import Callable, Mapping
+
+from recovery.checkpoints.mending import batches, sources, state
+from recovery.checkpoints.mending.work import CannotMend, Known, Left, Listed, Mending, Work
+from recovery.checkpoints.report import Finding
+
+__all__ = ["MENDERS", "CannotMend", "Known", "Left", "Listed", "Mending", "Work"]
+
+MENDERS: Mapping[str, Callable[[Work, Finding], Mending]] = {
+    "METADATA_MISSING": batches.metadata,
+    "METADATA_UNREADABLE": batches.metadata,
+    "OFFSET_STRAY": batches.stray,
+    "OFFSET_PLANNED_UNREADABLE": batches.planned_offsets,
+    "OFFSET_UNREADABLE": batches.lost_offsets,
+    "OFFSET_SOURCES_LOST": batches.lost_offsets,
+    "OFFSET_NEIGHBOUR_MISSING": batches.lost_offsets,
+    "COMMITS_AHEAD": batches.lost_offsets,
+    "COMMIT_UNREADABLE": batches.commit,
+    "SOURCE_LOG_PLANNED_MISSING": batches.planned_entry,
+    "SOURCE_LOG_MISSING": sources.entry,
+    "SOURCE_LOG_UNREADABLE": sources.entry,
+    "SOURCE_LOG_HEADER_ONLY": sources.entry,
+    "SOURCE_LOG_GAP": sources.entry,
+    "OPERATOR_METADATA_MISSING": state.operator_metadata,
+    "OPERATOR_METADATA_UNREADABLE": state.operator_metadata,
+}

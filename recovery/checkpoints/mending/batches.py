@@ -1,0 +1,223 @@
+"""Query id, offset files and commit files: what can be known of a lost one from those beside it.
+
+Facts (MicroBatchExecution.populateStartOffsets): of the newest offset file Spark reads header and range, of the
+one before only the range's start; batch N + 1 is planned only after N is committed, and its header holds the
+watermark that commit N named. A file source writes its log entry before the offset file that names it.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+from recovery.checkpoints import filelog, formats
+from recovery.checkpoints.formats import Malformed, OffsetFile
+from recovery.checkpoints.mending.work import CannotMend, Mending, Work
+from recovery.checkpoints.report import Finding
+from recovery.checkpoints.seed_files import metadata_of
+
+UUID = re.compile(rb'"id"\s*:\s*"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
+
+
+def metadata(work: Work, found: Finding) -> Mending:
+    """The query id: given, still legible, or a new one where the sink does not know a batch by it."""
+    query_id, whence = _query_id(work)
+    work.layout.write("metadata", metadata_of(query_id))
+    return Mending(found.code, "metadata", found.says, f"Written with {whence}.")
+
+
+def _query_id(work: Work) -> tuple[str, str]:
+    if work.known.query_id:
+        return work.known.query_id, f"the query id {work.known.query_id}"
+    try:
+        legible = UUID.search(work.read("metadata"))
+    except Malformed:
+        legible = None
+    if legible:
+        return legible[1].decode(), f"the query id {legible[1].decode()}, which the broken file still shows"
+    committed, planned = work.report.last_committed, work.report.last_planned
+    unfinished = planned is not None and (committed is None or planned > committed)
+    if unfinished and work.known.sink_kind != "files":
+        raise CannotMend(
+            f"Batch {planned} may be in the sink under the old query id; give that id (Delta: txn.appId of the "
+            "table's history; Iceberg: spark.sql.streaming.queryId of a snapshot's summary)."
+        )
+    if not work.known.new_query_id:
+        raise CannotMend("The query id is not known; give it, or allow a new one.")
+    why = "a file table knows batches by number alone" if unfinished else "no batch is unfinished"
+    return work.known.new_query_id, f"a new query id: {why}"
+
+
+def planned_offsets(work: Work, found: Finding) -> Mending:
+    """A half-written file of a batch that was not committed: left out, or rebuilt where the sink may hold it."""
+    name, batch = _file(found), _batch(found)
+    if work.in_sink(batch) is False:
+        work.layout.leave_out(name)
+        return Mending(
+            found.code,
+            name,
+            found.says,
+            f"Left out: the table does not hold batch {batch}; it is planned anew.",
+        )
+    before = work.offsets(batch - 1)
+    if before is None:
+        raise CannotMend(f"The table may hold batch {batch}, and the batch before it is not readable either.")
+    ends = [_newest_entry(work, line.key, line.offset_json, batch) for line in before.sources]
+    _write_offsets(work, batch, work.read(f"offsets/{batch - 1}"), ends)
+    return Mending(
+        found.code, name, found.says, "Rebuilt from the newest log entries: the batch spans the same files."
+    )
+
+
+def _newest_entry(work: Work, key: str, reached: str | None, batch: int) -> str | None:
+    """End offset of an unfinished batch of a file source: its newest log entry, which was written for it."""
+    newest = max(filelog.index_of(work.layout.names(f"sources/{key}")), default=None)
+    if newest is None and reached is None:
+        return None
+    stood = formats.log_offset(reached)
+    if newest is None or (reached is not None and stood is None) or newest - (stood or 0) > 1:
+        raise CannotMend(
+            f"The sink may hold batch {batch}, and what it spans is not known. Give the batch's offsets from its "
+            "progress events, or name the table."
+        )
+    return json.dumps({"logOffset": newest}, separators=(",", ":"))
+
+
+def stray(work: Work, found: Finding) -> Mending:
+    """A numeric name that follows on nothing."""
+    work.layout.leave_out(_file(found))
+    return Mending(found.code, _file(found), found.says, "Left out.")
+
+
+def planned_entry(work: Work, found: Finding) -> Mending:
+    """The planned batch names a log entry that is not there or broken: the whole plan of that batch goes."""
+    batch = work.report.last_planned
+    assert batch is not None, "the finding speaks of a planned batch"
+    if work.in_sink(batch) is not False:
+        raise CannotMend(f"The sink may hold batch {batch}, and which files it spans is not known.")
+    work.layout.leave_out(f"offsets/{batch}")
+    work.layout.leave_out(_file(found))
+    how = f"Left out with offsets/{batch}: the table does not hold batch {batch}; it is planned anew."
+    return Mending(found.code, _file(found), found.says, how)
+
+
+def lost_offsets(work: Work, found: Finding) -> Mending:
+    """A lost or broken offset file among those that a restart reads."""
+    batch = _batch(found)
+    committed, newest = work.report.last_committed, max(work.batches("offsets"), default=batch)
+    name = f"offsets/{batch}"
+    if batch + 1 == committed == newest and batch not in work.known.offsets:
+        data = work.read(f"offsets/{newest}")
+        formats.parse_offsets(data)
+        work.layout.write(name, data)
+        how = f"A copy of offsets/{newest}: batch {newest} is committed, so only that there is one matters."
+        return Mending(found.code, name, found.says, how)
+    ends, whence = _ends(work, batch)
+    _write_offsets(work, batch, _header_from(work, batch), ends)
+    return Mending(found.code, name, found.says, f"Rebuilt {whence}.")
+
+
+def _header_from(work: Work, batch: int) -> bytes:
+    for other in (batch + 1, batch - 1):
+        if work.offsets(other) is not None:
+            return work.read(f"offsets/{other}")
+    raise CannotMend("No offset file beside it is readable, so its header (settings of the state) is lost.")
+
+
+def _ends(work: Work, batch: int) -> tuple[list[str | None], str]:
+    """Where a batch ended, per source, and how that is known. Raises CannotMend where two answers are possible."""
+    if batch in work.known.offsets:
+        return list(work.known.offsets[batch]), "from the progress events"
+    below, above = work.offsets(batch - 1), work.offsets(batch + 1)
+    if below is not None and above is not None:
+        pairs = zip(below.sources, above.sources, strict=True)
+        return [_between(a.offset_json, b.offset_json, batch) for a, b in pairs], "from the batches beside it"
+    if below is None:
+        raise CannotMend(f"The batch before {batch} is not readable, so its end cannot be told from others.")
+    return _after(work, below, batch), "from the source's log, whose newest entry is this batch's"
+
+
+def _between(low: str | None, high: str | None, batch: int) -> str | None:
+    if low == high:
+        return low
+    a, b = formats.log_offset(low), formats.log_offset(high)
+    if b is None or b - (-1 if a is None else a) != 2:
+        raise CannotMend(
+            f"Where batch {batch} ended cannot be told from the batches beside it. Give its offsets from the "
+            "progress events."
+        )
+    return json.dumps({"logOffset": b - 1}, separators=(",", ":"))
+
+
+def _after(work: Work, below: OffsetFile, batch: int) -> list[str | None]:
+    """The newest offset file is lost: one file source, no watermark, so each batch has one entry of its own."""
+    reached = formats.log_offset(below.sources[0].offset_json)
+    timed = below.watermark_ms or (commit.watermark_ms if (commit := work.commit(batch)) else 0)
+    newest = max(filelog.index_of(work.layout.names("sources/0")), default=-1)
+    own = (-1 if reached is None else reached) + 1
+    if len(below.sources) != 1 or below.sources[0].key != "0" or newest < own or timed:
+        raise CannotMend(
+            f"Where batch {batch} ended cannot be told from the source logs alone. Give its offsets from the "
+            "progress events."
+        )
+    return [json.dumps({"logOffset": own}, separators=(",", ":"))]
+
+
+def _write_offsets(work: Work, batch: int, template: bytes, ends: Sequence[str | None]) -> None:
+    """An offset file with another one's header, at the watermark that the commit before it named."""
+    shape = formats.parse_offsets(template)
+    lines = formats.text_of(template).split("\n")
+    header = formats.object_of(lines[1])
+    if batch > 0 and (before := work.commit(batch - 1)) is not None:
+        header["batchWatermarkMs"] = before.watermark_ms
+    body = [end if end is not None else "-" for end in ends]
+    if shape.version > 1:
+        body = [f"{s.key}:{line}" for s, line in zip(shape.sources, body, strict=True)]
+    text = [lines[0], json.dumps(header, separators=(",", ":"), ensure_ascii=False), *body]
+    work.layout.write(f"offsets/{batch}", "\n".join(text).encode())
+
+
+def commit(work: Work, found: Finding) -> Mending:
+    """The newest commit cannot be read: rebuilt where its content is known, else left out where that is harmless."""
+    batch, name = _batch(found), _file(found)
+    body = None if work.in_sink(batch) is False else _commit_body(work, batch)
+    if body is not None:
+        work.layout.write(name, body)
+        return Mending(
+            found.code, name, found.says, "Rebuilt: what it held is known from the files beside it."
+        )
+    if work.in_sink(batch) is None or work.offsets(batch + 1) is not None:
+        raise CannotMend(
+            f"What the commit of batch {batch} held (watermark, ids of state files) is not known."
+        )
+    work.layout.leave_out(name)
+    return Mending(
+        found.code,
+        name,
+        found.says,
+        f"Left out: batch {batch} runs again over the same range, and the table "
+        + ("skips it." if work.in_sink(batch) else "does not hold it yet."),
+    )
+
+
+def _commit_body(work: Work, batch: int) -> bytes | None:
+    """The bytes of commit `batch` in format v1; None: the watermark or ids of state files are not known."""
+    following, own = work.offsets(batch + 1), work.offsets(batch)
+    others = [c for b in work.batches("commits") if b != batch and (c := work.commit(b)) is not None]
+    if not others or any(c.version != 1 for c in others):
+        return None
+    if following is not None:
+        watermark = following.watermark_ms
+    elif own is not None and not own.watermark_ms and not any(c.watermark_ms for c in others):
+        watermark = 0
+    else:
+        return None
+    return f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'.encode()
+
+
+def _file(found: Finding) -> str:
+    assert found.file is not None, "every finding of a file names it"
+    return found.file
+
+
+def _batch(found: Finding) -> int:
+    return int(_file(found).rsplit("/", 1)[-1])

@@ -1,0 +1,119 @@
+"""Entries of a file source's log: rebuilt from entries beside them, else inferred from what lies there now.
+
+Facts (FileStreamSource, CompactibleFileStreamLog): an entry holds the files that one batch took; a compacted
+entry holds all before it too. Files are taken by mtime, never ones that another entry has.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from recovery.checkpoints import filelog, formats
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.layout import laid
+from recovery.checkpoints.mending.work import CannotMend, Mending, Work
+from recovery.checkpoints.report import Finding, SourceEntry
+from recovery.checkpoints.tree import MAX_LOG_BYTES
+
+
+def entry(work: Work, found: Finding) -> Mending:
+    """A lost, broken or empty entry of a committed batch."""
+    assert found.file is not None, "the finding names the entry"
+    folder, _, last = found.file.rpartition("/")
+    parsed = filelog.parse_name(last)
+    if parsed is None:
+        raise CannotMend("It is not an entry of a file source's log.")
+    number, key = parsed[0], folder.partition("/")[2]
+    known = _readable(work, folder)
+    known.pop(number, None)
+    compact = _is_compacted(work, folder, number)
+    before = _earlier(known, number) if compact else []
+    own, batch = _inferred(work, key, number, known)
+    for name in (str(number), f"{number}.compact"):
+        work.layout.leave_out(f"{folder}/{name}")
+    name = f"{folder}/{number}.compact" if compact else f"{folder}/{number}"
+    work.layout.write(name, filelog.source_lines([*before, *own]))
+    how = (
+        f"Rebuilt from the listing: {len(own)} of the listed files stand in no other entry and are not newer than "
+        f"batch {batch}, which took them. The rows of the table must confirm it."
+    )
+    return Mending(found.code, name, found.says, how, exact=False)
+
+
+def _is_compacted(work: Work, folder: str, number: int) -> bool:
+    index = filelog.index_of(work.layout.names(folder))
+    others = {i: n for i, n in index.items() if i != number}
+    return bool((number + 1) % filelog.interval(others) == 0)
+
+
+def _readable(work: Work, folder: str) -> dict[int, list[SourceEntry]]:
+    """Entries by log id, from every file of this log that can be read and is not empty."""
+    store = laid(work.layout, work.old)
+    found: dict[int, dict[str, SourceEntry]] = {}
+    for name in sorted(work.layout.names(folder)):
+        if filelog.parse_name(name) is None:
+            continue
+        try:
+            for item in filelog.parse_source(store.read(f"{folder}/{name}", MAX_LOG_BYTES)):
+                found.setdefault(item.batch_id, {})[item.path] = item
+        except Malformed:
+            continue
+    return {number: list(items.values()) for number, items in found.items()}
+
+
+def _earlier(known: dict[int, list[SourceEntry]], number: int) -> list[SourceEntry]:
+    lost = next((n for n in range(number) if n not in known), None)
+    if lost is not None:
+        raise CannotMend(f"It is a compacted entry, and entry {lost} before it is gone too.")
+    return [item for n in range(number) for item in known[n]]
+
+
+def _inferred(
+    work: Work, key: str, number: int, known: dict[int, list[SourceEntry]]
+) -> tuple[list[SourceEntry], int]:
+    """Files that only this entry can have taken. Raises CannotMend where that is not clear."""
+    there = work.known.listings.get(key)
+    if there is None:
+        raise CannotMend("Which files it named is not written anywhere else, and no listing was given.")
+    taken, at = _taken_by(work, key, number)
+    seen = {unquote(item.path) for items in known.values() for item in items}
+    own = [
+        SourceEntry(path, mtime, number)
+        for path, mtime in sorted(there.files, key=lambda f: f[1])
+        if unquote(path) not in seen and mtime <= at
+    ]
+    gaps = _others_lost(known, max([number, *known]), number)
+    if gaps:
+        raise CannotMend(
+            f"Entries {number} and {gaps[0]} are both lost: which files each of them took is open."
+        )
+    if not own:
+        raise CannotMend("No listed file can have been in it: its files are gone.")
+    if there.max_files is not None and len(own) > there.max_files:
+        raise CannotMend(
+            f"{len(own)} unread files are old enough, and a batch takes at most {there.max_files}: which ones is open."
+        )
+    return own, taken
+
+
+def _others_lost(known: Iterable[int], newest: int, number: int) -> list[int]:
+    have = set(known)
+    return [n for n in range(newest + 1) if n not in have and n != number]
+
+
+def _taken_by(work: Work, key: str, number: int) -> tuple[int, int]:
+    """(batch, its plan time in ms): the batch whose range first reaches this entry."""
+    for batch in work.batches("offsets"):
+        file = work.offsets(batch)
+        line = next((s for s in file.sources if s.key == key), None) if file else None
+        reached = formats.log_offset(line.offset_json) if line else None
+        if file is None or reached is None:
+            continue
+        before = work.offsets(batch - 1) if batch else None
+        stood = (
+            next((formats.log_offset(s.offset_json) for s in before.sources if s.key == key), None)
+            if before
+            else None
+        )
+        if reached >= number and (batch == 0 or (before is not None and (stood is None or stood < number))):
+            return batch, file.timestamp_ms
+    raise CannotMend("The batch that took it is no longer in the checkpoint, so its time is not known.")

@@ -1,0 +1,123 @@
+"""What every mending looks at and changes: the files as they would be, the reader's report, what else is known."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from recovery.checkpoints import formats
+from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
+from recovery.checkpoints.layout import Layout, laid
+from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.storage import Store, TooLarge
+from recovery.checkpoints.tree import MAX_SMALL_BYTES
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What lies in a source's place now: (URL-encoded URI as Spark writes it, mtime in ms) per file.
+
+    `max_files`: the reader's maxFilesPerTrigger; None: it takes all that is there.
+    """
+
+    files: tuple[tuple[str, int], ...]
+    max_files: int | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What somebody knows beside the checkpoint itself. Everything may be left out.
+
+    `query_id`: the id that the lost file held. `new_query_id`: one to take where nobody knows it.
+    `sink_kind`: "files" for a table with `_spark_metadata`, whose newest batch is `sink_head`.
+    `offsets`: batch -> end offset per source, as progress events tell. `operators`: Spark's names by id.
+    `listings`: by source key (index, or name).
+    """
+
+    query_id: str | None = None
+    new_query_id: str | None = None
+    sink_kind: str | None = None
+    sink_head: int | None = None
+    offsets: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
+    operators: tuple[str, ...] = ()
+    listings: Mapping[str, Listed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Mending:
+    """One damage and its mending. `says`: what is so; `how`: what the new version has instead.
+
+    `exact` False: inferred, so that a count must confirm it before anybody relies on it.
+    """
+
+    code: str
+    file: str
+    says: str
+    how: str
+    exact: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Left:
+    """Damage that stays, and why it cannot be mended. `blocker`: Spark fails at it, or rows are lost or doubled."""
+
+    code: str
+    file: str | None
+    says: str
+    why: str
+    blocker: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class CannotMend(Exception):
+    """Why this damage cannot be mended, in one sentence."""
+
+
+@dataclass
+class Work:
+    """`old`: the damaged checkpoint. `report`: of the layout as it is now. `target`: where the new one will lie."""
+
+    old: Store
+    layout: Layout
+    report: CheckpointReport
+    known: Known
+    target: str
+
+    def read(self, name: str) -> bytes:
+        """Bytes of a file of the layout. Malformed: gone or too large."""
+        try:
+            return laid(self.layout, self.old).read(name, MAX_SMALL_BYTES)
+        except FileNotFoundError as error:
+            raise Malformed("it is missing") from error
+        except TooLarge as error:
+            raise Malformed(f"it has {error.size} bytes") from error
+
+    def offsets(self, batch: int) -> OffsetFile | None:
+        """A batch's offset file; None: missing or not readable."""
+        try:
+            found = formats.parse_offsets(self.read(f"offsets/{batch}"))
+        except Malformed:
+            return None
+        return found if found.sources else None
+
+    def commit(self, batch: int) -> CommitFile | None:
+        try:
+            return formats.parse_commit(self.read(f"commits/{batch}"))
+        except Malformed:
+            return None
+
+    def batches(self, folder: str) -> list[int]:
+        """Batch ids of offsets/ or commits/, ascending."""
+        return sorted(
+            int(n) for n in self.layout.names(folder) if n.isascii() and n.isdigit() and len(n) < 19
+        )
+
+    def in_sink(self, batch: int) -> bool | None:
+        """Does the table hold this batch? None: nobody can tell."""
+        if self.known.sink_kind != "files":
+            return None
+        return self.known.sink_head is not None and self.known.sink_head >= batch

@@ -1,0 +1,50 @@
+"""Progress as checkpoint and table together have it: a batch that only the table has finished counts as done.
+
+Spark writes the table's log before `commits/N`; a crash between the two leaves batch N planned in the checkpoint and
+held by the table. Its range is that of `offsets/N`, which is on disk: N is never planned twice.
+"""
+
+from dataclasses import replace
+from itertools import chain
+
+from recovery.checkpoints import formats
+from recovery.checkpoints.report import SHOWN_ENTRIES, CheckpointReport, Entries, SourceProgress
+
+
+def reconciled(report: CheckpointReport) -> CheckpointReport:
+    """The report with a planned batch counted as committed, where its findings say that the table holds it."""
+    held = any(f.code == "SINK_UNCOMMITTED_BATCH" for f in report.findings)
+    return counted(report, report.last_planned) if held else report
+
+
+def counted(report: CheckpointReport, batch: int | None) -> CheckpointReport:
+    """The report as it will be once the planned `batch` is committed; unchanged where `batch` is not the next."""
+    if batch is None or report.last_committed is None or batch != report.last_committed + 1:
+        return report
+    ends = next((b["offsets"] for b in report.batches if b["batch"] == batch and b["planned"]), None)
+    if ends is None or len(ends) != len(report.sources):
+        return report
+    sources = tuple(_moved(s, end) for s, end in zip(report.sources, ends, strict=True))
+    return replace(report, last_committed=batch, sources=sources)
+
+
+def _moved(source: SourceProgress, end: str | None) -> SourceProgress:
+    reached = formats.log_offset(end)
+    planned = tuple(source.planned)  # the files of one batch, or of a few
+    taken = Entries.of(e for e in planned if reached is not None and e.batch_id <= reached)
+    return replace(
+        source,
+        offset_json=end,
+        log_offset=reached,
+        committed=_joined(source.committed, taken),
+        planned=Entries.of(e for e in planned if reached is None or e.batch_id > reached),
+    )
+
+
+def _joined(first: Entries, second: Entries) -> Entries:
+    return Entries(
+        len(first) + len(second),
+        (*first.first, *second.first)[:SHOWN_ENTRIES],
+        second.newest or first.newest,
+        lambda: chain(first, second),
+    )

@@ -1,0 +1,162 @@
+"""A repair: the next checkpoint version with progress and state kept, and each damage mended that can be.
+
+Never in place. What it would hold is laid out in memory and judged by the same reader (`plan_repair`: the preview);
+`prepare` writes it beside the old one, `placing` puts it into place. State files are linked where the store can.
+"""
+
+from dataclasses import dataclass
+
+from recovery.checkpoints import placing
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.inspection import inspect, judge, opened
+from recovery.checkpoints.layout import Layout, laid, layout_of, write_layout
+from recovery.checkpoints.mending import MENDERS, CannotMend, Known, Left, Listed, Mending, Work, state
+from recovery.checkpoints.placing import NextVersion, Prepared
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity
+from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.undo_record import Guard
+from recovery.errors import Refused
+
+__all__ = ["Known", "Left", "Listed", "Mending", "RepairPlan", "damaged", "plan_repair", "prepare"]
+
+OUTSIDE = ("VERSION_NOT_A_DIRECTORY",)  # beside the checkpoint, where nothing is written anew
+MAX_MENDINGS = 100  # of one checkpoint; more is no damage but another thing
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepairPlan(NextVersion):
+    """What a repair will do. `after`: the report of the checkpoint that it will give, judged beforehand.
+
+    `left`: damage that stays. `complete`: nothing is left that Spark would fail at or that doubles or loses rows.
+    """
+
+    mendings: tuple[Mending, ...]
+    left: tuple[Left, ...]
+    before: CheckpointReport
+    after: CheckpointReport
+    layout: Layout
+
+    @property
+    def complete(self) -> bool:
+        return not any(damage.blocker for damage in self.left)
+
+    @property
+    def exact(self) -> bool:
+        """False: an inferred mending must be confirmed by a count."""
+        return all(m.exact for m in self.mendings)
+
+
+def damaged(report: CheckpointReport) -> tuple[Finding, ...]:
+    """Findings that a repair is about: every blocker, and the silent losses of checks that it can put back."""
+    return tuple(f for f in report.findings if f.severity is Severity.BLOCKER or f.code in MENDERS)
+
+
+def plan_repair(location: str, known: Known | None = None, *, sink: str | None = None) -> RepairPlan:
+    """The preview: which damage would be mended how, and what would stay. Reads only.
+
+    `location` and `sink` as for `inspect`. Raises Unreachable when a path cannot be read, Refused when it has too
+    many files to be taken along.
+    """
+    known = known or Known()
+    before = inspect(location, sink=sink)
+    store, version = opened(location)
+    with reaching(location):
+        layout = layout_of(store)
+        target = before.location
+        if version is not None:
+            target = f"{store.parent().location}/{version + 1}"
+        work = Work(store, layout, before, known, target)
+        mendings = _left_behind(before, layout)
+        mendings += state.at_home(layout, store, target)
+        left = _mend_all(work, version, sink, mendings)
+        after = work.report
+    return RepairPlan(
+        from_version=version,
+        batch=after.last_committed,
+        offsets=tuple(s.offset_json for s in after.sources),
+        fingerprint=before.fingerprint,
+        location=location,
+        sink_head=known.sink_head,
+        mendings=tuple(mendings),
+        left=left,
+        before=before,
+        after=after,
+        layout=layout,
+    )
+
+
+def _left_behind(before: CheckpointReport, layout: Layout) -> list[Mending]:
+    """What goes by itself, because no hidden file is taken along."""
+    return [
+        Mending(f.code, f.file or "", f.says, "Left out.") for f in before.findings if f.code == "ORPHAN_CRC"
+    ]
+
+
+def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[Mending]) -> tuple[Left, ...]:
+    """One mending at a time, judged anew after each: one damage may hide or explain another."""
+    first, failed = work.report, dict[tuple[str, str | None], str]()
+    for _ in range(MAX_MENDINGS):
+        work.report = judge(laid(work.layout, work.old, work.target), version=version, sink=sink)
+        found = next(
+            (f for f in work.report.findings if f.code in MENDERS and (f.code, f.file) not in failed), None
+        )
+        if found is None:
+            break
+        failed[(found.code, found.file)] = "Its mending did not hold."
+        try:
+            mendings.append(MENDERS[found.code](work, found))
+        except CannotMend as reason:
+            failed[(found.code, found.file)] = str(reason)
+        except Malformed as reason:
+            failed[(found.code, found.file)] = (
+                f"A file that it would be rebuilt from cannot be read: {reason.why}."
+            )
+    stays = [f for f in first.findings if f.code in OUTSIDE] + list(damaged(work.report))
+    return tuple(
+        Left(f.code, f.file, f.says, failed.get((f.code, f.file), f.do), f.severity is Severity.BLOCKER)
+        for f in stays
+    )
+
+
+def prepare(location: str, plan: RepairPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
+    """Write the repaired checkpoint beside the one in use and read it back; see `placing.prepare`.
+
+    Raises Refused, besides, when the plan leaves damage that Spark would run into, or when nothing is mended.
+    """
+    if not plan.complete:
+        raise Refused(_what_stays(plan), code="not_mendable")
+    if not plan.mendings:
+        raise Refused(
+            "Nothing in this checkpoint is damaged, so there is nothing to repair.", code="not_damaged"
+        )
+    query_id = plan.after.query_id
+    assert query_id is not None, "a checkpoint without blockers has an id"
+
+    def write(old: Store, new: Store) -> None:
+        write_layout(plan.layout, new, guard)
+
+    return placing.prepare(
+        location,
+        plan,
+        recovery=recovery,
+        fence=fence,
+        query_id=query_id,
+        guard=guard,
+        build=write,
+        check=lambda found: same(plan.after, found),
+    )
+
+
+def same(planned: CheckpointReport, found: CheckpointReport) -> None:
+    """Names, sizes and log contents are those that were judged. Raises Refused otherwise."""
+    if found.fingerprint != planned.fingerprint:
+        raise Refused(
+            "The prepared checkpoint does not read back as planned: its files differ from those that were judged. "
+            "It was removed."
+        )
+
+
+def _what_stays(plan: RepairPlan) -> str:
+    stays = [damage for damage in plan.left if damage.blocker]
+    more = f" ({len(stays) - 1} more stay.)" if len(stays) > 1 else ""
+    return f"Not everything can be mended: {stays[0].says} {stays[0].why}{more}"

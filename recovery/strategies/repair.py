@@ -1,0 +1,163 @@
+"""repair: mend the damaged files in a new checkpoint version; progress and state are kept, the code goes on."""
+
+from recovery.checkpoints.repair import RepairPlan
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
+from recovery.strategies import common
+from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+
+
+def judge(facts: Facts) -> Option:
+    """The option, blocked or not, with what would be mended and how."""
+    after, new_rows = _after(facts), _new_rows(facts)
+    last, table = after.last_committed, facts.counts.table
+    return Option(
+        strategy="repair",
+        title="repair",
+        summary="Mend the damaged files, keep progress and state",
+        blocked=blocked(facts),
+        forecast=Forecast(
+            lost=common.nothing("Every committed file stays committed; every unread file is read."),
+            doubled=common.nothing("No committed file is read again."),
+            reread=common.nothing("Reading goes on where the last committed batch ended."),
+            new_rows=new_rows,
+            table_after=None if new_rows is None or table is None else table + new_rows,
+            state=f"Kept: {_held(after.state_operators, facts)}",
+            seconds=None if facts.usual_update_seconds is None else facts.usual_update_seconds * 2 + 1.0,
+        ),
+        findings=(*facts.sink.findings, *_findings(facts.repair)),
+        steps=common.steps(
+            facts.new_code.files != facts.code.files,
+            StepSpec(
+                "seed",
+                f"Write the next checkpoint version with {_mendings(facts.repair)} mended, state and positions as they "
+                "are. The old version stays untouched.",
+                _arguments(facts),
+            ),
+            StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
+        ),
+        criteria=common.criteria(
+            facts,
+            {
+                "FIRST_BATCH_AT_POSITION": {
+                    "batch": None if last is None else last + 1,
+                    "offsets": [s.offset_json for s in after.sources],
+                },
+                "EACH_FILE_ONCE": {
+                    "scope": "same",
+                    "files": sum(len(s.processed) + len(s.waiting) for s in facts.sources),
+                },
+                "TABLE_GREW_BY_NEW_BATCHES": {"before": table},
+                "EVERY_ROW_ONCE": {"scope": "all", "key": list(facts.new_code.key)},
+                **common.counted(new_rows),
+                "NOTHING_ELSE_CHANGED": {},
+                "FURTHER_UPDATE_ADDS_NOTHING": {},
+            },
+        ),
+        rollback=f"Until batch {0 if last is None else last + 1} is committed: the new version is renamed away and "
+        "the damaged one is the newest again.",
+        code_live="Yes",
+        table_meanwhile="Readable" + ("" if table is None else f", {common.plural(table, 'row')}"),
+        positions=common.positions(facts, after="same"),
+    )
+
+
+def blocked(facts: Facts) -> str | None:
+    """Why repair cannot run here; None when it can."""
+    reason = common.shared_block(facts)
+    if reason:
+        return reason
+    plan = facts.repair
+    if plan is None or not (plan.mendings or plan.left):
+        return "Nothing in the checkpoint is damaged, so there is nothing to mend."
+    stays = next((damage for damage in plan.left if damage.blocker), None)
+    if stays is not None:
+        return f"Not everything can be mended: {stays.says} {stays.why}"
+    if not plan.before.blockers:
+        return "What is damaged does not stop Spark, so mending it alone brings the flow no further."
+    return _code_differs(facts, plan) or _unconfirmed(facts, plan)
+
+
+def _code_differs(facts: Facts, plan: RepairPlan) -> str | None:
+    """A mended checkpoint still has to fit the code that runs on it."""
+    if facts.new_code.operators is None:
+        return f"The code could not be analysed: {facts.new_code.problem}"
+    in_code, in_checkpoint = len(facts.new_code.sources), len(plan.after.sources)
+    if in_code != in_checkpoint:
+        return (
+            f"The checkpoint has {common.plural(in_checkpoint, 'source')}, the code has {in_code}: mended or not, "
+            "Spark would refuse it."
+        )
+    stored = tuple(o.name for o in plan.after.state_operators)
+    if stored != facts.new_code.operators:
+        return (
+            f"The code has {_names(facts.new_code.operators)}, the checkpoint holds state of {_names(stored)}: mended "
+            "or not, Spark would refuse it. Put the old code back in the patch, or take continue."
+        )
+    return None
+
+
+def _unconfirmed(facts: Facts, plan: RepairPlan) -> str | None:
+    """An inferred mending stands only when the committed files yield exactly the rows that the table holds."""
+    if plan.exact:
+        return None
+    counts = facts.counts
+    if counts.processed is None or counts.table is None:
+        return "What a lost log entry named was inferred, and the rows that would confirm it could not be counted."
+    if counts.processed != counts.table:
+        return (
+            f"What a lost log entry named was inferred, and the rows do not confirm it: those files yield "
+            f"{common.plural(counts.processed, 'row')}, the table holds {counts.table:,}."
+        )
+    return None
+
+
+def _after(facts: Facts) -> CheckpointReport:
+    return facts.repair.after if facts.repair is not None else facts.checkpoint
+
+
+def _new_rows(facts: Facts) -> int | None:
+    """Rows that the code writes for the waiting files with the state it keeps; None: cannot be told."""
+    if not facts.new_code.operators:
+        return facts.counts.waiting if facts.new_code.operators is not None else None
+    return facts.counts.fresh_waiting if facts.new_code.operators == ("dedupe",) else None
+
+
+def _held(operators: tuple[StateOperator, ...], facts: Facts) -> str:
+    if operators and all(o.name == "dedupe" for o in operators) and facts.counts.table is not None:
+        return common.plural(facts.counts.table, "key")
+    return ", ".join(common.word(o.name) for o in operators) or "there is none"
+
+
+def _mendings(plan: RepairPlan | None) -> str:
+    if plan is None or not plan.mendings:
+        return "nothing"
+    return ", ".join(dict.fromkeys(m.file for m in plan.mendings))
+
+
+def _arguments(facts: Facts) -> dict[str, object]:
+    """What the step needs to lay the same repair out again, and to see that it is the same."""
+    plan = facts.repair
+    return {
+        "action": "repair",
+        "last_committed": _after(facts).last_committed,
+        "from_version": facts.checkpoint.version,
+        "offsets": [s.offset_json for s in _after(facts).sources],
+        "query_id": None if plan is None else plan.after.query_id,
+        "operators": list(facts.new_code.operators or ()),
+        "mendings": [] if plan is None else [m.as_dict() for m in plan.mendings],
+    }
+
+
+def _findings(plan: RepairPlan | None) -> tuple[Finding, ...]:
+    if plan is None:
+        return ()
+    mended = [Finding(m.code, Severity.INFO, m.says, m.how, m.file) for m in plan.mendings]
+    left = [
+        Finding(d.code, Severity.BLOCKER if d.blocker else Severity.WARNING, d.says, d.why, d.file)
+        for d in plan.left
+    ]
+    return (*mended, *left)
+
+
+def _names(operators: tuple[str, ...]) -> str:
+    return ", ".join(common.word(o) for o in operators) or "no stateful step"

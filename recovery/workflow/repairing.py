@@ -1,0 +1,45 @@
+"""What is known beside a damaged checkpoint: the table's log, the inputs that lie there, the code's operators."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recovery.checkpoints.repair import Known, Listed, RepairPlan, plan_repair
+from recovery.sinks.base import SinkReport
+from recovery.sources.live.files import listing
+from recovery.sources.uris import encoded
+
+
+def preview(
+    place: str,
+    *,
+    table: str,
+    sink: SinkReport,
+    query_id: str,
+    operators: Sequence[str],
+    inputs: Sequence[Mapping[str, Any]],
+) -> RepairPlan:
+    """The repair of the flow's newest version. `query_id`: taken where the old one is lost.
+
+    `inputs`: {location, options} per source in plan order. Reads only; raises Unreachable.
+    """
+    known = Known(
+        new_query_id=query_id,
+        sink_kind=sink.kind,
+        sink_head=sink.head,
+        operators=tuple(operators),
+        listings={str(n): found for n, one in enumerate(inputs) if (found := _listed(one)) is not None},
+    )
+    return plan_repair(place, known, sink=table)
+
+
+def _listed(one: Mapping[str, Any]) -> Listed | None:
+    """None: nobody can say what a batch takes (place not known, or batches are cut by bytes)."""
+    location, options = (
+        one.get("location"),
+        {str(k).lower(): v for k, v in (one.get("options") or {}).items()},
+    )
+    if not location or "maxbytespertrigger" in options:
+        return None
+    files = tuple((encoded(f.path), f.mtime_ms) for f in listing(location, options=options))
+    most = options.get("maxfilespertrigger")
+    return Listed(files, int(most) if most is not None and str(most).isdigit() else None)

@@ -1,0 +1,149 @@
+"""Whatever is put into place, a death at any write leaves nothing, or what the next run finishes or removes."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from recovery.checkpoints import inspect, placing, repair, seed, transplant, versions
+from recovery.checkpoints.copying import copy
+from recovery.checkpoints.placing import SeedState
+from recovery.checkpoints.repair import Known
+from tests.checkpoint_builder import Built
+from tests.unit.checkpoints.killing import deaths, killed
+from tests.unit.checkpoints.seeding import free, tree
+
+KNOWN = Known(query_id="11111111-1111-4111-8111-111111111111", sink_kind="files", sink_head=2)
+
+
+def seeded(where: str, fence: int) -> None:
+    ready = seed.prepare(where, seed.plan_seed(inspect(where)), recovery="R-1", fence=fence, guard=free)
+    placing.publish(where, ready, guard=free)
+
+
+def repaired(where: str, fence: int) -> None:
+    ready = repair.prepare(where, repair.plan_repair(where, KNOWN), recovery="R-1", fence=fence, guard=free)
+    placing.publish(where, ready, guard=free)
+
+
+def rolled_back(where: str, fence: int) -> None:
+    ready = transplant.prepare(
+        where, transplant.plan_rollback(where, 1), recovery="R-1", fence=fence, guard=free
+    )
+    placing.publish(where, ready, guard=free)
+
+
+@dataclass
+class Case:
+    """A damaged checkpoint below `root`: version 0 of a flow, or one with a fixed place."""
+
+    root: Path
+    act: Callable[[str, int], None]
+    fixed: bool
+    batch: int = 2
+
+    @property
+    def where(self) -> Path:
+        return self.root / "ck"
+
+    @property
+    def old(self) -> Path:
+        return self.where if self.fixed else self.where / "0"
+
+    def arrange(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+        Built(self.old, batches=3, planned=1, partitions=1).write()
+        (self.old / "metadata").unlink()
+
+    def first(self) -> Callable[[], None]:
+        self.arrange()
+        return lambda: self.act(str(self.where), 1)
+
+    def all_is_well(self) -> None:
+        report = inspect(str(self.where))
+        assert (report.last_committed, report.blockers) == (self.batch, ())
+        assert placing.probe(str(self.where), recovery="R-1").in_place
+        room = self.root if self.fixed else self.where
+        assert not [p for p in room.iterdir() if p.name == ".reprise-R-1" or p.name.endswith(".new")]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed loses nothing that it wrote; only a power cut asks for fsync."""
+    monkeypatch.setattr("recovery.checkpoints.storage.os.fsync", lambda handle: None)
+
+
+CASES = [
+    (f"{name}, {'fixed place' if fixed else 'versions'}", act, fixed, batch)
+    for name, act, batch in (("seed", seeded, 2), ("repair", repaired, 2), ("rollback", rolled_back, 1))
+    for fixed in (False, True)
+]
+
+
+@pytest.fixture(params=CASES, ids=[c[0] for c in CASES])
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    return Case(tmp_path / "room", *request.param[1:])
+
+
+def test_a_death_at_any_write_leaves_what_the_next_run_finishes(case: Case) -> None:
+    case.arrange()
+    before = tree(case.old)
+    for death in deaths(case.first):
+        seen = placing.probe(str(case.where), recovery="R-1")
+        assert not seen.unclear, death
+        if not seen.in_place:
+            placing.clean(str(case.where), recovery="R-1")
+            assert tree(case.old) == before, death
+            assert placing.probe(str(case.where), recovery="R-1").state is SeedState.NOTHING, death
+            case.act(str(case.where), 2)
+        case.all_is_well()
+        kept = case.root / ".reprise-R-1-before" if case.fixed else case.old
+        assert tree(kept) == before, death
+
+
+def test_a_death_in_an_undo_is_finished_by_the_next_one(case: Case) -> None:
+    case.arrange()
+    before = tree(case.old)
+    where = str(case.where)
+
+    def undo() -> None:
+        placing.undo(where, recovery="R-1", sink_head=2)
+
+    def arranged() -> Callable[[], None]:
+        case.first()()
+        return undo
+
+    for nth, when in [(n, w) for n in range(1, 5) for w in ("before", "after")]:
+        if not killed(arranged(), nth, when):
+            continue
+        seen = placing.probe(where, recovery="R-1")
+        assert not seen.unclear
+        if seen.in_place:
+            undo()
+        placing.clean(where, recovery="R-1")
+        assert tree(case.old) == before
+        assert placing.probe(where, recovery="R-1").state is SeedState.UNDONE
+        if not case.fixed:
+            assert versions(where) == [0]
+
+
+def test_a_death_in_a_copy_leaves_nothing_at_the_new_place_and_the_next_one_finishes(tmp_path: Path) -> None:
+    old, room, new = tmp_path / "ck", tmp_path / "room", tmp_path / "room/copy"
+    Built(old, batches=2, partitions=1, sidecars=False).write()
+    before = tree(old)
+
+    def arranged() -> Callable[[], None]:
+        shutil.rmtree(room, ignore_errors=True)
+        room.mkdir()
+        return lambda: [copy(str(old), str(new), guard=free), None][1]
+
+    for death in deaths(arranged):
+        if new.exists() and any(new.iterdir()):
+            assert tree(new) == before, death
+        else:
+            copy(str(old), str(new), guard=free)
+        assert tree(new) == before, death
+        assert [p.name for p in room.iterdir()] == ["copy"], death
+        assert tree(old) == before, death

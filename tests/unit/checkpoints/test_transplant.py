@@ -1,0 +1,163 @@
+"""File transplants without Spark: which files the new checkpoint holds, and what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints import inspect, placing, transplant
+from recovery.checkpoints.copying import copy
+from recovery.errors import Refused
+from tests.checkpoint_builder import Built, dumps, put, sink_log
+from tests.unit.checkpoints.seeding import free, tree
+
+ID = "aaaaaaaa-0000-4000-8000-000000000001"
+
+
+def in_place(where: Path, plan: transplant.LaidPlan) -> dict[str, bytes]:
+    ready = transplant.prepare(str(where), plan, recovery="R-1", fence=1, guard=free)
+    placing.publish(str(where), ready, guard=free)
+    return tree(where / "1")
+
+
+def state(files: dict[str, bytes]) -> set[str]:
+    return {n.removeprefix("state/0/") for n in files if n.startswith("state/0/") and "_metadata" not in n}
+
+
+def scratch(root: Path, *names: str, batches: int = 1) -> Path:
+    """A checkpoint with these state files in its one partition, in place of the built ones."""
+    Built(root, batches=batches, partitions=1).write()
+    for file in (root / "state/0/0").glob("*.delta"):
+        file.unlink()
+    for file in (root / "state/0/0").glob(".*"):
+        file.unlink()
+    for name in names:
+        put(root / "state/0/0" / name, "state", sidecar=False)
+    return root
+
+
+RENAMED: list[tuple[str, tuple[str, ...], int, set[str]]] = [
+    ("HDFS, first delta", ("1.delta",), 1, {"0/4.snapshot"}),
+    ("HDFS, chain", ("1.delta", "2.delta", "3.delta"), 3, {"0/2.snapshot", "0/3.delta", "0/4.delta"}),
+    ("HDFS, snapshot", ("1.delta", "2.snapshot", "2.delta", "3.delta"), 3, {"0/3.snapshot", "0/4.delta"}),
+    ("HDFS, later left out", ("1.delta", "2.delta"), 1, {"0/4.snapshot"}),
+    ("RocksDB", ("1.zip", "SSTs/000008-a.sst"), 1, {"0/4.zip", "0/SSTs/000008-a.sst"}),
+    ("RocksDB 2", (f"1_{ID}.zip", f"1_{ID}.zip.crc"), 1, {f"0/4_{ID}.zip", f"0/4_{ID}.zip.crc"}),
+    ("several", ("1.zip", "2.zip"), 2, {"0/4.zip"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "batches", "wanted"), [r[1:] for r in RENAMED], ids=[r[0] for r in RENAMED]
+)
+def test_state_files_get_the_version_that_a_restart_asks_for(
+    tmp_path: Path, names: tuple[str, ...], batches: int, wanted: set[str]
+) -> None:
+    Built(tmp_path / "flow/0", batches=4, operators=()).write()
+    given = scratch(tmp_path / "scratch", *names, batches=batches)
+    made = in_place(tmp_path / "flow", transplant.plan_transplant(str(tmp_path / "flow"), str(given)))
+    assert state(made) == wanted
+    assert "state/0/_metadata/metadata" in made
+    logs = {n for n in made if n.startswith(("offsets", "commits", "sources"))}
+    assert logs == {"offsets/2", "offsets/3", "commits/3", *(f"sources/0/{n}" for n in range(4))}
+
+
+def test_ids_and_settings_come_from_the_run_that_wrote_the_state_and_the_watermark_stays(
+    tmp_path: Path,
+) -> None:
+    Built(tmp_path / "flow/0", batches=3, operators=()).write()
+    put(tmp_path / "flow/0/commits/2", 'v1\n{"nextBatchWatermarkMs":77}')
+    given = scratch(tmp_path / "scratch", f"1_{ID}.zip")
+    put(given / "commits/0", "v2\n" + dumps({"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[ID]]}}))
+    lines = (given / "offsets/0").read_text().split("\n")
+    header = {**json.loads(lines[1]), "conf": {"spark.sql.shuffle.partitions": "1"}}
+    put(given / "offsets/0", "\n".join([lines[0], dumps(header), *lines[2:]]))
+    made = in_place(tmp_path / "flow", transplant.plan_transplant(str(tmp_path / "flow"), str(given)))
+    version, body = made["commits/2"].decode().split("\n")
+    assert (version, json.loads(body)) == (
+        "v2",
+        {"nextBatchWatermarkMs": 77, "stateUniqueIds": {"0": [[ID]]}},
+    )
+    for name in ("offsets/1", "offsets/2"):
+        assert json.loads(made[name].split(b"\n")[1])["conf"] == {"spark.sql.shuffle.partitions": "1"}
+
+
+REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
+    ("changelogs", lambda r: scratch(r, "1.changelog"), "keep their version"),
+    (
+        "too many batches",
+        lambda r: scratch(r, *(f"{n}.delta" for n in range(1, 6)), batches=5),
+        "in one batch",
+    ),
+    ("a gap", lambda r: scratch(r, "2.delta", batches=2), "version 1 is missing"),
+    ("no state", lambda r: Built(r, batches=1, operators=()).write(), "holds no state"),
+    ("never run", lambda r: Built(r, batches=0, planned=1).write(), "holds no state"),
+    ("damaged", lambda r: (scratch(r, "1.delta") / "metadata").unlink(), "cannot be used"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
+def test_state_that_cannot_be_carried_is_refused(
+    tmp_path: Path, make: Callable[[Path], Any], words: str
+) -> None:
+    Built(tmp_path / "flow/0", batches=3, operators=()).write()
+    make(tmp_path / "scratch")
+    with pytest.raises(Refused, match=words):
+        transplant.plan_transplant(str(tmp_path / "flow"), str(tmp_path / "scratch"))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_skeleton_has_no_offset_and_no_commit(tmp_path: Path, version: int) -> None:
+    Built(tmp_path / "flow/0", batches=3, operators=(), sources=2, version=version).write()
+    transplant.prime(str(tmp_path / "flow"), str(tmp_path / "scratch"), guard=free)
+    made = tree(tmp_path / "scratch")
+    assert set(made) == {"metadata", "offsets/0"}
+    old = (tmp_path / "flow/0/offsets/2").read_text().split("\n")
+    dashes = ["-", "-"] if version == 1 else ["0:-", "1:-"]
+    assert made["offsets/0"].decode().split("\n") == [old[0], old[1], *dashes]
+    with pytest.raises(Refused, match="is not empty"):
+        transplant.prime(str(tmp_path / "flow"), str(tmp_path / "scratch"), guard=free)
+
+
+def test_a_rollback_keeps_what_stood_then_and_nothing_later(tmp_path: Path) -> None:
+    Built(tmp_path / "flow/0", batches=12, planned=1, partitions=1, interval=10).write()
+    made = in_place(tmp_path / "flow", transplant.plan_rollback(str(tmp_path / "flow"), 4))
+    assert {n for n in made if n.startswith(("offsets", "commits"))} == {
+        f"{folder}/{n}" for folder in ("offsets", "commits") for n in range(5)
+    }
+    assert state(made) == {f"0/{n}.delta" for n in range(1, 6)}
+    report = inspect(str(tmp_path / "flow"))
+    assert (report.last_committed, report.findings) == (4, ())
+    assert [e.batch_id for e in report.sources[0].committed] == [0, 1, 2, 3, 4]
+
+
+def test_a_rollback_under_a_table_with_later_batches_is_refused(tmp_path: Path) -> None:
+    Built(tmp_path / "flow/0", batches=3).write()
+    sink_log(tmp_path / "table", 2)
+    with pytest.raises(Refused, match="has batch 2 already"):
+        transplant.plan_rollback(str(tmp_path / "flow"), 1, sink=str(tmp_path / "table"))
+
+
+def test_a_copy_is_equal_shares_nothing_and_may_have_an_id_of_its_own(tmp_path: Path) -> None:
+    Built(tmp_path / "flow/3", sidecars=True).write()
+    copied = copy(str(tmp_path / "flow"), str(tmp_path / "copy"), guard=free, query_id=ID)
+    assert (copied.query_id, copied.last_committed, copied.findings) == (ID, 2, ())
+    old, new = tmp_path / "flow/3/state/0/0/1.delta", tmp_path / "copy/state/0/0/1.delta"
+    assert old.stat().st_ino != new.stat().st_ino
+    with pytest.raises(Refused, match="is not empty"):
+        copy(str(tmp_path / "flow"), str(tmp_path / "copy"), guard=free)
+
+
+def test_a_copy_to_another_store_is_read_back_there(tmp_path: Path) -> None:
+    import fsspec
+
+    Built(tmp_path / "flow/0").write()
+    memory = fsspec.filesystem("memory")
+    try:
+        copied = copy(str(tmp_path / "flow"), "memory://room/copy", guard=free)
+        assert (copied.last_committed, copied.blockers) == (2, ())
+        assert [p.rsplit("/", 1)[-1] for p in memory.ls("/room", detail=False)] == ["copy"]
+    finally:
+        memory.rm("/room", recursive=True)

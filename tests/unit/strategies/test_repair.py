@@ -1,0 +1,109 @@
+"""repair: offered before any reset where it suffices, blocked with the reason where it does not."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.layout import Layout
+from recovery.checkpoints.repair import Left, Mending, RepairPlan
+from recovery.checkpoints.report import Finding, Severity
+from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.strategies.catalogue import judge_all
+from tests.unit.strategies.facts import WITH, checkpoint, facts
+
+LOST = Finding(
+    "METADATA_MISSING", Severity.BLOCKER, "The file metadata is missing.", "Repair it.", "metadata"
+)
+MENDED = Mending(
+    "METADATA_MISSING", "metadata", "The file metadata is missing.", "Written with a new query id."
+)
+CODE = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=({"path": "/in"},), key=("customer_id",))
+COUNTS = Counts(table=12, processed=12, waiting=8, everything=20, fresh_waiting=7)
+
+
+def plan(**changes: Any) -> RepairPlan:
+    before = checkpoint(query_id=None, findings=(LOST,), last_planned=2)
+    values: dict[str, Any] = {
+        "from_version": 0,
+        "batch": 2,
+        "offsets": ('{"logOffset":2}',),
+        "fingerprint": before.fingerprint,
+        "location": "/ck/flow",
+        "mendings": (MENDED,),
+        "left": (),
+        "before": before,
+        "after": checkpoint(query_id="q-2", last_planned=2),
+        "layout": Layout(),
+    }
+    return RepairPlan(**{**values, **changes})
+
+
+def damaged(**changes: Any) -> Facts:
+    made = changes.pop("repair", plan())
+    values = {"code": CODE, "new_code": CODE, "old_code": CODE, "counts": COUNTS, "old_counts": COUNTS}
+    return facts(checkpoint=made.before, repair=made, **{**values, **changes})
+
+
+def options(given: Facts) -> dict[str, Option]:
+    return {o.strategy: o for o in judge_all(given)}
+
+
+def test_repair_is_recommended_before_any_reset_and_loses_doubles_and_rereads_nothing() -> None:
+    found = options(damaged())
+    option = found["repair"]
+    assert [name for name, o in found.items() if o.recommended] == ["repair"]
+    forecast = option.forecast
+    assert (forecast.lost.rows, forecast.doubled.rows, forecast.reread.rows) == (0, 0, 0)
+    assert all(a.exact and a.why for a in (forecast.lost, forecast.doubled, forecast.reread))
+    assert (forecast.new_rows, forecast.table_after) == (7, 19)
+    assert forecast.state == "Kept: 12 keys"
+    assert [s.kind for s in option.steps] == ["stop", "seed", "rerun", "verify"]
+    assert {c.code for c in option.criteria} == {c.code for c in found["continue"].criteria}
+    assert "Written with a new query id." in [f.do for f in option.findings]
+
+
+def test_nothing_damaged_means_nothing_to_repair_and_continue_is_recommended() -> None:
+    found = options(facts())
+    assert "nothing to mend" in (found["repair"].blocked or "")
+    assert found["continue"].recommended
+
+
+INFERRED = replace(MENDED, code="SOURCE_LOG_HEADER_ONLY", exact=False)
+STAYS = Left("STATE_MISSING", "state/0", "The state of operator 0 is missing.", "Put it back.")
+SILENT = checkpoint(findings=(replace(LOST, code="OPERATOR_METADATA_MISSING", severity=Severity.WARNING),))
+PLAIN = CodeFacts({"/p/q.py": ""}, (), sources=({"path": "/in"},))
+
+BLOCKS: list[tuple[str, dict[str, Any], str]] = [
+    ("damage stays", {"repair": plan(left=(STAYS,))}, "The state of operator 0 is missing. Put it back."),
+    ("only a warning", {"repair": plan(before=SILENT)}, "does not stop Spark"),
+    (
+        "other operators",
+        {"new_code": PLAIN},
+        "no stateful step, the checkpoint holds state of dropDuplicates",
+    ),
+    ("other sources", {"new_code": replace(CODE, sources=({}, {}))}, "the code has 2"),
+    ("code not read", {"new_code": CodeFacts({}, None, "line 3")}, "line 3"),
+    ("running", {"active_update": "u-9"}, "stop the pipeline first"),
+    (
+        "inferred, not counted",
+        {"repair": plan(mendings=(INFERRED,)), "counts": Counts()},
+        "could not be counted",
+    ),
+    (
+        "inferred, not confirmed",
+        {"repair": plan(mendings=(INFERRED,)), "counts": replace(COUNTS, processed=11)},
+        "those files yield 11 rows, the table holds 12",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), [b[1:] for b in BLOCKS], ids=[b[0] for b in BLOCKS])
+def test_repair_that_cannot_run_says_why(changes: dict[str, Any], words: str) -> None:
+    option = options(damaged(**changes))["repair"]
+    assert words in (option.blocked or "")
+    assert not option.recommended
+
+
+def test_an_inferred_mending_that_the_rows_confirm_may_run() -> None:
+    assert options(damaged(repair=plan(mendings=(INFERRED,))))["repair"].blocked is None
