@@ -68,14 +68,14 @@ class LaidStore(Store):
         files = {n: len(o) if isinstance(o, bytes) else o.size for n, o in self.layout.files.items()}
         return files, set(self.layout.directories), len(files) <= limit
 
-    def entries(self, name: str = "") -> list[Entry]:
+    def entries(self, name: str = "", limit: int | None = None) -> list[Entry]:
         start = f"{name}/" if name else ""
         found = {n[len(start) :].partition("/")[0] for n in self.layout.directories if n.startswith(start)}
         files, _, _ = self.walk()
         inside = {n[len(start) :]: size for n, size in files.items() if n.startswith(start)}
-        return [Entry(n, 0, True) for n in sorted(found - {""})] + [
-            Entry(n, size, False) for n, size in inside.items() if "/" not in n
-        ]
+        here = [Entry(n, 0, True) for n in sorted(found - {""})]
+        here += [Entry(n, size, False) for n, size in inside.items() if "/" not in n]
+        return here[:limit]
 
     def stream(self, name: str) -> Any:
         origin = self._origin(name)
