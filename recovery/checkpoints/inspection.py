@@ -11,9 +11,9 @@ from recovery.checkpoints import filelog, formats, sinklog
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.older import judge_older
-from recovery.checkpoints.operators import read_operators
 from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.state.read import Standing, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import MAX_LOG_BYTES, Tree
 from recovery.errors import Unreachable
@@ -126,7 +126,7 @@ def _judge(
     read = _offsets(tree, offsets, committed, planned, findings)
     sources = read_sources(tree, read.get(committed), read.get(planned), findings)
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
-    operators = read_operators(tree, conf, commit, findings)
+    operators = read_operators(tree, Standing(conf, commit, committed, planned), findings)
     findings += _orphans(tree)
     if deep:
         findings += judge_older(tree, findings)
