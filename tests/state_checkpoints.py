@@ -134,10 +134,11 @@ class Case:
 CHANGELOG = {"stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
 FORMAT_2 = {"stateStore.checkpointFormatVersion": "2"}
 SNAPSHOTS = {"stateStore.minDeltasForSnapshot": "3"}
+NO_MORE = {"stateStore.minDeltasForSnapshot": "100"}
 
 CASES = (
     Case("hdfs-dedupe", dedupe),
-    Case("hdfs-dedupe-snapshots", dedupe, conf=SNAPSHOTS, more=2),
+    Case("hdfs-dedupe-snapshots", dedupe, conf=SNAPSHOTS, more=2, later=NO_MORE),
     Case("hdfs-within-watermark", within_watermark),
     Case("hdfs-aggregate", aggregate, "update"),
     Case("hdfs-global-aggregate", count_all, "update"),
@@ -154,13 +155,28 @@ CASES = (
     Case("rocksdb-join-3", join, provider=ROCKS, conf={"join.stateFormatVersion": "3"}),
     Case("rocksdb-transform", transform_with_state, "update", ROCKS),
     Case("rocksdb-changelog", dedupe, provider=ROCKS, conf=CHANGELOG),
-    Case("rocksdb-changelog-snapshots", dedupe, provider=ROCKS, conf=CHANGELOG | SNAPSHOTS, more=2),
+    Case(
+        "rocksdb-changelog-snapshots",
+        dedupe,
+        provider=ROCKS,
+        conf=CHANGELOG | SNAPSHOTS,
+        more=2,
+        later=NO_MORE,
+    ),
     Case("rocksdb-changelog-transform", transform_with_state, "update", ROCKS, CHANGELOG),
     Case("rocksdb-changelog-later", dedupe, provider=ROCKS, batches=2, more=2, later=CHANGELOG),
+    Case("rocksdb-changelog-join-3", join, provider=ROCKS, conf=CHANGELOG | {"join.stateFormatVersion": "3"}),
     Case("rocksdb-2-limit", limited, provider=ROCKS, conf=FORMAT_2),
     Case("rocksdb-2", dedupe, provider=ROCKS, conf=FORMAT_2),
     Case("rocksdb-2-changelog", aggregate, "update", ROCKS, CHANGELOG | FORMAT_2),
-    Case("rocksdb-2-snapshots", dedupe, provider=ROCKS, conf=CHANGELOG | FORMAT_2 | SNAPSHOTS, more=2),
+    Case(
+        "rocksdb-2-snapshots",
+        dedupe,
+        provider=ROCKS,
+        conf=CHANGELOG | FORMAT_2 | SNAPSHOTS,
+        more=2,
+        later=NO_MORE,
+    ),
     Case("rocksdb-2-join", join, provider=ROCKS, conf=CHANGELOG | FORMAT_2),
     Case("rocksdb-2-transform", transform_with_state, "update", ROCKS, CHANGELOG | FORMAT_2),
 )

@@ -13,6 +13,7 @@ from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.state.deep import Progress
 from recovery.checkpoints.state.read import Standing, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import MAX_LOG_BYTES, Tree
@@ -47,17 +48,20 @@ def fingerprint(location: str) -> str:
         return _digest(_tree(store))
 
 
-def inspect(location: str, *, sink: str | None = None, deep: bool = False) -> CheckpointReport:
+def inspect(
+    location: str, *, sink: str | None = None, deep: bool = False, progress: Progress | None = None
+) -> CheckpointReport:
     """Judge a checkpoint directory, or the newest version in an SDP flow directory.
 
     `sink`: location of the table; its `_spark_metadata` is compared. `deep`: parse also the files that only a
-    rewind would read. Raises Unreachable when a path cannot
-    be read, WrongUse for a path of an unknown scheme; damage is never an exception but a finding.
+    rewind would read, and check every state file; `progress` is called with (state files checked, all of them).
+    Raises Unreachable when a path cannot be read, WrongUse for a path of an unknown scheme; damage is never an
+    exception but a finding.
     """
     with reaching(location):
         store, version, first = _resolve(Store.open(location))
         tree = _tree(store)
-        return _judge(tree, version, first, sink, deep)
+        return _judge(tree, version, first, sink, deep, progress)
 
 
 def _numbers(flow: Store) -> dict[int, str]:
@@ -106,7 +110,12 @@ def _digest(tree: Tree) -> str:
 
 
 def _judge(
-    tree: Tree, version: int | None, first: list[Finding], sink: str | None, deep: bool
+    tree: Tree,
+    version: int | None,
+    first: list[Finding],
+    sink: str | None,
+    deep: bool,
+    progress: Progress | None,
 ) -> CheckpointReport:
     findings = list(first)
     if not tree.whole:
@@ -126,7 +135,8 @@ def _judge(
     read = _offsets(tree, offsets, committed, planned, findings)
     sources = read_sources(tree, read.get(committed), read.get(planned), findings)
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
-    operators = read_operators(tree, Standing(conf, commit, committed, planned), findings)
+    standing = Standing(conf, commit, committed, planned)
+    operators = read_operators(tree, standing, findings, deep=deep, progress=progress)
     findings += _orphans(tree)
     if deep:
         findings += judge_older(tree, findings)

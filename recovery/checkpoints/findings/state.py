@@ -55,6 +55,14 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
     ),
     Kind(
+        "STATE_SNAPSHOT_DAMAGED",
+        W,
+        "{file} of operator {operator} cannot be loaded: {why}. An older state and the changes after it can.",
+        "Takes the older state without an error; with autoSnapshotRepair.enabled off, or before 4.1, it fails.",
+        "Nothing at once. Keep the older files: what stands in for this one is the last of its kind.",
+        seed=True,
+    ),
+    Kind(
         "STATE_IDS_MISSING",
         B,
         "Commit file {batch} names no state files of operator {operator}, but their names carry unique ids.",
@@ -148,6 +156,14 @@ TABLE: tuple[Kind, ...] = (
         "Operator {operator} has state, but its metadata is missing.",
         UNCHECKED,
         "Make sure that the code did not change; any good run writes the file again.",
+        seed=True,
+    ),
+    Kind(
+        "OPERATOR_METADATA_LOST",
+        B,
+        "The metadata of operator {operator} is missing or unreadable, and its schemas are found only by it.",
+        "Fails: it cannot read the operator metadata.",
+        "Put the file back from a backup, or take a reset that drops the state.",
         seed=True,
     ),
     Kind(

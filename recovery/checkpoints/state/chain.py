@@ -5,7 +5,7 @@ after it; version 0 is empty (HDFSBackedStateStoreProvider.loadMap, RocksDB.load
 each version has one unique id, and only files that carry it count (RocksDB.loadWithCheckpointId).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from recovery.checkpoints.state.names import BASES, STEPS, StateFile, StoreFiles
@@ -28,12 +28,19 @@ class Chain:
         return ((self.base,) if self.base else ()) + self.steps
 
 
-def chain(store: StoreFiles, version: int, ids: Ids | None = None, kind: str | None = None) -> Chain:
+def chain(
+    store: StoreFiles,
+    version: int,
+    ids: Ids | None = None,
+    kind: str | None = None,
+    without: Collection[str] = (),
+) -> Chain:
     """The files of `version`. `ids`: unique ids by version with format 2, None with format 1.
 
-    `kind`: what a missing file is called where the store itself does not show it.
+    `kind`: what a missing file is called where the store itself does not show it. `without`: names of files that
+    are as good as missing.
     """
-    by_key = {(f.version, f.kind, f.unique_id): f for f in store.versioned}
+    by_key = {(f.version, f.kind, f.unique_id): f for f in store.versioned if f.name not in without}
     steps: list[StateFile] = []
     for at in range(version, 0, -1):
         unique_id = ids.get(at) if ids is not None else None
@@ -57,12 +64,12 @@ def kind_of(stores: Iterable[StoreFiles]) -> str | None:
     return next((k for k in ("delta", "changelog", "zip") if k in kinds), None)
 
 
-def loadable(store: StoreFiles, ids: Ids | None = None) -> set[int]:
-    """Every version above 0 whose chain is whole. One pass upwards: linear in the number of files."""
+def loadable(store: StoreFiles, ids: Ids | None = None, without: Collection[str] = ()) -> set[int]:
+    """Every version above 0 whose chain is whole `without` some files. Linear in the number of files."""
     here: dict[int, set[str]] = {}
     for file in store.versioned:
         wanted = ids.get(file.version, "?") if ids is not None else None
-        if file.unique_id == wanted:
+        if file.unique_id == wanted and file.name not in without:
             here.setdefault(file.version, set()).add(file.kind)
     found: set[int] = set()
     for version in sorted(here):

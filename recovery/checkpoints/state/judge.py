@@ -1,18 +1,17 @@
 """Whether the files of an operator make up the version that a restart loads, and which earlier ones."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from recovery.checkpoints.findings import finding
-from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding
-from recovery.checkpoints.state.chain import Chain, chain, kind_of, loadable
+from recovery.checkpoints.state.chain import chain, kind_of, loadable
+from recovery.checkpoints.state.deep import Verified
+from recovery.checkpoints.state.examine import Bad, Examined, examine
 from recovery.checkpoints.state.history import History
 from recovery.checkpoints.state.ids import ids_of_store
 from recovery.checkpoints.state.names import DEFAULT, StoreFiles
-from recovery.checkpoints.state.needed import Unreadable, read_snapshot, store_chain
-from recovery.checkpoints.state.rocksdb import Snapshot
 from recovery.checkpoints.tree import Tree
 
 THREADS = 8
@@ -21,97 +20,106 @@ JOIN_ROWS = "keyWithIndexToValue"  # the stores of a join whose keys are its row
 
 
 @dataclass(frozen=True)
+class Scope:
+    """What is judged: an operator's stores, at the version that a restart loads. `verified`: of a deep look."""
+
+    tree: Tree
+    operator: int
+    version: int
+    names: Sequence[str]
+    partitions: Sequence[int]
+    stores: Mapping[tuple[int, str], StoreFiles]
+    history: History
+    verified: Verified | None = None
+
+    @property
+    def expected(self) -> list[StoreFiles]:
+        """The stores that a restart opens; one that has no file is empty here."""
+        folders = {(p, s): f"state/{self.operator}/{p}" for p in self.partitions for s in self.names}
+        return [
+            self.stores.get((p, s)) or StoreFiles(p, s, above if s == DEFAULT else f"{above}/{s}")
+            for (p, s), above in folders.items()
+        ]
+
+
+@dataclass(frozen=True)
 class Judged:
-    """`rows` at the restart's version, `back`: committed batches whose state is whole by name."""
+    """`rows` at the restart's version, `back`: committed batches whose state is whole."""
 
     rows: int | None = None
     back: tuple[int, ...] = ()
 
 
-@dataclass
-class Examined:
-    """One store at the version that a restart loads."""
-
-    store: StoreFiles
-    links: Chain | None = None
-    snapshot: Snapshot | None = None
-    damaged: list[tuple[str, Malformed]] = field(default_factory=list)
-
-
-def judge_files(
-    tree: Tree,
-    number: int,
-    version: int,
-    names: Sequence[str],
-    partitions: Sequence[int],
-    stores: Mapping[tuple[int, str], StoreFiles],
-    history: History,
-    findings: list[Finding],
-) -> Judged:
-    """Findings for the version that a restart loads and for holes among the earlier ones."""
-    ids = history.ids(number, version)
-    unique = any(f.unique_id for store in stores.values() for f in store.versioned)
-    mine = [
-        stores.get((p, s)) or StoreFiles(p, s, f"state/{number}/{p}" + ("" if s == DEFAULT else f"/{s}"))
-        for p in partitions
-        for s in names
-    ]
-    histories = [history.ids_of(number, store, names) if unique else None for store in mine]
-    back = _back(history, [loadable(store, told) for store, told in zip(mine, histories, strict=True)])
+def judge_files(scope: Scope, findings: list[Finding]) -> Judged:
+    """Findings for the version that a restart loads, and for holes and damage among the earlier ones."""
+    history, number, version = scope.history, scope.operator, scope.version
+    mine, ids = scope.expected, history.ids(number, version)
+    unique = any(f.unique_id for store in scope.stores.values() for f in store.versioned)
+    histories = [history.ids_of(number, store, scope.names) if unique else None for store in mine]
+    useless = scope.verified.useless if scope.verified else set()
+    back = _back(history, [loadable(s, told, useless) for s, told in zip(mine, histories, strict=True)])
     words = {"operator": number, "version": version, "back": back[-1] if back else "(none is whole)"}
     found: list[Finding] = []
-    if unique and ids is None:
-        found.append(finding("STATE_IDS_MISSING", f"commits/{version - 1}", batch=version - 1, **words))
-    kind = kind_of(stores.values())
+    kind = kind_of(scope.stores.values())
+
+    problems = scope.verified.problems if scope.verified else {}
 
     def look(store: StoreFiles) -> Examined:
-        told = ids_of_store(store, names, ids, store.partition, version)
-        return _examine(tree, store, version, told, kind)
+        told = ids_of_store(store, scope.names, ids, store.partition, version)
+        return examine(scope.tree, store, version, told, kind, problems)
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        examined = [] if unique and ids is None else list(pool.map(look, mine))
-    found += [f for one in examined for f in _judge_store(tree, one, words)]
+    examined: list[Examined] = []
+    if unique and ids is None:
+        found.append(finding("STATE_IDS_MISSING", f"commits/{version - 1}", batch=version - 1, **words))
+    else:
+        with ThreadPoolExecutor(THREADS) as pool:
+            examined = list(pool.map(look, mine))
+    found += [f for one in examined for f in _judge_store(one, words)]
     found += _gaps(number, back, mine, histories, kind, history)
+    found += _deep(scope, {f.file for f in found})
     findings += found[:SHOWN]
     return Judged(_rows(examined), back)
 
 
-def _examine(
-    tree: Tree, store: StoreFiles, version: int, unique_id: str | None, kind: str | None
-) -> Examined:
-    one = Examined(store)
-    try:
-        one.links = store_chain(tree, store, version, unique_id, kind)
-        one.damaged += [(f.name, Malformed("it is empty")) for f in one.links.files if not f.size]
-        if not one.damaged:
-            one.snapshot = read_snapshot(tree, one.links)
-    except Unreadable as problem:
-        one.damaged.append((problem.file, problem))
-    return one
+def _deep(scope: Scope, said: Collection[str | None]) -> Iterator[Finding]:
+    """What a deep look found in files that a restart does not read, and what it could not check."""
+    if scope.verified is None:
+        return
+    above = f"state/{scope.operator}/"
+    for name, problem in sorted(scope.verified.problems.items()):
+        if name.startswith(above) and name not in said:
+            yield finding("STATE_OLD_FILE_DAMAGED", name, operator=scope.operator, why=problem.why)
+    unchecked = sorted(n for n in scope.verified.unchecked if n.startswith(above))
+    if unchecked:
+        told = {"operator": scope.operator, "count": len(unchecked)}
+        yield finding("STATE_UNCHECKED", unchecked[0], why=scope.verified.unchecked[unchecked[0]], **told)
 
 
-def _judge_store(tree: Tree, one: Examined, words: Mapping[str, object]) -> Iterator[Finding]:
+def _judge_store(one: Examined, words: Mapping[str, object]) -> Iterator[Finding]:
+    """Findings of one store. A base that Spark can do without is a warning; everything else stops a restart."""
+    for bad in one.bases:
+        yield _repaired(bad, words) if one.whole else _damaged(bad, words)
+    yield from (_damaged(bad, words) for bad in one.steps)
+    if one.bases or one.steps or one.links is None or not one.links.missing:
+        return
     store = one.store
-    for name, problem in one.damaged:
-        if problem.newer:
-            told = {"operator": words["operator"], "version": problem.newer}
-            yield finding("STATE_NEWER_FORMAT", name, **told)
-        else:
-            yield finding("STATE_FILE_DAMAGED", name, why=problem.why, **words)
-    if one.links and one.links.missing:
-        if store.store != DEFAULT and not store.versioned:
-            told = {"operator": words["operator"], "partition": store.partition, "store": store.store}
-            yield finding("STATE_STORE_MISSING", store.folder, **told)
-        else:
-            yield finding("STATE_FILE_MISSING", one.links.missing, **words)
-    if one.snapshot and one.links and one.links.base:
-        for name, size in one.snapshot.files.items():
-            file = f"{store.folder}/{name}"
-            if file not in tree.files:
-                yield finding("STATE_SST_MISSING", file, zip=one.links.base.name, **words)
-            elif size and tree.files[file] != size:
-                why = f"it has {tree.files[file]} bytes, and {one.links.base.name} says {size}"
-                yield finding("STATE_FILE_DAMAGED", file, why=why, **words)
+    if store.store != DEFAULT and not store.versioned:
+        told = {"operator": words["operator"], "partition": store.partition, "store": store.store}
+        yield finding("STATE_STORE_MISSING", store.folder, **told)
+    else:
+        yield finding("STATE_FILE_MISSING", one.links.missing, **words)
+
+
+def _damaged(bad: Bad, words: Mapping[str, object]) -> Finding:
+    if bad.problem.newer:
+        return finding("STATE_NEWER_FORMAT", bad.file, operator=words["operator"], version=bad.problem.newer)
+    if bad.missing_of:
+        return finding("STATE_SST_MISSING", bad.file, zip=bad.missing_of, **words)
+    return finding("STATE_FILE_DAMAGED", bad.file, why=bad.problem.why, **words)
+
+
+def _repaired(bad: Bad, words: Mapping[str, object]) -> Finding:
+    return finding("STATE_SNAPSHOT_DAMAGED", bad.file, operator=words["operator"], why=bad.problem.why)
 
 
 def _back(history: History, whole: list[set[int]]) -> tuple[int, ...]:
@@ -145,8 +153,6 @@ def _rows(examined: Sequence[Examined]) -> int | None:
     """Keys as RocksDB counted them, where every store has a snapshot of the very version."""
     if any(JOIN_ROWS in one.store.store for one in examined):
         examined = [one for one in examined if JOIN_ROWS in one.store.store]
-    counts = [
-        one.snapshot.rows if one.snapshot and one.links and not one.links.steps else None for one in examined
-    ]
+    counts = [one.rows for one in examined]
     known = [n for n in counts if n is not None]
     return sum(known) if known and len(known) == len(counts) else None

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.state.chain import Chain, chain
+from recovery.checkpoints.state.chain import chain
 from recovery.checkpoints.state.ids import ids_of_store, lineage_of
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata, metadata_file, parse_metadata
-from recovery.checkpoints.state.names import NUMBER, StoreFiles, stores_of
+from recovery.checkpoints.state.names import NUMBER, StateFile, StoreFiles, stores_of
 from recovery.checkpoints.state.rocksdb import Snapshot, parse_snapshot
 from recovery.checkpoints.tree import Tree
 
@@ -44,8 +44,10 @@ def files_needed(
         if version == 0 or (names != UNKNOWN.store_names and name not in names):
             continue
         try:
-            links = store_chain(tree, store, version, ids_of_store(store, names, ids, partition, version))
-            snapshot = read_snapshot(tree, links)
+            unique_id = ids_of_store(store, names, ids, partition, version)
+            links = chain(store, version, store_ids(tree, store, version, unique_id))
+            base = links.base
+            snapshot = read_snapshot(tree, base) if base and base.kind == "zip" else None
         except Unreadable as problem:
             unreadable.append((problem.file, problem.why))
             continue
@@ -66,29 +68,25 @@ class Unreadable(Malformed):
         self.file = file
 
 
-def store_chain(
-    tree: Tree, store: StoreFiles, version: int, unique_id: str | None, kind: str | None = None
-) -> Chain:
-    """The files of one store at `version`, by its lineage where it has a unique id. Raises Unreadable."""
+def store_ids(tree: Tree, store: StoreFiles, version: int, unique_id: str | None) -> dict[int, str] | None:
+    """Unique ids that lead to `version`, None with format 1. Raises Unreadable."""
     if unique_id is None:
-        return chain(store, version, None, kind)
+        return None
     try:
-        return chain(store, version, lineage_of(tree, store, version, unique_id), kind)
+        return lineage_of(tree, store, version, unique_id)
     except Malformed as problem:
         raise Unreadable(f"{store.folder}/{version}_{unique_id}.changelog", problem) from problem
 
 
-def read_snapshot(tree: Tree, links: Chain) -> Snapshot | None:
-    """The metadata of the zip that a chain begins with; None where it begins with none. Raises Unreadable."""
-    if links.base is None or links.base.kind != "zip":
-        return None
+def read_snapshot(tree: Tree, zipped: StateFile) -> Snapshot:
+    """The metadata of a zip. Raises Unreadable."""
     try:
-        with tree.store.stream(links.base.name) as stream:
+        with tree.store.stream(zipped.name) as stream:
             return parse_snapshot(stream)
     except FileNotFoundError as error:
-        raise Unreadable(links.base.name, Malformed("it is missing")) from error
+        raise Unreadable(zipped.name, Malformed("it is missing")) from error
     except Malformed as problem:
-        raise Unreadable(links.base.name, problem) from problem
+        raise Unreadable(zipped.name, problem) from problem
 
 
 def _metadata(tree: Tree, operator: int, version: int) -> OperatorMetadata:

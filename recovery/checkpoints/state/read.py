@@ -8,8 +8,9 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed
 from recovery.checkpoints.report import Finding, StateOperator, StateSchema, StateVersion
 from recovery.checkpoints.state import described
+from recovery.checkpoints.state.deep import Progress, Verified, verify
 from recovery.checkpoints.state.history import History
-from recovery.checkpoints.state.judge import Judged, judge_files
+from recovery.checkpoints.state.judge import Judged, Scope, judge_files
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata, metadata_file, parse_metadata
 from recovery.checkpoints.state.names import (
     DEFAULT,
@@ -44,8 +45,18 @@ class Standing:
         return 0 if self.committed is None else self.committed + 1
 
 
-def read_operators(tree: Tree, standing: Standing, findings: list[Finding]) -> tuple[StateOperator, ...]:
-    """Operators by id, ascending. Ids count from the sink upwards (Spark: IncrementalExecution)."""
+def read_operators(
+    tree: Tree,
+    standing: Standing,
+    findings: list[Finding],
+    *,
+    deep: bool = False,
+    progress: Progress | None = None,
+) -> tuple[StateOperator, ...]:
+    """Operators by id, ascending. Ids count from the sink upwards (Spark: IncrementalExecution).
+
+    `deep`: every state file is opened and checked; `progress` is told of each. Raises OSError when the store fails.
+    """
     present = operators_of(tree)
     told = {int(n) for n in (standing.commit.operators if standing.commit else ()) if _is_id(n)}
     expected = told | set(range(max(present, default=-1) + 1))
@@ -53,7 +64,11 @@ def read_operators(tree: Tree, standing: Standing, findings: list[Finding]) -> t
         findings.append(finding("STATE_MISSING", f"state/{operator}", operator=operator))
     stores = stores_of(tree)
     history = History(tree, standing.commit, standing.committed)
-    return tuple(_operator(tree, n, standing, stores.get(n, {}), history, findings) for n in sorted(present))
+    each = (store for number in sorted(stores) for store in stores[number].values())
+    verified = verify(tree, each, progress) if deep else None
+    return tuple(
+        _operator(tree, n, standing, stores.get(n, {}), history, verified, findings) for n in sorted(present)
+    )
 
 
 def _is_id(name: str) -> bool:
@@ -93,6 +108,7 @@ def _operator(
     standing: Standing,
     stores: dict[tuple[int, str], StoreFiles],
     history: History,
+    verified: Verified | None,
     findings: list[Finding],
 ) -> StateOperator:
     metadata = _metadata(tree, number, findings)
@@ -109,7 +125,8 @@ def _operator(
     _unknown_files(tree, number, stores, findings)
     judged = Judged()
     if expected and standing.version:
-        judged = judge_files(tree, number, standing.version, names, expected, stores, history, findings)
+        scope = Scope(tree, number, standing.version, names, expected, stores, history, verified)
+        judged = judge_files(scope, findings)
     return StateOperator(
         operator_id=number,
         name=metadata.name,
@@ -139,20 +156,20 @@ def _size(tree: Tree, number: int) -> int:
 
 
 def _metadata(tree: Tree, number: int, findings: list[Finding]) -> OperatorMetadata:
-    file = metadata_file(tree, number)
-    if file is None:
-        name = f"state/{number}/_metadata/metadata"
-        findings.append(finding("OPERATOR_METADATA_MISSING", name, operator=number))
-        return UNKNOWN
+    """v1 is only compared with the code; without v2 (schemas in `_stateSchema`) Spark does not start."""
+    file = metadata_file(tree, number) or f"state/{number}/_metadata/metadata"
+    words: dict[str, object] = {"operator": number}
     try:
-        return parse_metadata(tree.bytes_of(file))
+        if file in tree.files:
+            return parse_metadata(tree.bytes_of(file))
+        code = "OPERATOR_METADATA_MISSING"
     except Malformed as problem:
-        if problem.newer:
-            words = {"operator": number, "version": problem.newer}
-            findings.append(finding("OPERATOR_METADATA_NEWER", file, **words))
-        else:
-            findings.append(finding("OPERATOR_METADATA_UNREADABLE", file, operator=number, why=problem.why))
-        return UNKNOWN
+        code = "OPERATOR_METADATA_NEWER" if problem.newer else "OPERATOR_METADATA_UNREADABLE"
+        words |= {"version": problem.newer, "why": problem.why}
+    if f"state/{number}/_stateSchema" in tree.directories and code != "OPERATOR_METADATA_NEWER":
+        code = "OPERATOR_METADATA_LOST"
+    findings.append(finding(code, file, **words))
+    return UNKNOWN
 
 
 def _expected(
