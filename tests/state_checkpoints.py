@@ -19,6 +19,7 @@ PREFIX = "spark.sql.streaming."
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 FIXTURES = Path(__file__).parent / "fixtures" / "checkpoints"
+WRITTEN_AT = "/tmp/streams"
 EPOCH = 1_700_000_000
 BATCHES = 4
 
@@ -183,7 +184,7 @@ CASES = (
 
 
 def session(warehouse: Path) -> Any:
-    """A session that is the same wherever these checkpoints are made."""
+    """A session for these checkpoints; one that is there already is taken and keeps its own conf otherwise."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -194,11 +195,13 @@ def session(warehouse: Path) -> Any:
         .config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
-        .config(f"{PREFIX}stateStore.maintenanceInterval", "100ms")  # read once, when the first store opens
         .config("spark.sql.warehouse.dir", str(warehouse))
         .getOrCreate()
     )
     found.sparkContext.setLogLevel("OFF")
+    # Maintenance writes the snapshots; its interval is read when the first store opens, so it begins anew here.
+    found.conf.set(f"{PREFIX}stateStore.maintenanceInterval", "100ms")
+    found._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
     return found
 
 
@@ -270,10 +273,14 @@ def pack(checkpoint: Path, archive: Path) -> None:
         bundle.add(checkpoint, arcname=".", filter=bare)
 
 
-def unpack(name: str, to: Path) -> Path:
-    """The checkpoint of a case, as real Spark wrote it."""
+def unpack(name: str, to: Path, *, moved: bool = False) -> Path:
+    """The checkpoint of a case, as real Spark wrote it; its absolute paths are those of `to` unless `moved`."""
     with tarfile.open(FIXTURES / f"{name}.tar.xz") as bundle:
         bundle.extractall(to, filter="data")
+    for file in to.glob("state/*/_metadata/v2/[0-9]*") if not moved else ():
+        text = file.read_text().replace(f"file:{WRITTEN_AT}/{name}/checkpoint/", f"file:{to}/")
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+        file.write_text(text)
     return to
 
 

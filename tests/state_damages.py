@@ -88,7 +88,7 @@ def moved(root: Path) -> None:
 
 @dataclass(frozen=True)
 class Damage:
-    """`code`: of the finding, "" for none; `deep`: only found when asked for; `spark`: RUNS or the failure's words."""
+    """`code`: of the findings, "" for none; `deep`: only found when asked for; `spark`: RUNS or the failure's words."""
 
     name: str
     case: str
@@ -129,7 +129,8 @@ DAMAGES = (
     Damage("snapshot cut", SNAP, lambda c: cut(c, "state/0/0/*.snapshot", 40), "STATE_SNAPSHOT_DAMAGED", RUNS,
            deep=True),
     Damage("snapshot empty and an older delta gone", SNAP,
-           lambda c: (empty(c, "state/0/0/*.snapshot"), lose(c, "state/0/0/2.delta")), "STATE_FILE_DAMAGED", LOAD),
+           lambda c: (empty(c, "state/0/0/*.snapshot"), lose(c, "state/0/0/2.delta")),
+           "STATE_FILE_DAMAGED STATE_GAP", LOAD),
     Damage("store of a join gone", JOIN, lambda c: lose(c, "state/0/1/right-keyToNumValues"),
            "STATE_STORE_MISSING", LOAD),
     Damage("file of a join's store gone", JOIN, lambda c: lose(c, "state/0/0/left-keyToNumValues/5.delta"),
@@ -164,8 +165,13 @@ DAMAGES = (
     Damage("sst before changelogs cut", LOGSNAP, lambda c: cut(c, "state/0/0/SSTs/*", 500),
            "STATE_SNAPSHOT_DAMAGED", RUNS),
     Damage("zip before changelogs empty and a changelog gone", LOGSNAP,
-           lambda c: (empty(c, "state/0/0/*.zip"), lose(c, "state/0/0/2.changelog")), "STATE_FILE_DAMAGED", LOAD),
-    Damage("zip of format 2 before changelogs gone", TWOSNAP, lambda c: lose(c, "state/0/0/*.zip"), "", RUNS),
+           lambda c: (empty(c, "state/0/0/*.zip"), lose(c, "state/0/0/2.changelog")),
+           "STATE_FILE_DAMAGED STATE_GAP", LOAD),
+    Damage("zip of format 2 before changelogs gone", TWOSNAP, lambda c: lose(c, "state/0/0/*.zip"),
+           "STATE_FILE_MISSING", LOAD),
+    Damage("zip of format 2 empty and a changelog gone", TWOSNAP,
+           lambda c: (empty(c, "state/0/0/*.zip"), lose(c, "state/0/0/2_*.changelog")),
+           "STATE_FILE_DAMAGED STATE_GAP", LOAD),
     Damage("zip of format 2 before changelogs empty", TWOSNAP, lambda c: empty(c, "state/0/0/*.zip"),
            "STATE_SNAPSHOT_DAMAGED", RUNS),
     Damage("ids gone from the commit", TWOLOG, no_ids, "STATE_IDS_MISSING", LOAD),
@@ -186,7 +192,7 @@ DAMAGES = (
     Damage("operator metadata v2 empty", TWS, lambda c: empty(c, "state/0/_metadata/v2/0"),
            "OPERATOR_METADATA_LOST", "."),
     Damage("operator metadata v2 of a newer Spark", TWS, lambda c: swap(c, "state/0/_metadata/v2/0", "v2", "v9"),
-           "OPERATOR_METADATA_NEWER", RUNS),
+           "STATE_NEWER_FORMAT", "INVALID_LOG_VERSION"),
     Damage("operator metadata v2 of a join gone", "rocksdb-join-3", lambda c: lose(c, "state/0/_metadata"),
            "OPERATOR_METADATA_LOST", "."),
     Damage("schema named at another place", TWS, moved, "STATE_SCHEMA_ELSEWHERE", RUNS),

@@ -19,9 +19,13 @@ BY_NAME = {case.name: case for case in CASES}
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from pyspark import SparkContext
+
+    shared = SparkContext._active_spark_context is not None  # another file's, which ends it itself
     opened = session(tmp_path_factory.mktemp("warehouse"))
     yield opened
-    opened.stop()
+    if not shared:
+        opened.stop()
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +67,7 @@ def test_what_is_predicted_of_state_is_what_spark_does(
 
     assert bool(failure) == (damage.spark != RUNS), failure[:1500]
     assert re.search(damage.spark, failure), failure[:1500]
-    assert codes == ({damage.code} if damage.code else set()), report.findings
+    assert codes == set(damage.code.split()), report.findings
     if damage.code:
         assert blocked == bool(failure), (codes, failure[:300])
 
@@ -92,9 +96,8 @@ def test_operators_are_those_that_spark_s_own_reader_shows(
         assert operator.back[0] == row.minBatchId
 
 
-@pytest.mark.parametrize(
-    "name", ["rocksdb-dedupe", "rocksdb-aggregate", "rocksdb-2", "rocksdb-2-limit", "rocksdb-join"]
-)
+# Spark 4.2's own reader of rows takes a format 2 name for a number and fails, so format 1 stands for both.
+@pytest.mark.parametrize("name", ["rocksdb-dedupe", "rocksdb-aggregate", "rocksdb-join"])
 def test_rows_and_columns_are_those_of_spark_s_own_reader(
     spark: Any, written: Callable[[str], tuple[Case, Path, Path]], name: str
 ) -> None:

@@ -20,7 +20,6 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 HEAD = struct.Struct("<8sBiii")
 SEED = 0x9747B28C
 RAW, LZ4 = 0x10, 0x20
-MAX_BLOCK = 1 << 25  # lz4-java's own limit: 2^(10 + 15)
 
 
 class Readable(Protocol):
@@ -50,7 +49,8 @@ def _lz4(start: bytes, stream: Readable) -> Iterator[bytes]:
         if len(start) < HEAD.size:
             raise Malformed("it is cut short")
         magic, token, packed, length, checksum = HEAD.unpack(start)
-        if magic != MAGIC or not 0 <= packed <= 2 * MAX_BLOCK or not 0 <= length <= MAX_BLOCK:
+        most = 1 << 10 + (token & 0x0F)  # the size of the writer's blocks, in the lower half of the token
+        if magic != MAGIC or not 0 <= length <= most or not 0 <= packed <= length:
             raise Malformed("its LZ4 blocks are corrupt")
         if length == 0:
             return  # what Spark reads ends here

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.state.chain import Chain, chain
+from recovery.checkpoints.state.ids import lineage_of
 from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.needed import Unreadable, read_snapshot, store_ids
 from recovery.checkpoints.state.rocksdb import Snapshot
 from recovery.checkpoints.tree import Tree
+
+MAX_REPLAY = 500  # the default of autoSnapshotRepair.maxChangeFileReplay
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,10 @@ class Examined:
 
     @property
     def whole(self) -> bool:
-        """Whether Spark can load the version."""
-        return self.links is not None and not self.links.missing and not self.steps
+        """Whether Spark can load the version; past a damaged base it replays so many changes and no more."""
+        if self.links is None or self.links.missing or self.steps:
+            return False
+        return not self.bases or len(self.links.steps) <= MAX_REPLAY
 
     @property
     def rows(self) -> int | None:
@@ -72,8 +77,24 @@ def examine(
             break
         one.bases += found
         useless.add(base.name)
+        ids = _behind(tree, store, base, ids)
     one.steps += [bad for file in one.links.steps for bad in _own(file, problems)]
     return one
+
+
+def _behind(
+    tree: Tree, store: StoreFiles, base: StateFile, ids: dict[int, str] | None
+) -> dict[int, str] | None:
+    """Unique ids of the versions before a damaged zip of format 2: the changelog of the same version has them.
+
+    Where the zip is missing and not damaged, Spark 4.2 does not look there.
+    """
+    if ids is None or base.unique_id is None:
+        return ids
+    try:
+        return lineage_of(tree, store, base.version, base.unique_id, past_zip=True) | ids
+    except Malformed:
+        return ids
 
 
 def _own(file: StateFile, problems: Mapping[str, Malformed]) -> Iterator[Bad]:

@@ -38,10 +38,15 @@ def ids_of_store(
     return next((i for i in known if i in here), "?")
 
 
-def lineage_of(tree: Tree, store: StoreFiles, version: int, unique_id: str) -> dict[int, str]:
-    """Unique ids by version that lead to `version`. Malformed: its changelog is damaged."""
+def lineage_of(
+    tree: Tree, store: StoreFiles, version: int, unique_id: str, *, past_zip: bool = False
+) -> dict[int, str]:
+    """Unique ids by version that lead to `version`. Malformed: its changelog is damaged.
+
+    A version with a zip needs no other; `past_zip`: go on behind it, as Spark does when the zip is damaged.
+    """
     found = {version: unique_id}
-    if store.find(version, ("zip",), unique_id):
+    if not past_zip and store.find(version, ("zip",), unique_id):
         return found
     changelog = store.find(version, ("changelog",), unique_id)
     if changelog is None:

@@ -166,8 +166,8 @@ def _metadata(tree: Tree, number: int, findings: list[Finding]) -> OperatorMetad
     except Malformed as problem:
         code = "OPERATOR_METADATA_NEWER" if problem.newer else "OPERATOR_METADATA_UNREADABLE"
         words |= {"version": problem.newer, "why": problem.why}
-    if f"state/{number}/_stateSchema" in tree.directories and code != "OPERATOR_METADATA_NEWER":
-        code = "OPERATOR_METADATA_LOST"
+    if f"state/{number}/_stateSchema" in tree.directories:
+        code = "STATE_NEWER_FORMAT" if code == "OPERATOR_METADATA_NEWER" else "OPERATOR_METADATA_LOST"
     findings.append(finding(code, file, **words))
     return UNKNOWN
 

@@ -8,7 +8,7 @@ the kind of record before each, 0 ends them (StateStoreChangelogWriterV2). Numbe
 from collections.abc import Iterator
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.state.rocksdb import KNOWN_CHANGELOGS, LINEAGE
+from recovery.checkpoints.state.rocksdb import KNOWN, LINEAGE
 
 PUT, DELETE, MERGE = 0x01, 0x10, 0x11
 WITH_KINDS = {"v2", "v4"}
@@ -73,7 +73,7 @@ def _version(data: _Plain) -> str:
     if start[:3] != b"\x00\x02v":
         return ""
     version = data.take(4)[2:].decode("latin-1")
-    if version not in KNOWN_CHANGELOGS:
+    if version not in KNOWN:
         raise Malformed(f"it is in format {version}", newer=version)
     return version
 

@@ -17,7 +17,7 @@ from recovery.checkpoints.state.blocks import Readable, plain
 
 MAX_METADATA = 1 << 26
 LINEAGE = {"v3", "v4"}
-KNOWN_CHANGELOGS = {"v2", "v3", "v4"}  # v1 has no version line
+KNOWN = {"v1", "v2", *LINEAGE}  # v1 has no version line
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def parse_lineage(stream: Readable) -> tuple[tuple[int, str], ...]:
 
     version = utf()
     if version not in LINEAGE:
-        newer = version if version[:1] == "v" and version[1:].isdigit() and version != "v2" else None
+        newer = version if version[:1] == "v" and version[1:].isdigit() and version not in KNOWN else None
         raise Malformed("it does not begin with a lineage", newer=newer)
     return _lineage(json_of(utf()))
 

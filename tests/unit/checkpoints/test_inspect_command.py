@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from recovery.management.commands.inspect import spans
 from tests.checkpoint_builder import Built, put, sink_log
+from tests.state_checkpoints import unpack
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -95,3 +97,31 @@ def test_control_characters_of_a_file_never_reach_the_terminal(
     assert "\x1b" not in out
     assert "a\\x1b[2Jb" in out
     assert max(len(line) for line in out.splitlines()) < 700
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (
+            "rocksdb-dedupe",
+            "dedupe: 2 partitions, keyed by k, 10 rows, 38,398 bytes, rocksdb format 1; whole for",
+        ),
+        (
+            "hdfs-limit",
+            "globalLimit: 1 partition, keyed by key, 607 bytes, hdfs format 1; whole for batches 0-3",
+        ),
+    ],
+)
+def test_state_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, words: str
+) -> None:
+    code, out, _ = run(capsys, str(unpack(case, tmp_path)), "--deep")
+    assert code == 0
+    assert words in out
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [((), ""), ((3,), "3"), ((0, 1, 2), "0-2"), ((0, 1, 3, 7, 8), "0-1, 3, 7-8")]
+)
+def test_numbers_are_told_as_spans(numbers: tuple[int, ...], text: str) -> None:
+    assert spans(numbers) == text
