@@ -8,7 +8,6 @@ blocks are RocksDB's to check.
 
 import struct
 import zipfile
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +18,7 @@ from recovery.checkpoints.state.blocks import UnknownCodec, plain
 from recovery.checkpoints.state.checksums import crc32c
 from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.records import check_records
-from recovery.checkpoints.state.rocksdb import parse_snapshot
+from recovery.checkpoints.state.rocksdb import BAD_ZIP, NO_ZIP, parse_snapshot, store_failed
 from recovery.checkpoints.tree import Tree
 
 Progress = Callable[[int, int], None]  # files checked, files in all; called from the caller's own thread
@@ -27,6 +26,7 @@ Progress = Callable[[int, int], None]  # files checked, files in all; called fro
 THREADS = 8
 AHEAD = 4 * THREADS  # files under way or waiting: what bounds memory, whatever the number of files
 CHUNK = 1 << 20
+MAX_UNPACKED = 1 << 32  # RocksDB's small files in a zip: megabytes at most
 SST_MAGIC = struct.pack("<Q", 0x88E241B785F4CFF7)  # kBlockBasedTableMagicNumber, the last eight bytes
 
 
@@ -141,10 +141,14 @@ def _members(stream: object) -> None:
     """Every member of a zip read against its CRC32."""
     try:
         with zipfile.ZipFile(stream) as bundle:  # type: ignore[call-overload]
+            if sum(item.file_size for item in bundle.infolist()) > MAX_UNPACKED:
+                raise Unchecked("it holds more than is unpacked here")
             if (bad := bundle.testzip()) is not None:
-                raise Malformed(f"{bad} in it does not have its checksum")
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
-        raise Malformed("it is not a zip, or is cut short") from error
+                raise Malformed(f"{bad[:100]} in it does not have its checksum")
+    except BAD_ZIP as error:
+        if store_failed(error):
+            raise
+        raise Malformed(NO_ZIP) from error
 
 
 def _has_footer(tree: Tree, name: str, size: int) -> bool:

@@ -6,6 +6,7 @@ checkpoint format 2 a changelog begins with its lineage: the versions before it,
 the snapshot that it builds on (StateStoreChangelogWriterV3 and V4).
 """
 
+import errno
 import struct
 import zipfile
 import zlib
@@ -16,6 +17,10 @@ from recovery.checkpoints.formats import Malformed, json_of, object_of, text_of
 from recovery.checkpoints.state.blocks import Readable, plain
 
 MAX_METADATA = 1 << 26
+NO_ZIP = "it is not a zip, or is cut short"
+BAD_ZIP = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError,
+)  # fmt: skip
 LINEAGE = {"v3", "v4"}
 KNOWN = {"v1", "v2", *LINEAGE}  # v1 has no version line
 
@@ -38,13 +43,22 @@ def parse_snapshot(stream: Any) -> Snapshot:
             data = bundle.read("metadata")
     except KeyError as error:
         raise Malformed("it holds no metadata") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
-        raise Malformed("it is not a zip, or is cut short") from error
+    except BAD_ZIP as error:
+        if store_failed(error):
+            raise
+        raise Malformed(NO_ZIP) from error
     version, _, body = text_of(data).partition("\n")
     if version != "v1":
         newer = version if version[:1] == "v" and version[1:].isdigit() else None
         raise Malformed(f"its metadata is in format {version[:20]}", newer=newer)
     return _snapshot(object_of(body))
+
+
+def store_failed(error: Exception) -> bool:
+    """Whether reading a zip failed for the store's sake and not for the zip's."""
+    return (
+        isinstance(error, OSError) and error.errno != errno.EINVAL
+    )  # EINVAL: a place before the file's start
 
 
 def _snapshot(body: dict[str, Any]) -> Snapshot:
