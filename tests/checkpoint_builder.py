@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from recovery.checkpoints.state.blocks import HEAD, MAGIC, SEED
+from recovery.checkpoints.state.checksums import xxh32
+
 PREFIX = "spark.sql.streaming."
 CONF = {
     f"{PREFIX}stateStore.providerClass": (
@@ -31,6 +34,7 @@ CONF = {
     f"{PREFIX}stateStore.compression.codec": "lz4",
     "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan": "false",
 }
+ROCKSDB = CONF[f"{PREFIX}stateStore.providerClass"].replace("HDFSBacked", "RocksDB")
 STARTED_MS = 1_790_000_000_000
 
 
@@ -77,7 +81,7 @@ class Built:
                 self.log(source, batch)
             self._put(f"offsets/{batch}", self.offsets(batch))
             if batch < self.batches:
-                self._put(f"commits/{batch}", self.commit())
+                self._put(f"commits/{batch}", self.commit(batch))
         for operator, name in enumerate(self.operators):
             self._state(operator, name)
         return self
@@ -86,20 +90,24 @@ class Built:
         put(self.root / name, text, sidecar=self.sidecars)
 
     def offsets(self, batch: int) -> str:
-        header = {"batchWatermarkMs": 0, "batchTimestampMs": STARTED_MS + batch, "conf": CONF}
+        conf = CONF if self.version == 1 else CONF | {f"{PREFIX}stateStore.providerClass": ROCKSDB}
+        header = {"batchWatermarkMs": 0, "batchTimestampMs": STARTED_MS + batch, "conf": conf}
         lines = [dumps({"logOffset": batch}) for _ in range(self.sources)]
         if self.version == 2:
             lines = [f"{n}:{line}" for n, line in enumerate(lines)]
         return "\n".join([f"v{self.version}", dumps(header), *lines])
 
-    def commit(self) -> str:
+    def commit(self, batch: int) -> str:
         if self.version == 1:
             return 'v1\n{"nextBatchWatermarkMs":0}'
         ids = {
-            str(n): [[str(uuid.uuid4())] for _ in range(self.partitions)]
+            str(n): [[self.unique_id(n, p, batch + 1)] for p in range(self.partitions)]
             for n, _ in enumerate(self.operators)
         }
         return "v2\n" + dumps({"nextBatchWatermarkMs": 0, "stateUniqueIds": ids})
+
+    def unique_id(self, operator: int, partition: int, version: int) -> str:
+        return str(uuid.uuid5(uuid.UUID(int=0), f"{operator} {partition} {version}"))
 
     def log(self, source: int, entry: int) -> None:
         compact = (entry + 1) % self.interval == 0
@@ -127,17 +135,40 @@ class Built:
         self._put(f"state/{operator}/_metadata/metadata", f"v1\n{dumps(info)}")
         for partition in range(self.partitions):
             for batch in range(self.batches):
-                self._put(f"state/{operator}/{partition}/{batch + 1}.delta", "x" * 46)
+                self._version(operator, partition, batch + 1)
         schema = self.root / f"state/{operator}/0/_metadata/schema"
         schema.parent.mkdir(parents=True, exist_ok=True)
         schema.write_bytes(state_schema(["customer_id", "sequence_num"]))
 
+    def _version(self, operator: int, partition: int, version: int) -> None:
+        """One state version without rows: a delta, or with format 2 a changelog that begins with its lineage."""
+        if self.version == 1:
+            name, data = f"{version}.delta", b""
+        else:
+            ids = [(v, self.unique_id(operator, partition, v)) for v in range(1, version + 1)]
+            lineage = [{"version": v, "checkpointUniqueId": i} for v, i in ids[:-1]]
+            name, data = f"{version}_{ids[-1][1]}.changelog", utf("v3") + utf(dumps(lineage))
+        file = self.root / f"state/{operator}/{partition}/{name}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(lz4_blocks(data + b"\xff\xff\xff\xff"))
+
+
+def utf(text: str) -> bytes:
+    """As Java's writeUTF writes it."""
+    return len(text.encode()).to_bytes(2, "big") + text.encode()
+
+
+def lz4_blocks(*blocks: bytes) -> bytes:
+    """A stream of lz4-java with blocks that are not compressed, and the empty block at its end."""
+    out = b""
+    for data in (*blocks, b""):
+        checksum = xxh32(data, SEED) & 0x0FFFFFFF if data else 0
+        out += HEAD.pack(MAGIC, 0x15, len(data), len(data), checksum) + data
+    return out
+
 
 def state_schema(key: Sequence[str]) -> bytes:
     """State schema v2, as SchemaWriter writes it with Java's writeUTF."""
-
-    def utf(text: str) -> bytes:
-        return len(text.encode()).to_bytes(2, "big") + text.encode()
 
     def struct(names: Sequence[str], kind: str) -> str:
         fields = [{"name": n, "type": kind, "nullable": True, "metadata": {}} for n in names]

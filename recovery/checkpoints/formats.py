@@ -1,10 +1,9 @@
 """Parsers of Spark's small checkpoint files: bytes in, frozen values or Malformed out. No I/O.
 
-Sources: OffsetSeqLog (v1, v2), CommitLog (v1, v2, v3), StreamMetadata, OperatorStateMetadataV1, SchemaWriter v2.
+Sources: OffsetSeqLog (v1, v2), CommitLog (v1, v2, v3), StreamMetadata.
 """
 
 import json
-import struct
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -205,55 +204,3 @@ def log_offset(offset_json: str | None) -> int | None:
         return None
     value = body["logOffset"]
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def parse_operator(data: bytes) -> tuple[int, str, int, tuple[str, ...]]:
-    """Operator metadata v1 -> (operator id, name, partitions, stores)."""
-    if not data:
-        raise Malformed("it is empty")
-    lines = text_of(data).split("\n")
-    if lines[0] != "v1" or len(lines) < 2:
-        raise Malformed("it is not operator metadata in format v1")
-    body = object_of(lines[1])
-    info, stores = body.get("operatorInfo"), body.get("stateStoreInfo")
-    if (
-        not isinstance(info, dict)
-        or not isinstance(stores, list)
-        or not isinstance(info.get("operatorName"), str)
-    ):
-        raise Malformed("it names no operator")
-    known = [s for s in stores if isinstance(s, dict)]
-    partitions = max((number(s, "numPartitions") for s in known), default=0)
-    return (
-        number(info, "operatorId"),
-        info["operatorName"],
-        partitions,
-        tuple(str(s.get("storeName")) for s in known),
-    )
-
-
-def parse_key_columns(data: bytes) -> tuple[str, ...]:
-    """Field names of the state key from a state schema file (v2, written with Java's writeUTF)."""
-    try:
-        version, rest = _utf(data)
-        if version != "v2":
-            raise Malformed("it is not a state schema in format v2")
-        (chunks,) = struct.unpack(">i", rest[:4])
-        rest, text = rest[4:], ""
-        for _ in range(min(max(chunks, 0), 1024)):
-            piece, rest = _utf(rest)
-            text += piece
-    except (struct.error, UnicodeDecodeError) as error:
-        raise Malformed("it is cut short") from error
-    fields = object_of(text).get("fields")
-    if not isinstance(fields, list):
-        raise Malformed("its key has no fields")
-    return tuple(str(f["name"]) for f in fields if isinstance(f, dict) and "name" in f)
-
-
-def _utf(data: bytes) -> tuple[str, bytes]:
-    (size,) = struct.unpack(">H", data[:2])
-    piece = data[2 : 2 + size]
-    if len(piece) < size:
-        raise Malformed("it is cut short")
-    return piece.decode("utf-8"), data[2 + size :]

@@ -13,10 +13,11 @@ from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.headers import judge_headers
 from recovery.checkpoints.inputs import judge_inputs
 from recovery.checkpoints.older import judge_older
-from recovery.checkpoints.operators import read_operators
 from recovery.checkpoints.place import judge_place
 from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.state.deep import Progress
+from recovery.checkpoints.state.read import Standing, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
 from recovery.checkpoints.writer import written_by
@@ -53,19 +54,25 @@ def fingerprint(location: str) -> str:
 
 
 def inspect(
-    location: str, *, sink: str | None = None, deep: bool = False, inputs: bool = False
+    location: str,
+    *,
+    sink: str | None = None,
+    deep: bool = False,
+    inputs: bool = False,
+    progress: Progress | None = None,
 ) -> CheckpointReport:
     """Judge a checkpoint directory, or the newest version in an SDP flow directory.
 
     `sink`: location of the table; its `_spark_metadata` is compared. `deep`: parse also the files that only a
-    rewind would read. `inputs`: list the directories of the input files that the logs name, and say which are
-    gone. Raises Unreachable when a path cannot be read, WrongUse for a path of an unknown scheme; damage is
-    never an exception but a finding.
+    rewind would read, and check every state file; `progress` is called with (state files checked, all of them).
+    `inputs`: list the directories of the input files that the logs name, and say which are gone. Raises
+    Unreachable when a path cannot be read, WrongUse for a path of an unknown scheme; damage is never an
+    exception but a finding.
     """
     with reaching(location):
         store, version, first = _resolve(Store.open(location))
         tree = _tree(store)
-        return _judge(tree, version, first, sink, deep, inputs)
+        return _judge(tree, version, first, sink, deep, inputs, progress)
 
 
 def _numbers(flow: Store) -> dict[int, str]:
@@ -129,7 +136,13 @@ def _superseded(tree: Tree) -> set[str]:
 
 
 def _judge(
-    tree: Tree, version: int | None, first: list[Finding], sink: str | None, deep: bool, inputs: bool
+    tree: Tree,
+    version: int | None,
+    first: list[Finding],
+    sink: str | None,
+    deep: bool,
+    inputs: bool,
+    progress: Progress | None,
 ) -> CheckpointReport:
     findings = list(first)
     if not tree.whole:
@@ -149,7 +162,8 @@ def _judge(
     read = _offsets(tree, offsets, committed, planned, findings)
     sources = read_sources(tree, read.get(committed), read.get(planned), findings)
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
-    operators = read_operators(tree, conf, commit, findings)
+    standing = Standing(conf, commit, committed, planned)
+    operators = read_operators(tree, standing, findings, deep=deep, progress=progress)
     findings += _orphans(tree)
     findings += judge_headers(tree, read, committed, commit)
     findings += judge_place(tree.store.location) if known else []

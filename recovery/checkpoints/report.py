@@ -123,8 +123,41 @@ class SourceProgress:
 
 
 @dataclass(frozen=True)
+class Column:
+    """A column of a state key or value; `type` as SQL names it (`bigint`, `struct<start:timestamp>`)."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class StateSchema:
+    """Key and value of one store, or of one column family in it (transformWithState: a state variable)."""
+
+    store: str
+    family: str
+    key: tuple[Column, ...]
+    value: tuple[Column, ...]
+    file: str
+
+
+@dataclass(frozen=True)
+class StateVersion:
+    """What one version added: deltas, changelogs and zips, in bytes. SST files belong to no single version."""
+
+    version: int
+    files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
 class StateOperator:
-    """One stateful operator: id and name as in `state/<id>/_metadata/metadata`, partitions, stores, keys."""
+    """One stateful operator: id and name as its metadata tells them, and what its files say.
+
+    `version` is the state version that a restart loads (batch + 1). `rows`: keys at that version, None where
+    no file tells. `back`: committed batches whose state is still whole by its files' names, ascending; a rollback
+    can end at these. `layout`: "hdfs" or "rocksdb", by the files; `state_format`: 2 where file names carry ids.
+    """
 
     operator_id: int
     name: str
@@ -133,6 +166,16 @@ class StateOperator:
     provider: str | None = None
     key_columns: tuple[str, ...] = ()
     size_bytes: int | None = None
+    files: int = 0
+    layout: str | None = None
+    state_format: int | None = None
+    metadata_version: int | None = None
+    version: int | None = None
+    rows: int | None = None
+    schemas: tuple[StateSchema, ...] = ()
+    back: tuple[int, ...] = ()
+    growth: tuple[StateVersion, ...] = ()
+    properties: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,10 @@ class Store:
             while piece := stream.read(size):
                 yield piece
 
+    def stream(self, name: str) -> Any:
+        """A file, open for reading from any place in it; the caller closes it."""
+        return self._open(name)
+
     def _open(self, name: str) -> Any:
         where = self.path(name)
         return os.fdopen(_regular(where), "rb") if self.local else self.fs.open(where, "rb")

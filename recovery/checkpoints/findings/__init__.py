@@ -13,8 +13,9 @@ BY_CODE = {kind.code: kind for kind in TABLE}
 
 
 def finding(code: str, file: str | None = None, **words: object) -> Finding:
-    """The finding of this code with its words filled in. Raises KeyError for a word left out (a bug)."""
+    """The finding of this code with its words filled in, `file` too. Raises KeyError for a word left out (a bug)."""
     kind = BY_CODE[code]
+    words["file"] = file
     return Finding(
         code=code,
         severity=kind.severity,

@@ -1,7 +1,8 @@
 """`manage.py inspect PATH`: what a checkpoint is, where it stands, what is wrong, what to do. Reads only."""
 
+import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
@@ -25,7 +26,9 @@ class Command(RepriseCommand):
         parser.add_argument("path", help="Checkpoint or flow directory: a path or a URL.")
         parser.add_argument("--sink", help="Location of the table, whose log of batches is compared.")
         parser.add_argument(
-            "--deep", action="store_true", help="Read older files too, which only a rewind would need."
+            "--deep",
+            action="store_true",
+            help="Check every state file, and read the logs that only a rewind needs.",
         )
         parser.add_argument(
             "--inputs",
@@ -37,7 +40,10 @@ class Command(RepriseCommand):
         path = options["path"]
         if is_storage_root(path):
             return _survey(path)
-        report = inspect(path, sink=options["sink"], deep=options["deep"], inputs=options["inputs"])
+        told = counting if options["deep"] and sys.stderr.isatty() else None
+        report = inspect(
+            path, sink=options["sink"], deep=options["deep"], inputs=options["inputs"], progress=told
+        )
         sink = sink_files.read(options["sink"]) if options["sink"] else None
         data = {**report.as_dict(), "sink": sink.as_dict() if sink else None}
         return Answer(data, "\n".join(lines(report, sink)), exit_code=1 if report.blockers else 0)
@@ -75,6 +81,12 @@ def survey_lines(found: Survey) -> Iterator[str]:
         yield from finding_lines(finding)
     if not found.whole:
         yield "There are more; the list was ended here."
+
+
+def counting(done: int, total: int) -> None:
+    """How far a deep look is, on one line that is written over."""
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\r{done:,} of {total:,} state files checked{end}")
 
 
 def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
@@ -153,10 +165,25 @@ def source_words(source: SourceProgress) -> str:
 
 
 def operator_words(operator: StateOperator) -> str:
-    """Name, partitions, keys and size of one stateful operator."""
+    """Name, partitions, keys, rows and size of one stateful operator, and where a rollback could end."""
     keys = f", keyed by {shown(', '.join(operator.key_columns))}" if operator.key_columns else ""
+    rows = f", {operator.rows:,} rows" if operator.rows is not None else ""
     size = f", {operator.size_bytes:,} bytes" if operator.size_bytes is not None else ""
-    return f"{shown(operator.name)}: {operator.partitions} partitions{keys}{size}"
+    layout = f", {operator.layout} format {operator.state_format}" if operator.layout else ""
+    back = f"; whole for batches {spans(operator.back)}" if operator.back else ""
+    count = f"{operator.partitions} partition{'' if operator.partitions == 1 else 's'}"
+    return f"{shown(operator.name)}: {count}{keys}{rows}{size}{layout}{back}"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Ascending numbers as people write them: `0-4, 7`."""
+    found: list[list[int]] = []
+    for n in numbers:
+        if found and n == found[-1][1] + 1:
+            found[-1][1] = n
+        else:
+            found.append([n, n])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
 
 
 def sink_words(sink: SinkReport) -> str:

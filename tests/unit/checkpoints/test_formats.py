@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.filelog import derive_interval, interval, needed, parse_sink, parse_source, readable
+from recovery.checkpoints.state.metadata import parse_metadata
+from recovery.checkpoints.state.schema import parse_schema
 
 PARSERS = [
     formats.parse_metadata,
     formats.parse_offsets,
     formats.parse_commit,
-    formats.parse_operator,
-    formats.parse_key_columns,
+    parse_metadata,
+    parse_schema,
     parse_source,
     parse_sink,
 ]

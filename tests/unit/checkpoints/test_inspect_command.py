@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from recovery.management.commands.inspect import spans
 from tests.checkpoint_builder import Built, put, sink_log
+from tests.state_checkpoints import unpack
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -111,3 +113,31 @@ def test_a_storage_root_is_answered_with_its_flows_and_their_versions(
     assert [v["last_committed"] for v in json.loads(out)["flows"][0]["versions"]] == [2, 4]
     (flow / "1/metadata").unlink()
     assert run(capsys, str(tmp_path))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (
+            "rocksdb-dedupe",
+            "dedupe: 2 partitions, keyed by k, 10 rows, 38,398 bytes, rocksdb format 1; whole for",
+        ),
+        (
+            "hdfs-limit",
+            "globalLimit: 1 partition, keyed by key, 607 bytes, hdfs format 1; whole for batches 0-3",
+        ),
+    ],
+)
+def test_state_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, words: str
+) -> None:
+    code, out, _ = run(capsys, str(unpack(case, tmp_path)), "--deep")
+    assert code == 0
+    assert words in out
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [((), ""), ((3,), "3"), ((0, 1, 2), "0-2"), ((0, 1, 3, 7, 8), "0-1, 3, 7-8")]
+)
+def test_numbers_are_told_as_spans(numbers: tuple[int, ...], text: str) -> None:
+    assert spans(numbers) == text

@@ -1,0 +1,126 @@
+"""One store at the version that a restart loads: the files that Spark will take, and what is wrong with them.
+
+A whole state (`snapshot`, `zip`) that cannot be loaded is not the end: Spark then takes an older one, or the empty
+version 0, with every change after it (AutoSnapshotLoader, since 4.1, on unless
+spark.sql.streaming.stateStore.autoSnapshotRepair.enabled is false). A change that cannot be read is the end.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.state.chain import Chain, chain
+from recovery.checkpoints.state.ids import lineage_of
+from recovery.checkpoints.state.names import StateFile, StoreFiles
+from recovery.checkpoints.state.needed import Unreadable, read_snapshot, store_ids
+from recovery.checkpoints.state.rocksdb import Snapshot
+from recovery.checkpoints.tree import Tree
+
+MAX_REPLAY = 500  # the default of autoSnapshotRepair.maxChangeFileReplay
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A file that cannot be read; `missing_of`: the zip that names it, where it is not there at all."""
+
+    file: str
+    problem: Malformed
+    missing_of: str | None = None
+
+
+@dataclass
+class Examined:
+    """`links`: what Spark loads in the end; None where that cannot be told. `bases`, `steps`: what is damaged."""
+
+    store: StoreFiles
+    links: Chain | None = None
+    snapshot: Snapshot | None = None
+    bases: list[Bad] = field(default_factory=list)
+    steps: list[Bad] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether Spark can load the version; past a damaged base it replays so many changes and no more."""
+        if self.links is None or self.links.missing or self.steps:
+            return False
+        return not self.bases or len(self.links.steps) <= MAX_REPLAY
+
+    @property
+    def rows(self) -> int | None:
+        """Keys, where a snapshot of this very version tells them."""
+        return self.snapshot.rows if self.snapshot and self.links and not self.links.steps else None
+
+
+def examine(
+    tree: Tree,
+    store: StoreFiles,
+    version: int,
+    unique_id: str | None,
+    kind: str | None,
+    problems: Mapping[str, Malformed],
+) -> Examined:
+    """`unique_id`: with format 2; `kind`: as for `chain`; `problems`: of a deep look, by file."""
+    one = Examined(store)
+    try:
+        ids = store_ids(tree, store, version, unique_id)
+    except Unreadable as bad:
+        one.steps.append(Bad(bad.file, bad))
+        return one
+    useless: set[str] = set()
+    while True:
+        one.links = chain(store, version, ids, kind, useless)
+        base, one.snapshot = one.links.base, None
+        if base is None:
+            break
+        found = list(_base(tree, one, base, problems))
+        if not found:
+            break
+        one.bases += found
+        useless.add(base.name)
+        ids = _behind(tree, store, base, ids)
+    one.steps += [bad for file in one.links.steps for bad in _own(file, problems)]
+    return one
+
+
+def _behind(
+    tree: Tree, store: StoreFiles, base: StateFile, ids: dict[int, str] | None
+) -> dict[int, str] | None:
+    """Unique ids of the versions before a damaged zip of format 2: the changelog of the same version has them.
+
+    Where the zip is missing and not damaged, Spark 4.2 does not look there.
+    """
+    if ids is None or base.unique_id is None:
+        return ids
+    try:
+        return lineage_of(tree, store, base.version, base.unique_id, past_zip=True) | ids
+    except Malformed:
+        return ids
+
+
+def _own(file: StateFile, problems: Mapping[str, Malformed]) -> Iterator[Bad]:
+    if not file.size:
+        yield Bad(file.name, Malformed("it is empty"))
+    elif file.name in problems:
+        yield Bad(file.name, problems[file.name])
+
+
+def _base(tree: Tree, one: Examined, base: StateFile, problems: Mapping[str, Malformed]) -> Iterator[Bad]:
+    """What is wrong with a snapshot, or with a zip and the SST files that it names."""
+    own = list(_own(base, problems))
+    if own or base.kind != "zip":
+        yield from own
+        return
+    try:
+        one.snapshot = read_snapshot(tree, base)
+    except Unreadable as bad:
+        yield Bad(bad.file, bad)
+        return
+    for name, size in one.snapshot.files.items():
+        file = f"{one.store.folder}/{name}"
+        here = tree.files.get(file)
+        if here is None:
+            yield Bad(file, Malformed(f"it is missing, and {base.name} names it"), base.name)
+        elif size and here != size:
+            yield Bad(file, Malformed(f"it has {here} bytes, and {base.name} says {size}"))
+        elif file in problems:
+            yield Bad(file, problems[file])

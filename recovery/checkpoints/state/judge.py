@@ -1,0 +1,158 @@
+"""Whether the files of an operator make up the version that a restart loads, and which earlier ones."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from recovery.checkpoints.findings import finding
+from recovery.checkpoints.report import Finding
+from recovery.checkpoints.state.chain import chain, kind_of, loadable
+from recovery.checkpoints.state.deep import Verified
+from recovery.checkpoints.state.examine import Bad, Examined, examine
+from recovery.checkpoints.state.history import History
+from recovery.checkpoints.state.ids import ids_of_store
+from recovery.checkpoints.state.names import DEFAULT, StoreFiles
+from recovery.checkpoints.tree import Tree
+
+THREADS = 8
+SHOWN = 20  # findings of one operator: what is wrong with two hundred partitions is said once
+JOIN_ROWS = "keyWithIndexToValue"  # the stores of a join whose keys are its rows
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is judged: an operator's stores, at the version that a restart loads. `verified`: of a deep look."""
+
+    tree: Tree
+    operator: int
+    version: int
+    names: Sequence[str]
+    partitions: Sequence[int]
+    stores: Mapping[tuple[int, str], StoreFiles]
+    history: History
+    verified: Verified | None = None
+
+    @property
+    def expected(self) -> list[StoreFiles]:
+        """The stores that a restart opens; one that has no file is empty here."""
+        folders = {(p, s): f"state/{self.operator}/{p}" for p in self.partitions for s in self.names}
+        return [
+            self.stores.get((p, s)) or StoreFiles(p, s, above if s == DEFAULT else f"{above}/{s}")
+            for (p, s), above in folders.items()
+        ]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`rows` at the restart's version, `back`: committed batches whose state is whole."""
+
+    rows: int | None = None
+    back: tuple[int, ...] = ()
+
+
+def judge_files(scope: Scope, findings: list[Finding]) -> Judged:
+    """Findings for the version that a restart loads, and for holes and damage among the earlier ones."""
+    history, number, version = scope.history, scope.operator, scope.version
+    mine, ids = scope.expected, history.ids(number, version)
+    unique = any(f.unique_id for store in scope.stores.values() for f in store.versioned)
+    histories = [history.ids_of(number, store, scope.names) if unique else None for store in mine]
+    useless = scope.verified.useless if scope.verified else set()
+    back = _back(history, [loadable(s, told, useless) for s, told in zip(mine, histories, strict=True)])
+    words = {"operator": number, "version": version, "back": back[-1] if back else "(none is whole)"}
+    found: list[Finding] = []
+    kind = kind_of(scope.stores.values())
+
+    problems = scope.verified.problems if scope.verified else {}
+
+    def look(store: StoreFiles) -> Examined:
+        told = ids_of_store(store, scope.names, ids, store.partition, version)
+        return examine(scope.tree, store, version, told, kind, problems)
+
+    examined: list[Examined] = []
+    if unique and ids is None:
+        found.append(finding("STATE_IDS_MISSING", f"commits/{version - 1}", batch=version - 1, **words))
+    else:
+        with ThreadPoolExecutor(THREADS) as pool:
+            examined = list(pool.map(look, mine))
+    found += [f for one in examined for f in _judge_store(one, words)]
+    found += _gaps(number, back, mine, histories, kind, history)
+    found += _deep(scope, {f.file for f in found})
+    findings += found[:SHOWN]
+    return Judged(_rows(examined), back)
+
+
+def _deep(scope: Scope, said: Collection[str | None]) -> Iterator[Finding]:
+    """What a deep look found in files that a restart does not read, and what it could not check."""
+    if scope.verified is None:
+        return
+    above = f"state/{scope.operator}/"
+    for name, problem in sorted(scope.verified.problems.items()):
+        if name.startswith(above) and name not in said:
+            yield finding("STATE_OLD_FILE_DAMAGED", name, operator=scope.operator, why=problem.why)
+    unchecked = sorted(n for n in scope.verified.unchecked if n.startswith(above))
+    if unchecked:
+        told = {"operator": scope.operator, "count": len(unchecked)}
+        yield finding("STATE_UNCHECKED", unchecked[0], why=scope.verified.unchecked[unchecked[0]], **told)
+
+
+def _judge_store(one: Examined, words: Mapping[str, object]) -> Iterator[Finding]:
+    """Findings of one store. A base that Spark can do without is a warning; everything else stops a restart."""
+    for bad in one.bases:
+        yield _repaired(bad, words) if one.whole else _damaged(bad, words)
+    yield from (_damaged(bad, words) for bad in one.steps)
+    if one.bases or one.steps or one.links is None or not one.links.missing:
+        return
+    store = one.store
+    if store.store != DEFAULT and not store.versioned:
+        told = {"operator": words["operator"], "partition": store.partition, "store": store.store}
+        yield finding("STATE_STORE_MISSING", store.folder, **told)
+    else:
+        yield finding("STATE_FILE_MISSING", one.links.missing, **words)
+
+
+def _damaged(bad: Bad, words: Mapping[str, object]) -> Finding:
+    if bad.problem.newer:
+        return finding("STATE_NEWER_FORMAT", bad.file, operator=words["operator"], version=bad.problem.newer)
+    if bad.missing_of:
+        return finding("STATE_SST_MISSING", bad.file, zip=bad.missing_of, **words)
+    return finding("STATE_FILE_DAMAGED", bad.file, why=bad.problem.why, **words)
+
+
+def _repaired(bad: Bad, words: Mapping[str, object]) -> Finding:
+    return finding("STATE_SNAPSHOT_DAMAGED", bad.file, operator=words["operator"], why=bad.problem.why)
+
+
+def _back(history: History, whole: list[set[int]]) -> tuple[int, ...]:
+    """Committed batches whose offsets are there and whose state is whole in every store."""
+    offsets = history.tree.numbers("offsets")
+    common = set.intersection(*whole) if whole else set()
+    return tuple(b for b in history.batches if b in offsets and b + 1 in common)
+
+
+def _gaps(
+    number: int,
+    back: Sequence[int],
+    mine: Sequence[StoreFiles],
+    histories: Sequence[dict[int, str] | None],
+    kind: str | None,
+    history: History,
+) -> list[Finding]:
+    """A hole below a version that can be loaded; what lies below every file was cleaned up, and is no damage."""
+    oldest = max((min((f.version for f in s.versioned), default=1) for s in mine), default=1)
+    lost = [b for b in history.batches if b not in back and back and oldest <= b + 1 <= back[-1]]
+    for store, told in zip(mine, histories, strict=True) if lost else ():
+        for batch in lost:
+            if missing := chain(store, batch + 1, told, kind).missing:
+                first, last = lost[0], lost[-1]
+                span = {"first": first + 1, "last": last + 1, "first_batch": first, "last_batch": last}
+                return [finding("STATE_GAP", missing, operator=number, **span)]
+    return []
+
+
+def _rows(examined: Sequence[Examined]) -> int | None:
+    """Keys as RocksDB counted them, where every store has a snapshot of the very version."""
+    if any(JOIN_ROWS in one.store.store for one in examined):
+        examined = [one for one in examined if JOIN_ROWS in one.store.store]
+    counts = [one.rows for one in examined]
+    known = [n for n in counts if n is not None]
+    return sum(known) if known and len(known) == len(counts) else None

@@ -1,0 +1,100 @@
+"""The records inside deltas, snapshots and changelogs, followed without keeping any.
+
+Delta, snapshot, changelog v1 and v3: key length, key, value length (-1: removed), value; a key length of -1 ends them
+(HDFSBackedStateStoreProvider, StateStoreChangelogWriterV1). Changelog v2 and v4 (column families): a byte for
+the kind of record before each, 0 ends them (StateStoreChangelogWriterV2). Numbers are big endian, 4 bytes.
+"""
+
+from collections.abc import Iterator
+
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.state.rocksdb import KNOWN, LINEAGE
+
+PUT, DELETE, MERGE = 0x01, 0x10, 0x11
+WITH_KINDS = {"v2", "v4"}
+
+
+class _Plain:
+    """Bytes that come in pieces; what is skipped is not kept."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.pieces, self.rest, self.at = pieces, b"", 0
+
+    def skip(self, size: int) -> None:
+        while len(self.rest) - self.at < size:
+            size -= len(self.rest) - self.at
+            self._next()
+        self.at += size
+
+    def take(self, size: int) -> bytes:
+        """A few bytes; an error when they are not there."""
+        found = self.rest[self.at : self.at + size]
+        self.at += len(found)
+        while len(found) < size:
+            self._next()
+            piece = self.rest[: size - len(found)]
+            self.at = len(piece)
+            found += piece
+        return found
+
+    def number(self) -> int:
+        return int.from_bytes(self.take(4), "big", signed=True)
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, fewer at the end."""
+        while len(self.rest) - self.at < size:
+            piece = next(self.pieces, None)
+            if piece is None:
+                break
+            self.rest, self.at = self.rest[self.at :] + piece, 0
+        return self.rest[self.at : self.at + size]
+
+    def _next(self) -> None:
+        self.rest, self.at = next(self.pieces, b""), 0
+        if not self.rest:
+            raise Malformed("it is cut short")
+
+
+def check_records(pieces: Iterator[bytes], *, changelog: bool) -> None:
+    """Follow every record to the end. Malformed: cut short, corrupt, or of a newer format."""
+    data = _Plain(pieces)
+    version = _version(data) if changelog else ""
+    if version in LINEAGE:
+        data.skip(int.from_bytes(data.take(2), "big"))
+    if version in WITH_KINDS:
+        _with_kinds(data)
+    else:
+        _bare(data)
+
+
+def _version(data: _Plain) -> str:
+    """`v2` to `v4`; "" for v1, which has no version line."""
+    start = data.peek(4)
+    if start[:3] != b"\x00\x02v":
+        return ""
+    version = data.take(4)[2:].decode("latin-1")
+    if version not in KNOWN:
+        raise Malformed(f"it is in format {version}", newer=version)
+    return version
+
+
+def _bare(data: _Plain) -> None:
+    while (size := data.number()) != -1:
+        _rest(data, size)
+
+
+def _with_kinds(data: _Plain) -> None:
+    while kind := data.take(1)[0]:
+        if kind not in (PUT, DELETE, MERGE):
+            raise Malformed("it has a record of an unknown kind")
+        _rest(data, data.number())
+
+
+def _rest(data: _Plain, size: int) -> None:
+    if size < 0:
+        raise Malformed("it has a key of negative length")
+    data.skip(size)
+    value = data.number()
+    if value < -1:
+        raise Malformed("it has a value of negative length")
+    data.skip(max(value, 0))
