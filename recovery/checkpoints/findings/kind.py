@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass
 
-from recovery.checkpoints.report import Severity
+from recovery.checkpoints.report import Outcome, Severity
 
 B, W, I = Severity.BLOCKER, Severity.WARNING, Severity.INFO  # noqa: E741
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`says`, `spark` and `do` may hold {words} that a finding fills in."""
+    """`says`, `spark` and `do` may hold {words} that a finding fills in.
+
+    `outcome` is what the next run with the same code comes to; docs/damage-table.md shows that Spark agrees.
+    """
 
     code: str
     severity: Severity
@@ -17,3 +20,4 @@ class Kind:
     spark: str
     do: str
     seed: bool = False
+    outcome: Outcome = Outcome.GOES_ON

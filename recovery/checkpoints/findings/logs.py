@@ -1,6 +1,7 @@
 """Query id, offsets, commits and the logs of sources."""
 
 from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.report import Outcome
 
 TABLE: tuple[Kind, ...] = (
     Kind(
@@ -10,6 +11,7 @@ TABLE: tuple[Kind, ...] = (
         "Fails at the start: STREAMING_CHECKPOINT_MISSING_METADATA_FILE.",
         "Put the file back. A seeded reset writes a new one.",
         seed=True,
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "METADATA_UNREADABLE",
@@ -18,6 +20,7 @@ TABLE: tuple[Kind, ...] = (
         "Fails at the start with a JSON error.",
         "Put the file back. A seeded reset writes a new one.",
         seed=True,
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSETS_MISSING",
@@ -25,6 +28,7 @@ TABLE: tuple[Kind, ...] = (
         "No offset file is left, but commits, source logs or state are.",
         "Fails with a bare assertion, or finds the checkpoint not empty.",
         "Put the offset files back from a backup, or take a full refresh.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_UNREADABLE",
@@ -32,6 +36,7 @@ TABLE: tuple[Kind, ...] = (
         "Offset file {batch} of the last committed batches cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
         "Put the file back from a backup.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_PLANNED_UNREADABLE",
@@ -40,6 +45,7 @@ TABLE: tuple[Kind, ...] = (
         "Fails: incomplete log file, or a JSON error.",
         "Take a seeded reset: it leaves the planned batch out and plans it anew.",
         seed=True,
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_SOURCES_LOST",
@@ -47,6 +53,7 @@ TABLE: tuple[Kind, ...] = (
         "Offset file {batch} has {found} source lines; the batch before has {expected}.",
         'Fails: "There are [{found}] sources in the checkpoint offsets", as if the code had changed.',
         "Put the file back from a backup.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_NEWER_FORMAT",
@@ -54,6 +61,7 @@ TABLE: tuple[Kind, ...] = (
         "Offset file {batch} is in format {version}, newer than any known here.",
         "An older Spark fails: INVALID_LOG_VERSION.",
         "Use the Spark version that wrote it.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_NEIGHBOUR_MISSING",
@@ -62,6 +70,7 @@ TABLE: tuple[Kind, ...] = (
         'Fails: "batch {batch} doesn\'t exist". It reads the two newest.',
         "Take a seeded reset: it writes both.",
         seed=True,
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_STRAY",
@@ -70,6 +79,7 @@ TABLE: tuple[Kind, ...] = (
         "Takes it for the newest batch and fails: the batch before is not found.",
         "Take a seeded reset: it leaves the stray out.",
         seed=True,
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "COMMIT_UNREADABLE",
@@ -77,6 +87,7 @@ TABLE: tuple[Kind, ...] = (
         "Commit file {batch}, the newest, cannot be read: {why}.",
         "Fails: incomplete log file in the offset commit log, or a JSON error.",
         "Find out whether the sink holds batch {batch}; put the file back if it does.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "COMMIT_NEWER_FORMAT",
@@ -84,6 +95,7 @@ TABLE: tuple[Kind, ...] = (
         "Commit file {batch} is in format {version}, newer than any known here.",
         "An older Spark fails: INVALID_LOG_VERSION.",
         "Use the Spark version that wrote it.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "COMMITS_AHEAD",
@@ -91,6 +103,7 @@ TABLE: tuple[Kind, ...] = (
         "Batch {batch} is committed, but the newest offset file is {newest}.",
         "Runs batch {newest} again into the sink, then fails: CONCURRENT_STREAM_LOG_UPDATE.",
         "Put offset file {batch} back from a backup or from the progress events.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "COMMITS_BEHIND",
@@ -114,6 +127,7 @@ TABLE: tuple[Kind, ...] = (
         "Source {source} stands at log entry {entry}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
         "Put the entry back from a backup, or take a full refresh.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "SOURCE_LOG_PLANNED_MISSING",
@@ -122,6 +136,7 @@ TABLE: tuple[Kind, ...] = (
         'Fails: "batch {entry} doesn\'t exist".',
         "Take a seeded reset: it leaves the planned batch out and plans it anew.",
         seed=True,
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "SOURCE_LOG_UNREADABLE",
@@ -129,6 +144,7 @@ TABLE: tuple[Kind, ...] = (
         "A log entry of source {source} cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
         "Put the entry back from a backup, or take a full refresh.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "SOURCE_LOG_HEADER_ONLY",
@@ -136,6 +152,7 @@ TABLE: tuple[Kind, ...] = (
         "Log entry {entry} of source {source} names no file, though its batch was committed.",
         "Runs without an error and reads the files of that entry again: rows are doubled.",
         "Put the entry back from a backup before anything runs.",
+        outcome=Outcome.DOUBLES,
     ),
     Kind(
         "SOURCE_LOG_GAP",
@@ -143,6 +160,7 @@ TABLE: tuple[Kind, ...] = (
         "Log entry {entry} of source {source} is missing, and no compacted entry stands in for it.",
         "Fails: the entry doesn't exist.",
         "Put the entry back from a backup, or take a full refresh.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "SOURCE_UNKNOWN",

@@ -1,6 +1,7 @@
 """The checkpoint as a directory: where it is, what lies in it that does not belong there."""
 
 from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.report import Outcome
 
 TABLE: tuple[Kind, ...] = (
     Kind(
@@ -16,6 +17,7 @@ TABLE: tuple[Kind, ...] = (
         "The directory holds files, but none of a checkpoint.",
         "Starts from the beginning, with batch 0.",
         "Check the path.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "VERSION_NOT_A_DIRECTORY",
@@ -23,6 +25,7 @@ TABLE: tuple[Kind, ...] = (
         "{name} beside the versions is a file, and its name is the highest number.",
         "Takes the file for the newest version and fails.",
         "Move the file away.",
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "ORPHAN_CRC",
@@ -31,6 +34,7 @@ TABLE: tuple[Kind, ...] = (
         'Fails on the local file system: "Multiple streaming queries are concurrently using".',
         "Delete the checksum file. A seeded reset copies none.",
         seed=True,
+        outcome=Outcome.FAILS,
     ),
     Kind(
         "OLDER_FILE_UNREADABLE",
@@ -46,6 +50,7 @@ TABLE: tuple[Kind, ...] = (
         "{name} has {size} bytes, more than the {limit} that are read here.",
         "Reads it, if it has the memory.",
         "Look at the file: a log of this size is seldom meant.",
+        outcome=Outcome.UNKNOWN,
     ),
     Kind(
         "TOO_MANY_FILES",
@@ -53,6 +58,7 @@ TABLE: tuple[Kind, ...] = (
         "There are more than {limit} files; the rest was not looked at.",
         "Lists them all.",
         "Check the path and the retention settings.",
+        outcome=Outcome.UNKNOWN,
     ),
     Kind(
         "LOCATION_TEMPORARY",

@@ -1,6 +1,7 @@
 """The table beside the checkpoint."""
 
 from recovery.checkpoints.findings.kind import B, Kind, W
+from recovery.checkpoints.report import Outcome
 
 TABLE: tuple[Kind, ...] = (
     Kind(
@@ -9,6 +10,7 @@ TABLE: tuple[Kind, ...] = (
         "The table's log has batch {head} already; the next batch would be {next}.",
         "Silently skips every batch up to {head}: the run is good and the rows are lost.",
         "Go on with batch {wanted}: take a seeded reset from a checkpoint that stands there, never an empty one.",
+        outcome=Outcome.LOSES,
     ),
     Kind(
         "SINK_UNCOMMITTED_BATCH",
@@ -24,6 +26,7 @@ TABLE: tuple[Kind, ...] = (
         "The table's log ends at batch {head}; the next batch would be {next}.",
         "Writes it, and the table can no longer be read: the log has a hole.",
         "Go on with batch {wanted}: put the table's log back, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
         "SINK_LOG_MISSING",
@@ -31,6 +34,7 @@ TABLE: tuple[Kind, ...] = (
         "The table keeps no log of batches (_spark_metadata), and the next batch would be {next}.",
         "Writes it, and the table can no longer be read: the log does not begin at 0.",
         "Put the table's log back, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
         "SINK_LOG_HOLE",
@@ -38,6 +42,7 @@ TABLE: tuple[Kind, ...] = (
         "The table's log has no batch {batch}, and no compacted entry stands in for it.",
         "Cannot read the table: the entry doesn't exist.",
         "Put the entry back from a backup, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
         "SINK_LOG_UNREADABLE",
@@ -45,6 +50,7 @@ TABLE: tuple[Kind, ...] = (
         "An entry of the table's log cannot be read: {why}.",
         "Cannot read the table.",
         "Put the entry back from a backup, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
         "SINK_SHARED",
@@ -52,5 +58,6 @@ TABLE: tuple[Kind, ...] = (
         "Flows {flows} write one file table; their batch numbers are the same.",
         "Silently skips batches whose number another flow has used: the run is good and rows are lost.",
         "Give each flow a table of its own, or use a format that takes several writers.",
+        outcome=Outcome.LOSES,
     ),
 )
