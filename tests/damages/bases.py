@@ -101,7 +101,9 @@ def windows(spark: Any, place: Place, max_files: int | None) -> Any:
     from pyspark.sql import functions as F
 
     frame = place.stream(spark, 0, max_files).withColumn("at", F.timestamp_seconds("t"))
-    counts = frame.withWatermark("at", "0 seconds").groupBy(F.window("at", "1 minute")).agg(F.max("k").alias("k"))
+    counts = (
+        frame.withWatermark("at", "0 seconds").groupBy(F.window("at", "1 minute")).agg(F.max("k").alias("k"))
+    )
     return _to_table(counts.select("k"), place)
 
 

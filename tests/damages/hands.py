@@ -1,7 +1,6 @@
 """What a person, a lifecycle rule or a failing disk does to files; every damage is made of these."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -93,5 +92,5 @@ def elsewhere(target: Path) -> None:
     """Move a file or directory away and leave a symbolic link to it."""
     place = target.parents[2] / "elsewhere" / target.name
     place.parent.mkdir(exist_ok=True)
-    os.rename(target, place)
+    target.rename(place)
     target.symlink_to(place)
