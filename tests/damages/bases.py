@@ -2,8 +2,8 @@
 
 Every file that is put holds one row; its key is the file's number (plus 1000 for the second source), so rows
 that are lost or doubled are known one by one. A base is made once: some batches of one file each are
-committed, then one more file is put. A damage is made on a copy that lies at the same path, since logs hold
-absolute paths.
+committed, then one more file is put. A damage is made on a copy at a place of its own, as tasks of a query that
+failed may still write for a moment; the absolute paths in the copy's logs name that place.
 """
 
 import json
@@ -115,14 +115,22 @@ def totals(spark: Any, place: Place, max_files: int | None) -> Any:
     return sums.writeStream.format("memory").outputMode("complete").queryName(TOTALS)
 
 
-def batches(spark: Any, place: Place, max_files: int | None) -> Any:
-    """An idempotent sink of the user's own: a batch overwrites what the same batch has written before."""
-    table = str(place.table)
+def total(spark: Any, place: Place, max_files: int | None) -> Any:
+    """One sum over all rows: state in one partition, whatever the setting of partitions."""
+    from pyspark.sql import functions as F
 
-    def write(frame: Any, batch: int) -> None:
-        frame.write.mode("overwrite").parquet(f"{table}/batch={batch}")
+    sums = place.stream(spark, 0, max_files).agg(F.sum("v").alias("s"))
+    return sums.writeStream.format("memory").outputMode("complete").queryName(TOTALS)
 
-    return place.stream(spark, 0, max_files).select("k").writeStream.foreachBatch(write)
+
+def distinct_totals(spark: Any, place: Place, max_files: int | None) -> Any:
+    """Two stateful operators: sums (operator 0) of what dropDuplicates (operator 1) lets through."""
+    from pyspark.sql import functions as F
+
+    frame = place.stream(spark, 0, max_files).withColumn("at", F.timestamp_seconds("t"))
+    once = frame.withWatermark("at", "1 hour").dropDuplicates(["k", "at"])
+    sums = once.groupBy(F.window("at", "1 hour")).agg(F.sum("v").alias("s"))
+    return sums.writeStream.format("memory").outputMode("complete").queryName(TOTALS)
 
 
 def ticks(spark: Any, place: Place, max_files: int | None) -> Any:
@@ -176,7 +184,9 @@ BASES: dict[str, Base] = {
     ),
     "dropDuplicates": Base(dedupe),
     "sums": Base(totals, file_sink=False, read=_read_totals),
-    "windows": Base(windows, (0, 1, 2)),
+    "one sum": Base(total, file_sink=False, read=_read_totals),
+    "sums of distinct rows": Base(distinct_totals, file_sink=False, read=_read_totals),
+    "windows": Base(windows, pending={0: (3, 4)}),
     "join": Base(join, (0, 1, 2), {0: (0, 1, 2), 1: (0, 1)}, {0: (3,), 1: (2,)}),
     "RocksDB snapshots": Base(dedupe, conf=PROVIDER),
     "RocksDB changelogs": Base(dedupe, conf={**PROVIDER, CHANGELOG: "true"}),
@@ -198,7 +208,6 @@ BASES: dict[str, Base] = {
         {"fileSource.log.compactInterval": "3", "fileSink.log.compactInterval": "3"},
     ),
     "rate source": Base(ticks, (0, 1, 2, 3), {}, {}, runs=3),
-    "foreachBatch": Base(batches, file_sink=False),
 }
 
 
@@ -231,23 +240,29 @@ def run(spark: Any, place: Place, base: Base, *, max_files: int | None = 1, conf
 
 
 class Snapshots:
-    """Good checkpoints, each made when it is first asked for, and put back in place for every damage."""
+    """Good checkpoints, each made when it is first asked for, and copied for every damage."""
 
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
-        self.made: dict[str, Path] = {}
+        self.made: set[str] = set()
+        self.copies = 0
 
     def place(self, name: str) -> Place:
-        """A fresh copy of this base."""
-        work = self.root / str(list(BASES).index(name))
+        """A fresh copy of this base; the copy before it is removed."""
+        good = self.root / f"good-{list(BASES).index(name)}"
         if name not in self.made:
-            self.made[name] = self._make(name, Place(work))
-        else:
-            shutil.rmtree(work)
-            shutil.copytree(self.made[name], work)
-        return Place(work)
+            self._make(name, Place(good))
+            self.made.add(name)
+        shutil.rmtree(self.root / f"copy-{self.copies}", ignore_errors=True)
+        self.copies += 1
+        copy = self.root / f"copy-{self.copies}"
+        shutil.copytree(good, copy)
+        for log in (*copy.glob("flow/*/sources/*/*"), *copy.glob("table/_spark_metadata/*")):
+            if not log.name.startswith("."):
+                log.write_text(log.read_text().replace(str(good), str(copy)))
+        return Place(copy)
 
-    def _make(self, name: str, place: Place) -> Path:
+    def _make(self, name: str, place: Place) -> None:
         base = BASES[name]
         for source, numbers in base.put.items():
             place.put(*numbers, source=source)
@@ -256,6 +271,3 @@ class Snapshots:
             assert failure == "", failure
         for source, numbers in base.pending.items():
             place.put(*numbers, source=source)
-        kept = place.root.with_name(f"{place.root.name}-good")
-        shutil.copytree(place.root, kept)
-        return kept

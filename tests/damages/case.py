@@ -13,7 +13,8 @@ class Case:
     `max_files`: maxFilesPerTrigger of the run that follows. Without it all that waits is one batch, which shows
     what a replayed batch number costs; with 1 the replayed batches may be equal to the old ones by luck.
     `conf`: settings of that run below `spark.sql.streaming.`, where they are not the base's.
-    `deep`: inspect reads state files wholly. `flow`: name of the flow's directory.
+    `deep`: inspect reads state files wholly and lists the table.
+    `untold`: why this damage cannot be predicted; the page lists it apart.
     """
 
     name: str
@@ -22,3 +23,4 @@ class Case:
     max_files: int | None = 1
     conf: Mapping[str, str] | None = None
     deep: bool = False
+    untold: str = ""

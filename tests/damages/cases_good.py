@@ -1,7 +1,6 @@
 """Checkpoints that are sound, whatever they look like: `inspect` must not block any of them."""
 
 import os
-from pathlib import Path
 
 from tests.damages import hands
 from tests.damages.bases import BASES, Place
@@ -89,16 +88,6 @@ def _first_input_gone(place: Place) -> None:
     hands.remove(place.input() / "part 000.json")
 
 
-def _unlink_crc(file: Path, like: Path) -> None:
-    hands.orphan(file, like)
-
-
-def _filler(place: Place) -> None:
-    hands.write(place.sink_log / "1", "v1")
-    for file in place.table.glob("*.parquet"):
-        assert file.exists()
-
-
 def _pretty_metadata(place: Place) -> None:
     hands.edit(place.checkpoint / "metadata", lambda text: "  " + text.replace(":", " : ") + "\n")
 
@@ -112,6 +101,14 @@ def _new_mtimes(place: Place) -> None:
         os.utime(file, (1, 1))
 
 
+def _older_zips(place: Place) -> None:
+    hands.remove(*(place.checkpoint / "state/0").glob("*/1.zip"))
+
+
+def _no_settings(place: Place) -> None:
+    hands.header(place.checkpoint / "offsets/2", conf={})
+
+
 GOOD = [Case(f"nothing ({name})", name, nothing) for name in BASES] + [
     Case("the newest batch is planned and not committed", "files to a file table", planned),
     Case("the same, and it is not in the table's log yet", "files to a file table", _planned_before_sink),
@@ -120,9 +117,12 @@ GOOD = [Case(f"nothing ({name})", name, nothing) for name in BASES] + [
     Case("the newest batch of sums is planned", "sums", planned),
     Case("the newest batch of a join is planned", "join", planned),
     Case("the newest batch is planned, RocksDB", "RocksDB changelogs", planned),
-    Case("the newest batch is planned, commits in format 2", "RocksDB, commits in format 2", planned),
+    Case(
+        "the newest batch is planned and not in the table's log, commits in format 2",
+        "RocksDB, commits in format 2",
+        _planned_before_sink,
+    ),
     Case("the newest batch is planned, compacted logs", "compacted logs", planned),
-    Case("the newest batch is planned, foreachBatch", "foreachBatch", planned),
     Case("the newest batch is planned, rate source", "rate source", planned),
     Case("all commits missing", "dropDuplicates", _no_commits),
     Case("older offsets and commits missing", "dropDuplicates", _older_logs),
@@ -157,4 +157,27 @@ GOOD = [Case(f"nothing ({name})", name, nothing) for name in BASES] + [
         "files to a file table",
         lambda p: hands.edit(p.checkpoint / "commits/2", lambda text: text.replace("\n", "\r\n")),
     ),
+    Case(
+        "a commit file with its version line alone",
+        "files to a file table",
+        lambda p: hands.write(p.checkpoint / "commits/2", "v1"),
+    ),
+    Case(
+        "a commit file without values",
+        "dropDuplicates",
+        lambda p: hands.write(p.checkpoint / "commits/2", "v1\n{}"),
+    ),
+    Case(
+        "a directory with a number in offsets that does not come yet",
+        "files to a file table",
+        lambda p: (p.checkpoint / "offsets/7").mkdir(),
+    ),
+    Case(
+        "an offset file twice, once with leading zeros",
+        "files to a file table",
+        lambda p: hands.copy(p.checkpoint / "offsets/1", p.checkpoint / "offsets/001"),
+    ),
+    Case("an older zip missing", "RocksDB snapshots", _older_zips),
+    Case("header without settings, no state", "files to a file table", _no_settings),
+    Case("header without settings, dropDuplicates", "dropDuplicates", _no_settings),
 ]

@@ -1,11 +1,10 @@
 """Damages of metadata, offsets, commits and the logs of sources."""
 
 import json
-import shutil
 from collections.abc import Callable
 
 from tests.damages import hands
-from tests.damages.bases import Place
+from tests.damages.bases import EPOCH, Place
 from tests.damages.case import Case
 
 FILES, DEDUPE, COMPACT = "files to a file table", "dropDuplicates", "compacted logs"
@@ -93,10 +92,16 @@ def watermark(batch: int, mark: int) -> Hurt:
 def replay_behind_a_watermark(place: Place) -> None:
     """Rewound to batch 0 for a replay; its header has the watermark of batch 3."""
     mark = json.loads((place.checkpoint / "offsets/3").read_text().split("\n")[1])["batchWatermarkMs"]
-    later = [n for n in (1, 2, 3)]
+    later = (1, 2, 3)
     hands.remove(*[place.checkpoint / log / str(n) for log in ("offsets", "commits") for n in later])
     hands.remove(*[place.sink_log / str(n) for n in later])
     watermark(0, mark)(place)
+
+
+def twice(name: str, key: str) -> Hurt:
+    """The first value of a key stands twice in a file, a wrong one first."""
+    wrong = '"3f6b7f1e-7c3a-4a06-9d5c-64b9c1a3a111"' if key == '"id"' else "5"
+    return lambda p: hands.edit(p.checkpoint / name, lambda t: t.replace(key, f"{key}:{wrong},{key}", 1))
 
 
 def upper_case(name: str, to: str) -> Hurt:
@@ -107,6 +112,7 @@ def upper_case(name: str, to: str) -> Hurt:
 
 
 METADATA = [
+    Case("a key twice in metadata", FILES, twice("metadata", '"id"')),
     Case("metadata missing", DEDUPE, gone("metadata")),
     Case("metadata missing, no state", FILES, gone("metadata")),
     Case("metadata empty", DEDUPE, holds("metadata", "")),
@@ -121,6 +127,14 @@ METADATA = [
 ]
 
 OFFSETS = [
+    Case(
+        "the directory of the next offset file is there",
+        FILES,
+        lambda p: (p.checkpoint / "offsets/3").mkdir(),
+    ),
+    Case("a key twice in the header", FILES, twice("offsets/2", '"batchWatermarkMs"')),
+    Case("a stray offset file with a sign", FILES, copied("offsets/2", "offsets/+7")),
+    Case("watermark of one batch set by hand", "windows", watermark(3, (EPOCH + 86400) * 1000)),
     Case("newest offset file missing", DEDUPE, gone("offsets/2")),
     Case("newest offset file missing, no state", FILES, gone("offsets/2")),
     Case("newest offset file empty", DEDUPE, holds("offsets/2", "")),
@@ -148,16 +162,9 @@ OFFSETS = [
     Case("offsets under a name in capitals", FILES, upper_case("offsets", "OFFSETS")),
     Case("a stray offset file", DEDUPE, copied("offsets/2", "offsets/10")),
     Case("a stray offset file with leading zeros", FILES, copied("offsets/2", "offsets/0007")),
-    Case("a stray directory with a number", FILES, lambda p: (p.checkpoint / "offsets/7").mkdir()),
     Case("an orphan sidecar where the next offsets go", DEDUPE, orphan("offsets/3", "offsets/2")),
     Case("the position names a log entry to come", FILES, position(2, 7)),
     Case("the position goes back", FILES, position(2, 0)),
-    Case("header without settings", DEDUPE, lambda p: hands.header(p.checkpoint / "offsets/2", conf={})),
-    Case(
-        "header without settings, no state",
-        FILES,
-        lambda p: hands.header(p.checkpoint / "offsets/2", conf={}),
-    ),
     Case(
         "header without settings, join", "join", lambda p: hands.header(p.checkpoint / "offsets/2", conf={})
     ),
@@ -184,9 +191,16 @@ OFFSETS = [
 ]
 
 COMMITS = [
+    Case(
+        "the newest batch is planned and in the table's log, commits in format 2",
+        "RocksDB, commits in format 2",
+        gone("commits/2"),
+    ),
+    Case("a key twice in a commit file", FILES, twice("commits/2", '"nextBatchWatermarkMs"')),
+    Case("a stray commit file with leading zeros", FILES, copied("commits/2", "commits/0007")),
+    Case("commit with its version line alone, format 2", "RocksDB, commits in format 2", holds("commits/2", "v2")),
     Case("newest commit file empty", DEDUPE, holds("commits/2", "")),
     Case("newest commit file garbage", DEDUPE, holds("commits/2", "v1\n}{")),
-    Case("newest commit file with its version line alone", FILES, holds("commits/2", "v1")),
     Case("newest commit file cut short", FILES, cut("commits/2", -2)),
     Case("newest commit file of a newer Spark", DEDUPE, newer("commits/2")),
     Case("newest commit file is a directory", FILES, a_directory("commits/2")),
@@ -199,12 +213,6 @@ COMMITS = [
     Case("commit in format 1 of state in format 2", "RocksDB, commits in format 2", holds(
         "commits/2", 'v1\n{"nextBatchWatermarkMs":0}'
     )),
-    Case(
-        "state in format 2, the run's setting says 1",
-        "RocksDB, commits in format 2",
-        lambda p: None,
-        conf={"stateStore.rocksdb.changelogCheckpointing.enabled": "true"},
-    ),
 ]  # fmt: skip
 
 SOURCES = [
@@ -239,19 +247,8 @@ SOURCES = [
     Case("compacted entry cut short", COMPACT, cut("sources/0/5.compact", -6)),
     Case("compacted entry under its plain number", COMPACT, upper_case("sources/0/5.compact", "sources/0/5")),
     Case("an input file of the planned batch is gone", FILES, planned_input_gone),
-    Case("start of the rate source missing", "rate source", gone("sources/0/0")),
     Case("log of the second source missing, offsets in format 2", "offsets in format 2", gone("sources/1")),
     Case("newest log entry missing, offsets in format 2", "offsets in format 2", gone("sources/0/2")),
 ]
 
 LOGS = METADATA + OFFSETS + COMMITS + SOURCES
-
-
-def not_empty(place: Place) -> None:
-    shutil.rmtree(place.checkpoint)
-    hands.write(place.checkpoint / "data.csv", "1,2\n")
-    shutil.rmtree(place.table)
-
-
-def file_version(place: Place) -> None:
-    hands.write(place.flow / "1", "")

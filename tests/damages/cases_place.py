@@ -44,6 +44,7 @@ def rewound(place: Place) -> None:
 def fresh_table(place: Place) -> None:
     """Another table for the same checkpoint."""
     hands.remove(place.table)
+    place.table.mkdir()
 
 
 def data_file_gone(place: Place) -> None:
@@ -82,11 +83,16 @@ PLACE = [
     Case("the table's log missing", FILES, all_log_gone),
     Case("another, empty table", FILES, fresh_table),
     Case("the table's compacted entry missing", COMPACT, log_gone("5.compact")),
+    Case(
+        "the table's compacted entry under its plain number",
+        COMPACT,
+        lambda p: (p.sink_log / "5.compact").rename(p.sink_log / "5"),
+    ),
     Case("the table's compacted entry garbage", COMPACT, log_holds("5.compact", "v1\n}{")),
     Case("the entry after the compacted one missing", COMPACT, log_gone("6")),
-    Case("a data file of the table is gone", FILES, data_file_gone),
+    Case("a data file of the table is gone", FILES, data_file_gone, deep=True),
     Case("an orphan sidecar where the table's next entry goes", FILES, sink_orphan),
-    Case("a batch that wrote nothing, with its entry", FILES, filler),
     Case("a batch that wrote nothing, without its entry", FILES, unfilled),
-    Case("an orphan sidecar in the table's log, older", FILES, lambda p: (p.sink_log / "0").unlink()),
+    Case("the same, with an entry that names no file", FILES, filler),
+    Case("the table's first entry missing, its sidecar left", FILES, lambda p: (p.sink_log / "0").unlink()),
 ]

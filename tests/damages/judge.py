@@ -60,7 +60,7 @@ def judge(spark: Any, snapshots: Snapshots, case: Case) -> Judged:
 def predict(place: Place, case: Case) -> CheckpointReport:
     """As a person would ask: the flow's directory, and its table where the table is Spark's own."""
     table = str(place.table) if BASES[case.base].file_sink and place.table.exists() else None
-    return inspect(str(place.flow), sink=table, deep=case.deep)
+    return inspect(str(place.flow), sink=table, deep=case.deep, inputs=True)
 
 
 def _content(place: Place) -> dict[str, str]:

@@ -11,7 +11,8 @@ B, W, I = Severity.BLOCKER, Severity.WARNING, Severity.INFO  # noqa: E741
 class Kind:
     """`says`, `spark` and `do` may hold {words} that a finding fills in.
 
-    `outcome` is what the next run with the same code comes to; docs/damage-table.md shows that Spark agrees.
+    `outcome` is what the next run with the same code comes to, where it is neither of the usual two: a blocker
+    makes it fail, else it goes on. docs/damage-table.md shows that Spark agrees.
     """
 
     code: str
@@ -20,4 +21,8 @@ class Kind:
     spark: str
     do: str
     seed: bool = False
-    outcome: Outcome = Outcome.GOES_ON
+    outcome: Outcome | None = None
+
+    @property
+    def predicts(self) -> Outcome:
+        return self.outcome or (Outcome.FAILS if self.severity is B else Outcome.GOES_ON)

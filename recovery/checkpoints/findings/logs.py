@@ -11,7 +11,6 @@ TABLE: tuple[Kind, ...] = (
         "Fails at the start: STREAMING_CHECKPOINT_MISSING_METADATA_FILE.",
         "Put the file back. A seeded reset writes a new one.",
         seed=True,
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "METADATA_UNREADABLE",
@@ -20,7 +19,6 @@ TABLE: tuple[Kind, ...] = (
         "Fails at the start with a JSON error.",
         "Put the file back. A seeded reset writes a new one.",
         seed=True,
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSETS_MISSING",
@@ -28,7 +26,6 @@ TABLE: tuple[Kind, ...] = (
         "No offset file is left, but commits, source logs or state are.",
         "Fails with a bare assertion, or finds the checkpoint not empty.",
         "Put the offset files back from a backup, or take a full refresh.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_UNREADABLE",
@@ -36,7 +33,6 @@ TABLE: tuple[Kind, ...] = (
         "Offset file {batch} of the last committed batches cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
         "Put the file back from a backup.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_PLANNED_UNREADABLE",
@@ -45,7 +41,6 @@ TABLE: tuple[Kind, ...] = (
         "Fails: incomplete log file, or a JSON error.",
         "Take a seeded reset: it leaves the planned batch out and plans it anew.",
         seed=True,
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_SOURCES_LOST",
@@ -53,7 +48,6 @@ TABLE: tuple[Kind, ...] = (
         "Offset file {batch} has {found} source lines; the batch before has {expected}.",
         'Fails: "There are [{found}] sources in the checkpoint offsets", as if the code had changed.',
         "Put the file back from a backup.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_NEWER_FORMAT",
@@ -61,7 +55,6 @@ TABLE: tuple[Kind, ...] = (
         "Offset file {batch} is in format {version}, newer than any known here.",
         "An older Spark fails: INVALID_LOG_VERSION.",
         "Use the Spark version that wrote it.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_NEIGHBOUR_MISSING",
@@ -70,7 +63,6 @@ TABLE: tuple[Kind, ...] = (
         'Fails: "batch {batch} doesn\'t exist". It reads the two newest.',
         "Take a seeded reset: it writes both.",
         seed=True,
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "OFFSET_STRAY",
@@ -79,7 +71,6 @@ TABLE: tuple[Kind, ...] = (
         "Takes it for the newest batch and fails: the batch before is not found.",
         "Take a seeded reset: it leaves the stray out.",
         seed=True,
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "COMMIT_UNREADABLE",
@@ -87,7 +78,6 @@ TABLE: tuple[Kind, ...] = (
         "Commit file {batch}, the newest, cannot be read: {why}.",
         "Fails: incomplete log file in the offset commit log, or a JSON error.",
         "Find out whether the sink holds batch {batch}; put the file back if it does.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "COMMIT_NEWER_FORMAT",
@@ -95,7 +85,6 @@ TABLE: tuple[Kind, ...] = (
         "Commit file {batch} is in format {version}, newer than any known here.",
         "An older Spark fails: INVALID_LOG_VERSION.",
         "Use the Spark version that wrote it.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "COMMITS_AHEAD",
@@ -103,7 +92,6 @@ TABLE: tuple[Kind, ...] = (
         "Batch {batch} is committed, but the newest offset file is {newest}.",
         "Runs batch {newest} again into the sink, then fails: CONCURRENT_STREAM_LOG_UPDATE.",
         "Put offset file {batch} back from a backup or from the progress events.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "COMMITS_BEHIND",
@@ -127,7 +115,6 @@ TABLE: tuple[Kind, ...] = (
         "Source {source} stands at log entry {entry}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
         "Put the entry back from a backup, or take a full refresh.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "SOURCE_LOG_PLANNED_MISSING",
@@ -136,7 +123,6 @@ TABLE: tuple[Kind, ...] = (
         'Fails: "batch {entry} doesn\'t exist".',
         "Take a seeded reset: it leaves the planned batch out and plans it anew.",
         seed=True,
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "SOURCE_LOG_UNREADABLE",
@@ -144,7 +130,6 @@ TABLE: tuple[Kind, ...] = (
         "A log entry of source {source} cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
         "Put the entry back from a backup, or take a full refresh.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "SOURCE_LOG_HEADER_ONLY",
@@ -160,7 +145,6 @@ TABLE: tuple[Kind, ...] = (
         "Log entry {entry} of source {source} is missing, and no compacted entry stands in for it.",
         "Fails: the entry doesn't exist.",
         "Put the entry back from a backup, or take a full refresh.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "SOURCE_UNKNOWN",
@@ -189,8 +173,9 @@ TABLE: tuple[Kind, ...] = (
         "NAME_STRAY",
         B,
         "{name} in {folder} counts as batch {batch}, the newest, and there is no file of that name.",
-        "Takes {batch} for the newest batch and does not find it.",
+        "Takes {batch} for the newest batch and fails: the file does not exist.",
         "Move the file away.",
+        seed=True,
     ),
     Kind(
         "ASYNC_PROGRESS",
@@ -205,17 +190,17 @@ TABLE: tuple[Kind, ...] = (
         "HEADER_CONF_EMPTY",
         W,
         "The header of offset file {batch} holds no configuration, which every Spark writes.",
-        "Goes on with old defaults, without a word: format 1 of aggregations, joins and flatMapGroupsWithState.",
-        "Put the header back from offset file before it, or take a reset that drops the state.",
+        "Goes on with the oldest defaults of all settings, without a word.",
+        "Put the header back from the offset file before it, or take a reset that drops the state.",
         seed=True,
     ),
     Kind(
         "WATERMARK_AHEAD",
-        W,
-        "Batch {batch} begins at watermark {held}, but the batch before it ended at {wanted}.",
-        "Drops rows of that batch that are older than the watermark, without a word.",
-        "Find out who rewound the checkpoint; a seeded reset from batch {batch} would keep the watermark.",
-        seed=True,
+        B,
+        "Batch {batch} begins at watermark {held}, but the commit before it set {wanted} (epoch milliseconds).",
+        "Runs without an error and drops rows between the two watermarks as late: they are lost.",
+        "Set batchWatermarkMs of the offset file to {wanted}; a seeded reset would keep it as it is.",
+        outcome=Outcome.LOSES,
     ),
     Kind(
         "CONTROL_BATCH",
@@ -236,9 +221,9 @@ TABLE: tuple[Kind, ...] = (
         "INPUT_PLANNED_GONE",
         B,
         "{count} input files that source {source} has planned are gone, the first {first}.",
-        "Fails: FAILED_READ_FILE.FILE_NOT_EXIST, or PATH_NOT_FOUND.",
-        "Put them back, or let one run ignore missing files (spark.sql.files.ignoreMissingFiles).",
-        seed=True,
+        "Commits the batch without them, without a word: their rows are lost.",
+        "Put them back before anything runs.",
+        outcome=Outcome.LOSES,
     ),
     Kind(
         "INPUT_READ_GONE",
@@ -255,5 +240,58 @@ TABLE: tuple[Kind, ...] = (
         "Goes on.",
         "Nothing.",
         seed=True,
+    ),
+    Kind(
+        "OFFSET_SOURCE_DROPPED",
+        B,
+        "Offset file {batch} has no position of source {source}; the batch before has one.",
+        "Runs without an error and reads what source {source} has read before: rows are doubled.",
+        "Put the line back from the offset file before, unless the code has dropped this source by name.",
+        outcome=Outcome.DOUBLES,
+    ),
+    Kind(
+        "OFFSET_GOES_BACK",
+        B,
+        "Offset file {batch} has source {source} at log entry {here}; batch {before} had it at {there} already.",
+        "Fails with a bare assertion: a position never goes back.",
+        "Put the file back from a backup.",
+    ),
+    Kind(
+        "HEADER_SETTING_LOST",
+        B,
+        "The header of offset file {batch} lacks {setting}, by which the state of operator {operator} was written.",
+        "Fails: the state is read in the oldest format, or with the session's store.",
+        "Copy the header of another offset file; a header is never made up.",
+    ),
+    Kind(
+        "HEADER_PARTITIONS_MORE",
+        B,
+        "The header of offset file {batch} says {told} partitions; the state of operator {operator} has {partitions}.",
+        "Fails: CANNOT_LOAD_STATE_STORE, a partition's files do not exist.",
+        "Set spark.sql.shuffle.partitions in the header to {partitions}.",
+    ),
+    Kind(
+        "HEADER_PARTITIONS_FEWER",
+        B,
+        "The header of offset file {batch} says {told} partitions; the state of operator {operator} has {partitions}.",
+        "Runs without an error and forgets the state of the other partitions: results are wrong.",
+        "Set spark.sql.shuffle.partitions in the header to {partitions}.",
+        outcome=Outcome.LOSES,
+    ),
+    Kind(
+        "SOURCE_LOG_STRAY",
+        B,
+        "Log entry {entry} of source {source} does not follow on the others; it is a stray.",
+        "Takes it for the newest entry and fails: the entries before it don't exist.",
+        "Move the file away. A seeded reset leaves it out.",
+        seed=True,
+    ),
+    Kind(
+        "SOURCE_LOG_INCOMPLETE",
+        B,
+        "The compacted log entry {entry} of source {source} has lost lines: {why}.",
+        "Runs without an error and reads the files of these lines again: rows are doubled.",
+        "Put the entry back from a backup before anything runs.",
+        outcome=Outcome.DOUBLES,
     ),
 )

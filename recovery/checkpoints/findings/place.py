@@ -17,7 +17,6 @@ TABLE: tuple[Kind, ...] = (
         "The directory holds files, but none of a checkpoint.",
         "Starts from the beginning, with batch 0.",
         "Check the path.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "VERSION_NOT_A_DIRECTORY",
@@ -25,7 +24,6 @@ TABLE: tuple[Kind, ...] = (
         "{name} beside the versions is a file, and its name is the highest number.",
         "Takes the file for the newest version and fails.",
         "Move the file away.",
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "ORPHAN_CRC",
@@ -34,7 +32,6 @@ TABLE: tuple[Kind, ...] = (
         'Fails on the local file system: "Multiple streaming queries are concurrently using".',
         "Delete the checksum file. A seeded reset copies none.",
         seed=True,
-        outcome=Outcome.FAILS,
     ),
     Kind(
         "OLDER_FILE_UNREADABLE",
@@ -81,6 +78,14 @@ TABLE: tuple[Kind, ...] = (
         "Flow {new} began with the same input files as flow {old} of the same table.",
         "Reads everything again from batch 0; a file table silently skips the batch numbers that it has.",
         "If {old} was renamed to {new}: stop, and move the directory {old} to the new name before the next run.",
+        seed=True,
+    ),
+    Kind(
+        "DIRECTORY_IN_THE_WAY",
+        B,
+        "{folder}/{name} is a directory, and Spark will write a file of that name next.",
+        "Fails on the local file system, as if another query had written it: CONCURRENT_STREAM_LOG_UPDATE.",
+        "Move the directory away.",
         seed=True,
     ),
 )

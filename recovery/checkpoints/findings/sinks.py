@@ -60,4 +60,27 @@ TABLE: tuple[Kind, ...] = (
         "Give each flow a table of its own, or use a format that takes several writers.",
         outcome=Outcome.LOSES,
     ),
+    Kind(
+        "SINK_SKIPS_STATE",
+        B,
+        "The table has batch {head}, which the checkpoint has planned and not committed; its state is in format 2.",
+        "The table skips the batch, so that no task tells the ids of its state: fails with a bare assertion "
+        "about CheckpointInfo, at every start.",
+        "Remove entry {head} of the table's log: the batch is then written anew, once.",
+    ),
+    Kind(
+        "SINK_ORPHAN_CRC",
+        B,
+        "The checksum file {name} in the table's log is left of a file that is gone, and Spark will write that next.",
+        'Fails on the local file system: "Multiple streaming queries are concurrently using".',
+        "Delete the checksum file.",
+    ),
+    Kind(
+        "SINK_FILE_GONE",
+        B,
+        "{count} data files that the table's log names are not in the table, such as {name}.",
+        "Goes on writing, but the table cannot be read: FAILED_READ_FILE.FILE_NOT_EXIST.",
+        "Put the files back from a backup, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
+    ),
 )

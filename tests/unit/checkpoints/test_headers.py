@@ -99,7 +99,7 @@ def test_a_commit_of_format_3_names_its_sinks_the_active_ones_first(tmp_path: Pa
 
 def test_offsets_of_format_2_have_named_sources_and_control_batches(tmp_path: Path) -> None:
     where = tmp_path / "ck"
-    Built(where, version=2).write()
+    Built(where, version=2, operators=()).write()
     told = {"controlBatchInfo": {"operationType": "repartition"}, "sourceMetadataInfo": {"0": {"a": 1}}}
     put(where / "offsets/2", f'v2\n{header(2, **told)}\n0:{{"logOffset":2}}')
     assert codes(where) == {"CONTROL_BATCH"}
