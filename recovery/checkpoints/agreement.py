@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.findings import finding
-from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
+from recovery.checkpoints.formats import CommitFile, OffsetFile
 from recovery.checkpoints.report import Finding, StateOperator
-from recovery.checkpoints.state.metadata import parse_metadata
-from recovery.checkpoints.tree import Tree
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 STREAMING = "spark.sql.streaming."
@@ -27,19 +25,22 @@ FORMATS = {
 
 
 def judge_agreement(
-    tree: Tree,
     read: Mapping[int | None, OffsetFile],
     planned: int | None,
+    standing: tuple[int | None, CommitFile | None],
     operators: Sequence[StateOperator],
 ) -> list[Finding]:
-    """Findings about the newest offset file, whose header the next run goes by."""
+    """Findings about the newest offset file, whose header the next run goes by.
+
+    `standing`: the newest committed batch and its commit file.
+    """
     newest = read.get(planned)
     if planned is None or newest is None:
         return []
     found = list(_goes_back(read.get(planned - 1), newest, planned))
-    found += _watermark(tree, newest, planned)
+    found += _watermark(newest, planned, *standing)
     for operator in operators:
-        found += _settings(tree, newest, planned, operator)
+        found += _settings(newest, planned, operator)
     return found
 
 
@@ -52,44 +53,32 @@ def _goes_back(before: OffsetFile | None, newest: OffsetFile, batch: int) -> Ite
             yield finding("OFFSET_GOES_BACK", f"offsets/{batch}", **words)
 
 
-def _watermark(tree: Tree, newest: OffsetFile, batch: int) -> Iterator[Finding]:
-    """A header's watermark is the one that the commit before has set; that of batch 0 is 0."""
-    due: int | None = 0
-    if batch:
-        due = _commit_watermark(tree, batch - 1)
-    if due is not None and newest.watermark_ms > due:
+def _watermark(
+    newest: OffsetFile, batch: int, committed: int | None, commit: CommitFile | None
+) -> Iterator[Finding]:
+    """A header's watermark is the one that the commit before has set, that of batch 0 is 0; none goes back.
+
+    So that of a committed batch is not above the one that its own commit has set for the next.
+    """
+    if batch == 0 and committed is None:
+        due = 0
+    elif commit and "nextBatchWatermarkMs" in commit.body and committed in (batch, batch - 1):
+        due = commit.watermark_ms
+    else:
+        return
+    if newest.watermark_ms > due:
         words = {"batch": batch, "held": newest.watermark_ms, "wanted": due}
         yield finding("WATERMARK_AHEAD", f"offsets/{batch}", **words)
 
 
-def _commit_watermark(tree: Tree, batch: int) -> int | None:
-    name = f"commits/{batch}"
-    if name not in tree.files:
-        return None
-    try:
-        commit: CommitFile = formats.parse_commit(tree.bytes_of(name))
-    except Malformed:
-        return None
-    return commit.watermark_ms
-
-
-def _settings(tree: Tree, newest: OffsetFile, batch: int, operator: StateOperator) -> Iterator[Finding]:
+def _settings(newest: OffsetFile, batch: int, operator: StateOperator) -> Iterator[Finding]:
     file, number = f"offsets/{batch}", operator.operator_id
     needed = [FORMATS[operator.name]] if operator.name in FORMATS else []
     needed += [PROVIDER] if operator.layout == "rocksdb" else []
     lost = [name for name in needed if name not in newest.conf]
     if lost:
         yield finding("HEADER_SETTING_LOST", file, batch=batch, setting=lost[0], operator=number)
-    told, partitions = newest.conf.get(PARTITIONS, ""), _partitions(tree, number)
+    told, partitions = newest.conf.get(PARTITIONS, ""), operator.metadata_partitions
     if partitions and told.isdecimal() and int(told) != partitions:
         code = "HEADER_PARTITIONS_MORE" if int(told) > partitions else "HEADER_PARTITIONS_FEWER"
         yield finding(code, file, batch=batch, told=int(told), operator=number, partitions=partitions)
-
-
-def _partitions(tree: Tree, operator: int) -> int:
-    """The number that the operator's metadata tells; 0 where it cannot be read. Written once, by the first run."""
-    file = f"state/{operator}/_metadata/metadata"
-    try:
-        return parse_metadata(tree.bytes_of(file)).partitions if file in tree.files else 0
-    except Malformed:
-        return 0

@@ -169,7 +169,7 @@ def _judge(
     operators = read_operators(tree, standing, findings, deep=deep, progress=progress)
     findings += _in_the_way(tree)
     findings += judge_headers(tree, read, committed)
-    findings += judge_agreement(tree, read, planned, operators)
+    findings += judge_agreement(read, planned, (committed, commit), operators)
     findings += judge_place(tree.store.location) if known else []
     if inputs:
         findings += judge_inputs(sources)

@@ -186,6 +186,7 @@ class StateOperator:
     layout: str | None = None
     state_format: int | None = None
     metadata_version: int | None = None
+    metadata_partitions: int = 0  # as the metadata says, for all operators of a query alike; 0: not told
     version: int | None = None
     rows: int | None = None
     schemas: tuple[StateSchema, ...] = ()

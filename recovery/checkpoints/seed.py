@@ -3,7 +3,7 @@
 Order of writes, and what a crash between two of them leaves (Spark's SDP sees numeric names only):
 
 1. `.reprise-<id>.undo.json`   written aside, renamed. Before: nothing. After: a note that nothing follows from.
-2. `.reprise-<id>/…`           sources, offsets, commits, metadata; files, then directories put on disk.
+2. `.reprise-<id>/…`           sources (linked, else copied), offsets, commits, metadata; then all put on disk at once.
                                A crash leaves a directory that Spark ignores: `probe` says prepared, `clean` removes.
 3. read back with `inspect`    compared with the plan. A difference removes the directory and is refused.
 4. rename to `<latest + 1>`    the one act that anything sees; never over something that is there.

@@ -248,7 +248,7 @@ def test_a_flow_that_fails_in_production_comes_before_one_that_fails_longer_else
             pk=1,
             pipeline=SimpleNamespace(environment=env),
         )
-        return inventory.Row(flow, None, status.FLOW["failed"], "", "", "", "", "", status.dots([]), "")  # type: ignore[arg-type]
+        return inventory.Row(flow, None, status.FLOW["failed"], "", "", "", "", "", "", status.dots([]), "")  # type: ignore[arg-type]
 
     order = inventory.order([row("development", 9), row("production", 1), row("staging", 5)], "urgent")
 
