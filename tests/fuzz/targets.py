@@ -6,6 +6,7 @@ from pathlib import Path
 
 from recovery.checkpoints import filelog, formats, logscan, positions
 from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.state import metadata, schema
 from tests.checkpoint_builder import Built, dumps, state_schema
 
 FOUND = Path(__file__).resolve().parents[1] / "fixtures" / "fuzz"
@@ -72,7 +73,7 @@ def both_readers_agree(data: bytes) -> object:
 
 
 TARGETS = (
-    Target("metadata", formats.parse_metadata, (b'{"id":"7f1c"}',)),
+    Target("metadata", formats.parse_metadata, (b'{"id":"5b1c6c1e-92a5-4f0a-9d54-3a8f2f0c7a11"}',)),
     Target(
         "offsets",
         formats.parse_offsets,
@@ -81,10 +82,10 @@ TARGETS = (
     Target(
         "commits",
         formats.parse_commit,
-        (BUILT.commit().encode(), V2.commit().encode(), f"v3\n{dumps(SINKS)}".encode()),
+        (BUILT.commit(2).encode(), V2.commit(2).encode(), f"v3\n{dumps(SINKS)}".encode()),
     ),
-    Target("operator", formats.parse_operator, (f"v1\n{dumps(OPERATOR)}".encode(),)),
-    Target("schema", formats.parse_key_columns, (state_schema(["customer_id"]),)),
+    Target("operator", metadata.parse_metadata, (f"v1\n{dumps(OPERATOR)}".encode(),)),
+    Target("schema", schema.parse_schema, (state_schema(["customer_id"]),)),
     Target(
         "source-log",
         both_readers_agree,
