@@ -47,7 +47,7 @@ class Kept(Built):
             self.log(0, batch)
             self._put(f"offsets/{batch}", self.offsets(batch))
             if batch < self.batches:
-                self._put(f"commits/{batch}", self.commit())
+                self._put(f"commits/{batch}", self.commit(batch))
         self._state(0, "dedupe")
         return self
 

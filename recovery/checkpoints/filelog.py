@@ -71,7 +71,8 @@ def derive_interval(default: int, latest: int) -> int:
 def needed(index: Mapping[int, str]) -> tuple[list[int], list[int]]:
     """(ids to read, ids that are missing): the newest compacted entry and all after it, else all from 0.
 
-    The ids that are missing are at most the first thousand.
+    An id whose turn it is to be compacted is missing too where only the plain entry is there: Spark asks for
+    `<id>.compact`. The ids that are missing are at most the first thousand.
     """
     if not index:
         return [], []
@@ -84,7 +85,10 @@ def needed(index: Mapping[int, str]) -> tuple[list[int], list[int]]:
         expected = entry + 1
         if len(missing) >= 1000 or entry == newest:
             break
-    return present, missing
+    if start and (every := interval(index)) > 0:
+        due = range(start + every - (start + 1) % every, newest + 1, every)
+        missing.extend(i for i in due if index.get(i) == str(i))
+    return present, sorted(missing[:1000])
 
 
 def readable(index: Mapping[int, str], default: int) -> bool:

@@ -4,9 +4,12 @@ Sources: OffsetSeqLog (v1, v2), CommitLog (v1, v2, v3), StreamMetadata.
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
+LINE_END = re.compile(r"\r\n|\r|\n")
+UUID = re.compile(r"[0-9a-fA-F]+(-[0-9a-fA-F]+){4}")
 KNOWN = {"offsets": (1, 2), "commits": (1, 2, 3), "sources": (1,)}
 MAX_SOURCES = 1000  # of one query
 
@@ -66,6 +69,11 @@ def text_of(data: bytes) -> str:
         raise Malformed("it is not UTF-8 text") from error
 
 
+def lines_of(data: bytes) -> list[str]:
+    """Lines as Java's readers end them, also where a person's editor wrote the file."""
+    return LINE_END.split(text_of(data))
+
+
 def json_of(text: str) -> Any:
     """JSON, or Malformed: also for nesting and numbers beyond reason, and for what readers take differently.
 
@@ -120,6 +128,8 @@ def parse_metadata(data: bytes) -> str:
     query_id = object_of(text_of(data)).get("id")
     if not isinstance(query_id, str) or not query_id:
         raise Malformed("it has no id")
+    if not UUID.fullmatch(query_id) or len(query_id) > 36:
+        raise Malformed("its id is not a UUID")
     return query_id
 
 
@@ -127,7 +137,7 @@ def parse_offsets(data: bytes) -> OffsetFile:
     """v1: a line per source in plan order. v2: `<source>:<offset>` lines."""
     if not data:
         raise Malformed("it is empty")
-    lines = text_of(data).split("\n")
+    lines = lines_of(data)
     version = version_of(lines[0], "offsets")
     if len(lines) < 2:
         raise Malformed("it is cut short after the version line")
@@ -166,30 +176,44 @@ def _object_in(body: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _line(version: int, index: int, line: str) -> OffsetLine:
     if version == 1:
-        return OffsetLine(str(index), None if line == "-" else line)
+        return OffsetLine(str(index), _offset(line))
     key, colon, offset = line.partition(":")
     if not colon or not key:
         raise Malformed("a source line has no source before its colon")
     if key in (".", "..") or "/" in key or "\0" in key:
         raise Malformed("a source line names a source that cannot be a directory's name")
-    return OffsetLine(key, None if offset == "-" else offset)
+    return OffsetLine(key, _offset(offset))
+
+
+def _offset(text: str) -> str | None:
+    """A source's own text; what begins as a JSON object must be a whole one, as no source writes half of it."""
+    if text.startswith("{"):
+        json_of(text)
+    return None if text == "-" else text
 
 
 def parse_commit(data: bytes) -> CommitFile:
-    """v1, v2 (with ids of the state files), v3 (and with named sinks)."""
+    """v1, v2 (with ids of the state files), v3 (and with named sinks).
+
+    What is not there has Spark's default: watermark 0, no ids.
+    """
     if not data:
         raise Malformed("it is empty")
-    lines = text_of(data).split("\n")
+    lines = lines_of(data)
     version = version_of(lines[0], "commits")
-    if len(lines) < 2 or not lines[1]:
-        raise Malformed("it is cut short after the version line")
-    body = object_of(lines[1])
+    body = object_of(lines[1]) if len(lines) > 1 else {}
     ids = body.get("stateUniqueIds") or {}
     if not isinstance(ids, dict):
         raise Malformed("its stateUniqueIds is not a JSON object")
     told = _object_in(body, "sinkMetadataMap")
     sinks = sorted(told, key=lambda name: not (isinstance(told[name], dict) and told[name].get("isActive")))
-    return CommitFile(version, number(body, "nextBatchWatermarkMs"), tuple(ids), body, tuple(sinks))
+    return CommitFile(
+        version,
+        number({"nextBatchWatermarkMs": 0, **body}, "nextBatchWatermarkMs"),
+        tuple(ids),
+        body,
+        tuple(sinks),
+    )
 
 
 def log_offset(offset_json: str | None) -> int | None:

@@ -1,25 +1,22 @@
-"""What the logs of batches betray beside their numbers: headers, watermarks, gaps, names that only Spark counts."""
+"""What the logs of batches betray beside their numbers: headers, gaps, names that only Spark counts."""
 
 import re
 from collections.abc import Iterator, Mapping
 
 from recovery.checkpoints.findings import finding
-from recovery.checkpoints.formats import CommitFile, OffsetFile
+from recovery.checkpoints.formats import OffsetFile
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.tree import Tree
 
 COUNTED = re.compile(r"[+-]?[0-9]{1,18}")  # HDFSMetadataLog lists whatever Scala's toLong takes
 
 
-def judge_headers(
-    tree: Tree, read: Mapping[int | None, OffsetFile], committed: int | None, commit: CommitFile | None
-) -> list[Finding]:
-    """`read`: offset files by batch. `commit`: the newest commit file, of batch `committed`."""
+def judge_headers(tree: Tree, read: Mapping[int | None, OffsetFile], committed: int | None) -> list[Finding]:
+    """`read`: offset files by batch. `committed`: the newest batch that has a commit file."""
     return [
         *_names(tree),
         *_gaps(tree),
         *_confs(read, committed),
-        *_watermark(read, committed, commit),
         *_control(read, committed),
     ]
 
@@ -29,7 +26,7 @@ def _names(tree: Tree) -> Iterator[Finding]:
     for folder in ("offsets", "commits"):
         newest = max(tree.numbers(folder), default=-1)
         for name in sorted(tree.names(folder)):
-            if COUNTED.fullmatch(name) and int(name) > newest and str(int(name)) != name:
+            if COUNTED.fullmatch(name) and int(name) > newest and f"{folder}/{name}" in tree.files:
                 yield finding("NAME_STRAY", f"{folder}/{name}", name=name, folder=folder, batch=int(name))
 
 
@@ -51,22 +48,6 @@ def _confs(read: Mapping[int | None, OffsetFile], committed: int | None) -> Iter
     for batch in sorted({b for b in (committed, newest) if b is not None}):
         if batch in read and not read[batch].conf:
             yield finding("HEADER_CONF_EMPTY", f"offsets/{batch}", batch=batch)
-
-
-def _watermark(
-    read: Mapping[int | None, OffsetFile], committed: int | None, commit: CommitFile | None
-) -> Iterator[Finding]:
-    """The next batch begins at the watermark that the commit before it wrote."""
-    planned = None if committed is None else read.get(committed + 1)
-    if planned and commit and planned.watermark_ms > commit.watermark_ms:
-        assert committed is not None, "there is a commit"
-        yield finding(
-            "WATERMARK_AHEAD",
-            f"offsets/{committed + 1}",
-            batch=committed + 1,
-            held=planned.watermark_ms,
-            wanted=commit.watermark_ms,
-        )
 
 
 def _control(read: Mapping[int | None, OffsetFile], committed: int | None) -> Iterator[Finding]:

@@ -6,9 +6,11 @@ newest commit; FileStreamSource reads the newest compacted entry of its log and 
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from recovery.checkpoints import filelog, formats, sinklog
+from recovery.checkpoints.agreement import judge_agreement
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.headers import judge_headers
@@ -16,7 +18,7 @@ from recovery.checkpoints.inputs import judge_inputs
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.place import judge_place
 from recovery.checkpoints.progress import read_sources
-from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
 from recovery.checkpoints.state.deep import Progress
 from recovery.checkpoints.state.read import Standing, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
@@ -27,6 +29,7 @@ from recovery.errors import Unreachable
 PARTS = {"metadata", "offsets", "commits", "sources", "state"}
 LOGS = ("offsets/", "commits/", "sources/")
 SHOWN_BATCHES = 100  # Spark keeps this many (minBatchesToRetain)
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 VERSION = re.compile(r"[0-9]{1,9}")
 OPERATOR_FILES = re.compile(r"state/[^/]+/(0/)?_(metadata|stateSchema)/")
 
@@ -192,8 +195,9 @@ def _judge(
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
     standing = Standing(conf, commit, committed, planned)
     operators = read_operators(tree, standing, findings, deep=deep, progress=progress)
-    findings += _orphans(tree)
-    findings += judge_headers(tree, read, committed, commit)
+    findings += _in_the_way(tree)
+    findings += judge_headers(tree, read, committed)
+    findings += judge_agreement(read, planned, (committed, commit), operators)
     findings += judge_place(tree.store.location) if known else []
     if inputs:
         findings += judge_inputs(sources)
@@ -201,7 +205,7 @@ def _judge(
         findings += judge_older(tree, findings)
     if sink is not None:
         with reaching(sink):
-            findings += _beside(Store.open(sink), committed, planned)
+            findings += _beside(Store.open(sink), committed, planned, operators, deep=deep)
     return CheckpointReport(
         location=tree.store.location,
         format="structured-streaming" if known else "none",
@@ -318,6 +322,13 @@ def _same_sources(
     expected = len(read[batch - 1].sources) if batch - 1 in read else max(found, 1)
     if found == expected:
         return
+    if read[batch].version > 1 and found:
+        if read[batch].conf.get(EVOLUTION) == "true":
+            return  # the code may add and drop sources, which then have names
+        gone = {line.key for line in read[batch - 1].sources} - {line.key for line in read[batch].sources}
+        for key in sorted(gone):
+            findings.append(finding("OFFSET_SOURCE_DROPPED", f"offsets/{batch}", batch=batch, source=key))
+        return
     name = f"offsets/{batch}"
     if committed is not None and batch <= committed:
         findings.append(finding("OFFSET_SOURCES_LOST", name, batch=batch, found=found, expected=expected))
@@ -326,31 +337,45 @@ def _same_sources(
         findings.append(finding("OFFSET_PLANNED_UNREADABLE", name, batch=batch, why=why))
 
 
-def _orphans(tree: Tree) -> list[Finding]:
-    """Checksum sidecars in the way of the next write: Hadoop's local file system then refuses the rename."""
+def _in_the_way(tree: Tree) -> list[Finding]:
+    """What lies where Spark writes next: sidecars of files that are gone, and directories.
+
+    Hadoop's local file system then refuses the rename. A directory is passed over until its number comes.
+    """
     if not tree.store.local:
         return []
     found = []
-    logs = ["offsets", "commits", *(f"sources/{n}" for n in tree.names("sources"))]
-    for folder in logs:
+    for folder in ("offsets", "commits", *(f"sources/{n}" for n in tree.names("sources"))):
         names = tree.names(folder)
-        newest = max(filelog.index_of(names), default=-1)
+        newest = max(filelog.index_of(n for n in names if f"{folder}/{n}" in tree.files), default=-1)
         for name in sorted(names):
             if not (name.startswith(".") and name.endswith(".crc")) or name[1:-4] in names:
                 continue
             parsed = filelog.parse_name(name[1:-4])
             if parsed and parsed[0] > newest:
                 found.append(finding("ORPHAN_CRC", f"{folder}/{name}", name=name))
+        if str(newest + 1) in names:
+            found.append(
+                finding("DIRECTORY_IN_THE_WAY", f"{folder}/{newest + 1}", folder=folder, name=newest + 1)
+            )
     return found
 
 
-def _beside(table: Store, committed: int | None, planned: int | None) -> list[Finding]:
+def _beside(
+    table: Store,
+    committed: int | None,
+    planned: int | None,
+    operators: Sequence[StateOperator],
+    *,
+    deep: bool,
+) -> list[Finding]:
     if not table.exists():
         raise Unreachable(f"Table {table.location} does not exist. Check the path.")
-    log = sinklog.head(table)
+    log = sinklog.read(table) if deep else sinklog.head(table)
     if not log.present and table.is_dir("_delta_log"):
         return []
-    return sinklog.judge(log, committed, planned)
+    found = sinklog.judge(log, committed, planned, unique_state=any(o.state_format == 2 for o in operators))
+    return found + (sinklog.judge_files(table, log) if deep else [])
 
 
 def _batches(

@@ -42,6 +42,9 @@ def _source(
     for entry in missing:
         if reached is None or entry <= reached:
             findings.append(finding("SOURCE_LOG_GAP", f"{folder}/{entry}", entry=entry, source=key))
+    if missing and reached is not None and missing[0] > reached:
+        stray = max(names)
+        findings.append(finding("SOURCE_LOG_STRAY", f"{folder}/{names[stray]}", entry=stray, source=key))
     before, after, good = Tally(), Tally(), []
     for entry in ids:
         late = reached is None or entry > reached
@@ -150,4 +153,21 @@ def _tallied(
         return None
     if not before.count and not after.count and not late:
         findings.append(finding("SOURCE_LOG_HEADER_ONLY", file, entry=entry, source=key))
+    elif name.endswith(".compact") and (why := _incomplete(before, after, entry)):
+        findings.append(finding("SOURCE_LOG_INCOMPLETE", file, entry=entry, source=key, why=why))
     return before, after
+
+
+def _incomplete(before: Tally, after: Tally, entry: int) -> str | None:
+    """Whether a compacted entry betrays that lines are gone: each log id up to its own has a file at least.
+
+    Not so in a log that was rebuilt from a listing, whose files all have one id.
+    """
+    first = (before.first or after.first)[0]
+    last = after.newest or before.newest
+    if last is None or first.batch_id == last.batch_id:
+        return None
+    if first.batch_id or last.batch_id != entry:
+        return f"it begins with files of entry {first.batch_id} and ends with those of {last.batch_id}"
+    count = before.count + after.count
+    return f"it names {count} files for {entry + 1} entries" if count <= entry else None

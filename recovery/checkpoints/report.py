@@ -20,6 +20,21 @@ class Severity(StrEnum):
     INFO = "info"
 
 
+class Outcome(StrEnum):
+    """What the next run with the same code comes to, once it has read all input; the worst comes first.
+
+    Spark fails before it writes, so that wins over all; a table that cannot be read shows no rows to count; rows
+    that are gone weigh more than rows that can be told apart. UNKNOWN: not looked at, so nothing is predicted.
+    """
+
+    FAILS = "fails"
+    UNREADABLE_TABLE = "unreadable table"
+    LOSES = "loses rows"
+    DOUBLES = "doubles rows"
+    UNKNOWN = "unknown"
+    GOES_ON = "goes on"
+
+
 @dataclass(frozen=True)
 class Finding:
     """One judgement. `code` is stable; `says` what is so; `spark` what Spark will do; `do` what to do."""
@@ -30,9 +45,10 @@ class Finding:
     do: str
     file: str | None = None
     spark: str | None = None
+    outcome: Outcome = Outcome.GOES_ON
 
     def as_dict(self) -> dict[str, Any]:
-        return {k: (v.value if isinstance(v, Severity) else v) for k, v in asdict(self).items()}
+        return {k: (v.value if isinstance(v, StrEnum) else v) for k, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -170,6 +186,7 @@ class StateOperator:
     layout: str | None = None
     state_format: int | None = None
     metadata_version: int | None = None
+    metadata_partitions: int = 0  # as the metadata says, for all operators of a query alike; 0: not told
     version: int | None = None
     rows: int | None = None
     schemas: tuple[StateSchema, ...] = ()
@@ -206,10 +223,17 @@ class CheckpointReport:
     def blockers(self) -> tuple[Finding, ...]:
         return tuple(f for f in self.findings if f.severity is Severity.BLOCKER)
 
+    @property
+    def outcome(self) -> Outcome:
+        """What the next run will come to: the worst outcome among the findings, in the order of Outcome."""
+        order = list(Outcome)
+        return min((f.outcome for f in self.findings), key=order.index, default=Outcome.GOES_ON)
+
     def as_dict(self) -> dict[str, Any]:
         """The object that `inspect --json` prints."""
         plain = replace(self, sources=(), findings=())
         out = asdict(plain)
         out["sources"] = [s.as_dict() for s in self.sources]
         out["findings"] = [f.as_dict() for f in self.findings]
+        out["outcome"] = self.outcome.value
         return out

@@ -5,15 +5,17 @@ Source: FileStreamSink.addBatch skips every batch id that is not above the newes
 """
 
 import hashlib
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
 
 from recovery.checkpoints import filelog
 from recovery.checkpoints.filelog import SinkEntry
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding
-from recovery.checkpoints.storage import Store, TooLarge
+from recovery.checkpoints.storage import MAX_FILES, Store, TooLarge
 from recovery.checkpoints.tree import MAX_STREAM_BYTES
 
 FOLDER = "_spark_metadata"
@@ -48,6 +50,7 @@ def read(table: Store) -> SinkLog:
     index = filelog.index_of(sizes)
     ids, missing = filelog.needed(index)
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
+    findings += _orphans(sizes, max(index, default=-1)) if table.local else []
     parsed = {i: _entries(log, index[i], findings, must=i in ids) for i in sorted(index)}
     batches, older = _by_batch(index, parsed)
     return SinkLog(
@@ -73,6 +76,7 @@ def head(table: Store) -> SinkLog:
     ids, missing = filelog.needed(index)
     log = log.ahead({index[i]: sizes[index[i]] for i in ids})
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
+    findings += _orphans(sizes, max(index, default=-1)) if table.local else []
     for name in (index[i] for i in ids):
         if sizes[name] > MAX_STREAM_BYTES:
             findings.append(_too_large(name, sizes[name], MAX_STREAM_BYTES))
@@ -109,6 +113,16 @@ def _entries(log: Store, name: str, findings: list[Finding], *, must: bool) -> l
         if must:
             findings.append(_too_large(name, problem.size, problem.limit))
     return None
+
+
+def _orphans(names: Iterable[str], head: int) -> list[Finding]:
+    """Checksum sidecars in the way of the next entry: Hadoop's local file system then refuses the rename."""
+    found = []
+    for name in sorted(names):
+        entry = filelog.parse_name(name[1:-4]) if name.startswith(".") and name.endswith(".crc") else None
+        if entry and entry[0] > head:
+            found.append(finding("SINK_ORPHAN_CRC", f"{FOLDER}/{name}", name=name))
+    return found
 
 
 def _by_batch(
@@ -160,17 +174,44 @@ def fit(head: int | None, next_batch: int) -> Finding | None:
     return finding(code, FOLDER, head=head, next=next_batch, wanted=head + 1)
 
 
-def judge(log: SinkLog, committed: int | None, planned: int | None) -> list[Finding]:
-    """Findings of a table's log beside a checkpoint that has committed and planned these batches."""
+def judge(
+    log: SinkLog, committed: int | None, planned: int | None, *, unique_state: bool = False
+) -> list[Finding]:
+    """Findings of a table's log beside a checkpoint that has committed and planned these batches.
+
+    `unique_state`: the names of state files carry ids (state format 2). The table then skips the planned batch
+    before its tasks have told these ids, and the commit that needs them fails.
+    """
     found = list(log.findings)
     following = 0 if committed is None else committed + 1
     if planned is not None and planned >= following:
         following = planned  # Spark runs a planned batch first, over its own range
     if log.head is not None and log.head == following == planned:
-        found.append(finding("SINK_UNCOMMITTED_BATCH", FOLDER, head=log.head))
+        code = "SINK_SKIPS_STATE" if unique_state else "SINK_UNCOMMITTED_BATCH"
+        found.append(finding(code, FOLDER, head=log.head))
     elif problem := fit(log.head, following):
         found.append(problem)
     return found
+
+
+def judge_files(table: Store, log: SinkLog) -> list[Finding]:
+    """Data files that the log names and that are not in the table any more. Lists the table once."""
+    files, _, whole = table.walk()
+    if not whole:
+        return [finding("TOO_MANY_FILES", limit=MAX_FILES)]
+    deleted = {e.path for e in log.files if e.action == "delete"}
+    gone = [e.path for e in log.files if e.path not in deleted and _inside(table, e.path) not in files]
+    if not gone:
+        return []
+    name = unquote(gone[0]).rsplit("/", 1)[-1]
+    return [finding("SINK_FILE_GONE", name, name=name, count=len(gone))]
+
+
+def _inside(table: Store, path: str) -> str:
+    """The name below the table of a file in its log; "" for one that lies elsewhere."""
+    where = unquote(urlsplit(path).path) if table.local else unquote(path).split("://", 1)[-1]
+    root = os.path.abspath(table.root) if table.local else table.root  # noqa: PTH100
+    return where[len(root) + 1 :] if where.startswith(f"{root}/") else ""
 
 
 def several_writers(table: str, flows: Mapping[str, str]) -> Finding | None:

@@ -40,11 +40,15 @@ class Tree:
         return self._children.get(folder, set())
 
     def numbers(self, folder: str) -> set[int]:
-        """Batch ids in offsets/ or commits/: numeric names, as HDFSMetadataLog lists them."""
+        """Batch ids in offsets/ or commits/: files with numeric names; HDFSMetadataLog passes over directories."""
         return {
             int(n)
             for n in self.names(folder)
-            if n.isascii() and n.isdigit() and len(n) < 19 and str(int(n)) == n
+            if n.isascii()
+            and n.isdigit()
+            and len(n) < 19
+            and str(int(n)) == n
+            and f"{folder}/{n}" in self.files
         }
 
     def bytes_of(self, name: str, limit: int = MAX_SMALL_BYTES) -> bytes:

@@ -74,7 +74,7 @@ def both_readers_agree(data: bytes) -> object:
 
 
 TARGETS = (
-    Target("metadata", formats.parse_metadata, (b'{"id":"7f1c"}',)),
+    Target("metadata", formats.parse_metadata, (b'{"id":"5b1c6c1e-92a5-4f0a-9d54-3a8f2f0c7a11"}',)),
     Target(
         "offsets",
         formats.parse_offsets,
@@ -83,7 +83,7 @@ TARGETS = (
     Target(
         "commits",
         formats.parse_commit,
-        (BUILT.commit().encode(), V2.commit().encode(), f"v3\n{dumps(SINKS)}".encode()),
+        (BUILT.commit(2).encode(), V2.commit(2).encode(), f"v3\n{dumps(SINKS)}".encode()),
     ),
     Target("operator", parse_operator_metadata, (f"v1\n{dumps(OPERATOR)}".encode(),)),
     Target("schema", parse_schema, (state_schema(["customer_id"]),)),

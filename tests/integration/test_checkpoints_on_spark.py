@@ -1,10 +1,7 @@
-"""Checkpoints that real Spark wrote: what `inspect` predicts is what Spark does, and a seed restarts exactly."""
+"""Checkpoints that real Spark wrote: a seed restarts exactly, and listings are Spark's own."""
 
 import json
-import logging
 import os
-import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,35 +11,13 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints import inspect, seed
-from recovery.checkpoints.report import Severity
 from recovery.sinks.live import files as sink_files
 from recovery.sources.files import source_facts
 from recovery.sources.live.files import listing
-from tests.checkpoint_damages import DAMAGES, DOUBLED, LOST, RIGHT, Damage
 
 pytestmark = pytest.mark.spark
 
 EPOCH = 1_700_000_000
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One local session for this file; only what Spark Connect has too is used of it."""
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs from finalizers, when pytest has gone
-    yield session
-    session.stop()
 
 
 @dataclass
@@ -316,58 +291,3 @@ def test_a_listing_is_spark_s_own(spark: Any, tmp_path: Path, path: str, options
     assert listed
     assert [f.path for f in sorted(listed, key=lambda f: f.mtime_ms)] == [f.path for f in facts.processed]
     assert (facts.gone, facts.waiting) == ((), ())
-
-
-@pytest.fixture(scope="session")
-def snapshots(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, tuple[Path, Path]]:
-    """stateful? -> (where the stream lives, a copy of it): logs hold absolute paths, so it is put back in place."""
-    found = {}
-    for dedup in (False, True):
-        work = tmp_path_factory.mktemp("damage") / "work"
-        stream = Stream(spark, work)
-        stream.put(0, 1, 2)
-        assert stream.run(dedup=dedup) == ""
-        stream.put(3)
-        shutil.copytree(work, work.with_name("snapshot"))
-        found[dedup] = (work, work.with_name("snapshot"))
-    return found
-
-
-def outcome(stream: Stream, dedup: bool) -> str:
-    failure = stream.run(dedup=dedup)
-    if failure:
-        return failure
-    try:
-        rows = stream.rows()
-    except Exception as error:
-        return str(error)
-    if len(rows) != len(set(rows)):
-        return DOUBLED
-    return RIGHT if rows == keys(0, 1, 2, 3) else LOST
-
-
-@pytest.mark.parametrize(
-    ("stateful", "damage", "code", "does"), [row[1:] for row in DAMAGES], ids=[row[0] for row in DAMAGES]
-)
-def test_what_inspect_predicts_is_what_spark_does(
-    spark: Any,
-    snapshots: dict[bool, tuple[Path, Path]],
-    stateful: bool,
-    damage: Damage,
-    code: str,
-    does: str,
-) -> None:
-    work, snapshot = snapshots[stateful]
-    shutil.rmtree(work)
-    shutil.copytree(snapshot, work)
-    stream = Stream(spark, work)
-    damage(stream.checkpoint)
-    report = inspect(stream.flow, sink=stream.table)
-    codes = {f.code for f in report.findings}
-    blocked = any(f.severity is Severity.BLOCKER for f in report.findings)
-
-    seen = outcome(stream, stateful)
-
-    assert re.search(does, seen), f"Spark did: {seen[:600]}"
-    assert code == "" or codes & set(code.split("|")), codes
-    assert blocked == (seen != RIGHT), (codes, seen[:300])

@@ -23,6 +23,7 @@ def finding(code: str, file: str | None = None, **words: object) -> Finding:
         do=kind.do.format(**words),
         file=file,
         spark=kind.spark.format(**words),
+        outcome=kind.predicts,
     )
 
 

@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 
-from recovery.checkpoints.report import Severity
+from recovery.checkpoints.report import Outcome, Severity
 
 B, W, I = Severity.BLOCKER, Severity.WARNING, Severity.INFO  # noqa: E741
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`says`, `spark` and `do` may hold {words} that a finding fills in."""
+    """`says`, `spark` and `do` may hold {words} that a finding fills in.
+
+    `outcome` is what the next run with the same code comes to, where it is neither of the usual two: a blocker
+    makes it fail, else it goes on. docs/damage-table.md shows that Spark agrees.
+    """
 
     code: str
     severity: Severity
@@ -17,3 +21,8 @@ class Kind:
     spark: str
     do: str
     seed: bool = False
+    outcome: Outcome | None = None
+
+    @property
+    def predicts(self) -> Outcome:
+        return self.outcome or (Outcome.FAILS if self.severity is B else Outcome.GOES_ON)

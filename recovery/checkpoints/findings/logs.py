@@ -1,6 +1,7 @@
 """Query id, offsets, commits and the logs of sources."""
 
 from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.report import Outcome
 
 TABLE: tuple[Kind, ...] = (
     Kind(
@@ -138,6 +139,7 @@ TABLE: tuple[Kind, ...] = (
         "Log entry {entry} of source {source} names no file, though its batch was committed.",
         "Runs without an error and reads the files of that entry again: rows are doubled.",
         "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
+        outcome=Outcome.DOUBLES,
     ),
     Kind(
         "SOURCE_LOG_GAP",
@@ -173,8 +175,9 @@ TABLE: tuple[Kind, ...] = (
         "NAME_STRAY",
         B,
         "{name} in {folder} counts as batch {batch}, the newest, and there is no file of that name.",
-        "Takes {batch} for the newest batch and does not find it.",
+        "Takes {batch} for the newest batch and fails: the file does not exist.",
         "Move the file away.",
+        seed=True,
     ),
     Kind(
         "ASYNC_PROGRESS",
@@ -189,17 +192,17 @@ TABLE: tuple[Kind, ...] = (
         "HEADER_CONF_EMPTY",
         W,
         "The header of offset file {batch} holds no configuration, which every Spark writes.",
-        "Goes on with old defaults, without a word: format 1 of aggregations, joins and flatMapGroupsWithState.",
-        "Put the header back from offset file before it, or take a reset that drops the state.",
+        "Goes on with the oldest defaults of all settings, without a word.",
+        "Put the header back from the offset file before it, or take a reset that drops the state.",
         seed=True,
     ),
     Kind(
         "WATERMARK_AHEAD",
-        W,
-        "Batch {batch} begins at watermark {held}, but the batch before it ended at {wanted}.",
-        "Drops rows of that batch that are older than the watermark, without a word.",
-        "Find out who rewound the checkpoint; a seeded reset from batch {batch} would keep the watermark.",
-        seed=True,
+        B,
+        "Batch {batch} begins at watermark {held}, but the commit before it set {wanted} (epoch milliseconds).",
+        "Runs without an error and drops rows between the two watermarks as late: they are lost.",
+        "Set batchWatermarkMs of the offset file to {wanted}; a seeded reset would keep it as it is.",
+        outcome=Outcome.LOSES,
     ),
     Kind(
         "CONTROL_BATCH",
@@ -220,9 +223,9 @@ TABLE: tuple[Kind, ...] = (
         "INPUT_PLANNED_GONE",
         B,
         "{count} input files that source {source} has planned are gone, the first {first}.",
-        "Fails: FAILED_READ_FILE.FILE_NOT_EXIST, or PATH_NOT_FOUND.",
-        "Put them back, or let one run ignore missing files (spark.sql.files.ignoreMissingFiles).",
-        seed=True,
+        "Commits the batch without them, without a word: their rows are lost.",
+        "Put them back before anything runs.",
+        outcome=Outcome.LOSES,
     ),
     Kind(
         "INPUT_READ_GONE",
@@ -239,5 +242,58 @@ TABLE: tuple[Kind, ...] = (
         "Goes on.",
         "Nothing.",
         seed=True,
+    ),
+    Kind(
+        "OFFSET_SOURCE_DROPPED",
+        B,
+        "Offset file {batch} has no position of source {source}; the batch before has one.",
+        "Runs without an error and reads what source {source} has read before: rows are doubled.",
+        "Put the line back from the offset file before, unless the code has dropped this source by name.",
+        outcome=Outcome.DOUBLES,
+    ),
+    Kind(
+        "OFFSET_GOES_BACK",
+        B,
+        "Offset file {batch} has source {source} at log entry {here}; batch {before} had it at {there} already.",
+        "Fails with a bare assertion: a position never goes back.",
+        "Put the file back from a backup.",
+    ),
+    Kind(
+        "HEADER_SETTING_LOST",
+        B,
+        "The header of offset file {batch} lacks {setting}, by which the state of operator {operator} was written.",
+        "Fails: the state is read in the oldest format, or with the session's store.",
+        "Copy the header of another offset file; a header is never made up.",
+    ),
+    Kind(
+        "HEADER_PARTITIONS_MORE",
+        B,
+        "The header of offset file {batch} says {told} partitions; the state of operator {operator} has {partitions}.",
+        "Fails: CANNOT_LOAD_STATE_STORE, a partition's files do not exist.",
+        "Set spark.sql.shuffle.partitions in the header to {partitions}.",
+    ),
+    Kind(
+        "HEADER_PARTITIONS_FEWER",
+        B,
+        "The header of offset file {batch} says {told} partitions; the state of operator {operator} has {partitions}.",
+        "Runs without an error and forgets the state of the other partitions: results are wrong.",
+        "Set spark.sql.shuffle.partitions in the header to {partitions}.",
+        outcome=Outcome.LOSES,
+    ),
+    Kind(
+        "SOURCE_LOG_STRAY",
+        B,
+        "Log entry {entry} of source {source} does not follow on the others; it is a stray.",
+        "Takes it for the newest entry and fails: the entries before it don't exist.",
+        "Move the file away. A seeded reset leaves it out.",
+        seed=True,
+    ),
+    Kind(
+        "SOURCE_LOG_INCOMPLETE",
+        B,
+        "The compacted log entry {entry} of source {source} has lost lines: {why}.",
+        "Runs without an error and reads the files of these lines again: rows are doubled.",
+        "Put the entry back from a backup before anything runs.",
+        outcome=Outcome.DOUBLES,
     ),
 )

@@ -1,6 +1,7 @@
 """The checkpoint as a directory: where it is, what lies in it that does not belong there."""
 
 from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.report import Outcome
 
 TABLE: tuple[Kind, ...] = (
     Kind(
@@ -46,6 +47,7 @@ TABLE: tuple[Kind, ...] = (
         "{name} has {size} bytes, more than the {limit} that are read here.",
         "Reads it, if it has the memory.",
         "Look at the file: a log of this size is seldom meant.",
+        outcome=Outcome.UNKNOWN,
     ),
     Kind(
         "TOO_MANY_FILES",
@@ -53,6 +55,7 @@ TABLE: tuple[Kind, ...] = (
         "There are more than {limit} files; the rest was not looked at.",
         "Lists them all.",
         "Check the path and the retention settings.",
+        outcome=Outcome.UNKNOWN,
     ),
     Kind(
         "LOCATION_TEMPORARY",
@@ -75,6 +78,14 @@ TABLE: tuple[Kind, ...] = (
         "Flow {new} began with the same input files as flow {old} of the same table.",
         "Reads everything again from batch 0; a file table silently skips the batch numbers that it has.",
         "If {old} was renamed to {new}: stop, and move the directory {old} to the new name before the next run.",
+        seed=True,
+    ),
+    Kind(
+        "DIRECTORY_IN_THE_WAY",
+        B,
+        "{folder}/{name} is a directory, and Spark will write a file of that name next.",
+        "Fails on the local file system, as if another query had written it: CONCURRENT_STREAM_LOG_UPDATE.",
+        "Move the directory away.",
         seed=True,
     ),
 )

@@ -1,6 +1,7 @@
 """The table beside the checkpoint."""
 
 from recovery.checkpoints.findings.kind import B, Kind, W
+from recovery.checkpoints.report import Outcome
 
 TABLE: tuple[Kind, ...] = (
     Kind(
@@ -9,6 +10,7 @@ TABLE: tuple[Kind, ...] = (
         "The table's log has batch {head} already; the next batch would be {next}.",
         "Silently skips every batch up to {head}: the run is good and the rows are lost.",
         "Go on with batch {wanted}: take a seeded reset from a checkpoint that stands there, never an empty one.",
+        outcome=Outcome.LOSES,
     ),
     Kind(
         "SINK_UNCOMMITTED_BATCH",
@@ -25,6 +27,7 @@ TABLE: tuple[Kind, ...] = (
         "The table's log ends at batch {head}; the next batch would be {next}.",
         "Writes it, and the table can no longer be read: the log has a hole.",
         "Go on with batch {wanted}: put the table's log back, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
         "SINK_LOG_MISSING",
@@ -32,6 +35,7 @@ TABLE: tuple[Kind, ...] = (
         "The table keeps no log of batches (_spark_metadata), and the next batch would be {next}.",
         "Writes it, and the table can no longer be read: the log does not begin at 0.",
         "Put the table's log back, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
         "SINK_LOG_HOLE",
@@ -39,6 +43,7 @@ TABLE: tuple[Kind, ...] = (
         "The table's log has no batch {batch}, and no compacted entry stands in for it.",
         "Cannot read the table: the entry doesn't exist.",
         "Put the entry back from a backup, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
         "SINK_LOG_UNREADABLE",
@@ -46,6 +51,7 @@ TABLE: tuple[Kind, ...] = (
         "An entry of the table's log cannot be read: {why}.",
         "Cannot read the table.",
         "Put the entry back from a backup, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
         "SINK_SHARED",
@@ -53,5 +59,29 @@ TABLE: tuple[Kind, ...] = (
         "Flows {flows} write one file table; their batch numbers are the same.",
         "Silently skips batches whose number another flow has used: the run is good and rows are lost.",
         "Give each flow a table of its own, or use a format that takes several writers.",
+        outcome=Outcome.LOSES,
+    ),
+    Kind(
+        "SINK_SKIPS_STATE",
+        B,
+        "The table has batch {head}, which the checkpoint has planned and not committed; its state is in format 2.",
+        "The table skips the batch, so that no task tells the ids of its state: fails with a bare assertion "
+        "about CheckpointInfo, at every start.",
+        "Remove entry {head} of the table's log: the batch is then written anew, once.",
+    ),
+    Kind(
+        "SINK_ORPHAN_CRC",
+        B,
+        "The checksum file {name} in the table's log is left of a file that is gone, and Spark will write that next.",
+        'Fails on the local file system: "Multiple streaming queries are concurrently using".',
+        "Delete the checksum file.",
+    ),
+    Kind(
+        "SINK_FILE_GONE",
+        B,
+        "{count} data files that the table's log names are not in the table, such as {name}.",
+        "Goes on writing, but the table cannot be read: FAILED_READ_FILE.FILE_NOT_EXIST.",
+        "Put the files back from a backup, or take a full refresh.",
+        outcome=Outcome.UNREADABLE_TABLE,
     ),
 )

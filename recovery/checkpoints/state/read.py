@@ -139,6 +139,7 @@ def _operator(
         layout=files.layout,
         state_format=(2 if files.unique else 1) if files.kinds else None,
         metadata_version=metadata.version or None,
+        metadata_partitions=metadata.partitions,
         version=standing.version,
         rows=judged.rows,
         schemas=schemas,

@@ -11,7 +11,7 @@ import pytest
 
 from recovery.checkpoints import fingerprint, formats, inspect, versions
 from recovery.checkpoints.findings import BY_CODE, TABLE, as_markdown
-from recovery.checkpoints.report import Severity
+from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
 from recovery.errors import RepriseError, Unreachable
 from tests.checkpoint_builder import Built, input_uri, put, sink_log
 
@@ -146,7 +146,7 @@ DAMAGES: list[tuple[str, Callable[[Path], Any], set[str]]] = [
         {"COMMITS_BEHIND", "BATCH_PLANNED"},
     ),
     ("newest commit empty", lambda c: put(c / "commits/2", ""), {"COMMIT_UNREADABLE"}),
-    ("newest commit header only", lambda c: put(c / "commits/2", "v1"), {"COMMIT_UNREADABLE"}),
+    ("newest commit header only", lambda c: put(c / "commits/2", "v1"), set()),
     ("newest commit of a newer Spark", lambda c: put(c / "commits/2", "v4\n{}"), {"COMMIT_NEWER_FORMAT"}),
     ("newest log entry missing", lambda c: drop(c, "sources/0/2"), {"SOURCE_LOG_MISSING"}),
     ("newest log entry empty", lambda c: put(c / "sources/0/2", ""), {"SOURCE_LOG_UNREADABLE"}),
@@ -345,3 +345,26 @@ def test_every_code_of_the_table_is_made_somewhere() -> None:
     room = Path(formats.__file__).parent
     text = "".join(p.read_text() for p in room.rglob("*.py") if p.parent.name != "findings")
     assert {k.code for k in TABLE} == {c for c in BY_CODE if f'"{c}"' in text}
+
+
+def test_a_finding_blocks_unless_the_next_run_goes_on() -> None:
+    assert {k.code for k in TABLE if k.severity is Severity.BLOCKER} == {
+        k.code for k in TABLE if k.predicts is not Outcome.GOES_ON
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "wins"),
+    [
+        ([], Outcome.GOES_ON),
+        ([Outcome.GOES_ON, Outcome.DOUBLES], Outcome.DOUBLES),
+        ([Outcome.DOUBLES, Outcome.LOSES], Outcome.LOSES),
+        ([Outcome.LOSES, Outcome.UNREADABLE_TABLE], Outcome.UNREADABLE_TABLE),
+        ([Outcome.UNREADABLE_TABLE, Outcome.FAILS, Outcome.GOES_ON], Outcome.FAILS),
+        ([Outcome.UNKNOWN, Outcome.GOES_ON], Outcome.UNKNOWN),
+    ],
+)
+def test_of_several_findings_the_worst_outcome_is_predicted(outcomes: list[Outcome], wins: Outcome) -> None:
+    findings = tuple(Finding("CODE", Severity.INFO, "says", "do", outcome=o) for o in outcomes)
+    report = CheckpointReport("/ck", "none", None, None, None, None, findings=findings)
+    assert (report.outcome, report.as_dict()["outcome"]) == (wins, wins.value)

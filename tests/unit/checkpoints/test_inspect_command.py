@@ -92,7 +92,10 @@ def test_control_characters_of_a_file_never_reach_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Built(tmp_path / "ck").write()
-    put(tmp_path / "ck/metadata", json.dumps({"id": "a\x1b[2Jb" + "x" * 10_000}))
+    name = {"operatorId": 0, "operatorName": "a\x1b[2Jb" + "x" * 10_000}
+    stores = [{"storeName": "default", "numColsPrefixKey": 0, "numPartitions": 2}]
+    body = json.dumps({"operatorInfo": name, "stateStoreInfo": stores})
+    put(tmp_path / "ck/state/0/_metadata/metadata", f"v1\n{body}")
     _, out, _ = run(capsys, str(tmp_path / "ck"))
     assert "\x1b" not in out
     assert "a\\x1b[2Jb" in out

@@ -74,10 +74,10 @@ def test_anything_else_is_not_a_kafka_source_s_log(data: bytes) -> None:
 def one_source(where: Path, line: str) -> Path:
     """A checkpoint with two committed batches of one source that stands at `line`."""
     header = dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1790000000000, "conf": CONF})
-    put(where / "metadata", dumps({"id": "q"}))
+    put(where / "metadata", dumps({"id": "5b1c6c1e-92a5-4f0a-9d54-3a8f2f0c7a11"}))
     for batch in (0, 1):
         put(where / f"offsets/{batch}", f"v1\n{header}\n{line}")
-        put(where / f"commits/{batch}", Built(where).commit())
+        put(where / f"commits/{batch}", Built(where).commit(batch))
     return where
 
 

@@ -1,0 +1,107 @@
+"""The outcomes that a run on Spark recorded, and the page that shows them.
+
+    python -m tests.damages.record > docs/damage-table.md
+
+The file beside this one is written by tests/integration/test_damages_on_spark.py when RECORD_DAMAGES is set; any
+other run of that test compares what Spark does then with what the file says.
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.damages.cases import CASES
+
+FILE = Path(__file__).with_name("outcomes.json")
+HEAD = """# What a damaged checkpoint leads to: predicted, and seen on Spark
+
+Each row is one damage, made on a checkpoint that Spark 4.2 wrote. `inspect` predicted from the files alone what
+the next run with the same code comes to; then Spark ran, and the rows in the sink were counted one by one. Where
+nothing is damaged, nothing may block. The test is `tests/integration/test_damages_on_spark.py`; this page is made
+from what it recorded by `python -m tests.damages.record`.
+
+**{count} damages and good checkpoints, {agree} predictions right.** By outcome: {outcomes}.
+
+- **fails**: the query ends with an error; in brackets its condition, or its first words where it has none.
+- **loses rows**, **doubles rows**: the run ends well, and rows are missing or there too often.
+- **unreadable table**: the run ends well, and the table can no longer be read.
+- **goes on**: the run ends well, and the sink has exactly the right rows.
+
+Of several findings the worst outcome is predicted, in this order: {order}.
+Spark fails before it writes; a table that cannot be read shows no rows; rows that are gone weigh more than rows
+that can be told apart.
+
+The run after the damage reads the waiting files one by one, as the runs before did; where batch numbers are used
+again, it reads them all at once, as equal batches would hide the loss. State files and the table's files were
+read as with `--deep` where the damage lies inside of them, input files looked for as with `--inputs`.
+"""
+COLUMNS = "| damage | checkpoint | files touched | findings | predicted | Spark's outcome | agree |"
+APART = """
+## What cannot be predicted
+
+| damage | checkpoint | files touched | Spark's outcome | why it is not seen |
+|---|---|---|---|---|
+"""
+
+
+def load() -> dict[str, dict[str, Any]]:
+    """The recorded rows by damage."""
+    rows: list[dict[str, Any]] = json.loads(FILE.read_text())
+    return {row["damage"]: row for row in rows}
+
+
+def save(rows: list[dict[str, Any]]) -> None:
+    """Write the file, in the order of the table."""
+    order = [case.name for case in CASES]
+    FILE.write_text(json.dumps(sorted(rows, key=lambda r: order.index(r["damage"])), indent=1) + "\n")
+
+
+def page() -> str:
+    """docs/damage-table.md."""
+    from recovery.checkpoints.report import Outcome
+
+    recorded = load()
+    told = [recorded[c.name] for c in CASES if not c.untold]
+    right = sum(row["predicted"] == row["outcome"] for row in told)
+    count = Counter(row["outcome"] for row in told)
+    head = HEAD.format(
+        count=len(told),
+        agree=right,
+        outcomes=", ".join(f"{count[o.value]} {o.value}" for o in Outcome if count[o.value]),
+        order=", ".join(o.value for o in Outcome if o is not Outcome.UNKNOWN),
+    )
+    lines = [head, COLUMNS, "|---|---|---|---|---|---|---|", *(_row(row) for row in told)]
+    apart = [_untold(recorded[c.name], c.untold) for c in CASES if c.untold]
+    return "\n".join(lines) + "\n" + APART + "\n".join(apart) + "\n"
+
+
+def _row(row: dict[str, Any]) -> str:
+    agree = "yes" if row["predicted"] == row["outcome"] else "**no**"
+    codes = ", ".join(f"`{c}`" for c in row["codes"]) or "none"
+    return (
+        f"| {_plain(row['damage'])} | {row['base']} | {_files(row)} | {codes} | {row['predicted']} "
+        f"| {_outcome(row)} | {agree} |"
+    )
+
+
+def _untold(row: dict[str, Any], why: str) -> str:
+    return f"| {_plain(row['damage'])} | {row['base']} | {_files(row)} | {_outcome(row)} | {why} |"
+
+
+def _files(row: dict[str, Any]) -> str:
+    return ", ".join(f if f.startswith("and ") else f"`{f}`" for f in row["files"]) or "none"
+
+
+def _outcome(row: dict[str, Any]) -> str:
+    return f"{row['outcome']} ({_plain(row['detail'])})" if row["detail"] else str(row["outcome"])
+
+
+def _plain(text: str) -> str:
+    """Text of a failure inside a table: nothing in it is markup."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
