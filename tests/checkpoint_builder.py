@@ -6,7 +6,7 @@ such files); only numbers, paths and ids vary.
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -73,6 +73,7 @@ class Built:
     query_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     sidecars: bool = True
     folder: str = "/data/in"  # of the input files; the number of the source is added
+    conf: Mapping[str, str] = field(default_factory=dict)  # of the header, over what Spark 4.2 writes
 
     def write(self) -> "Built":
         self._put("metadata", dumps({"id": self.query_id}))
@@ -91,6 +92,7 @@ class Built:
 
     def offsets(self, batch: int) -> str:
         conf = CONF if self.version == 1 else CONF | {f"{PREFIX}stateStore.providerClass": ROCKSDB}
+        conf = {**conf, "spark.sql.shuffle.partitions": str(self.partitions), **self.conf}
         header = {"batchWatermarkMs": 0, "batchTimestampMs": STARTED_MS + batch, "conf": conf}
         lines = [dumps({"logOffset": batch}) for _ in range(self.sources)]
         if self.version == 2:

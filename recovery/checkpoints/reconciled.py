@@ -10,10 +10,14 @@ from itertools import chain
 from recovery.checkpoints import formats
 from recovery.checkpoints.report import SHOWN_ENTRIES, CheckpointReport, Entries, SourceProgress
 
+# What says that the table holds the planned batch. With state of format 2 Spark itself cannot finish that batch, for
+# the table skips it and no task tells the ids of its state files; a checkpoint without state is not held up by that.
+HELD_BY_THE_TABLE = {"SINK_UNCOMMITTED_BATCH", "SINK_SKIPS_STATE"}
+
 
 def reconciled(report: CheckpointReport) -> CheckpointReport:
     """The report with a planned batch counted as committed, where its findings say that the table holds it."""
-    held = any(f.code == "SINK_UNCOMMITTED_BATCH" for f in report.findings)
+    held = any(f.code in HELD_BY_THE_TABLE for f in report.findings)
     return counted(report, report.last_planned) if held else report
 
 

@@ -20,7 +20,7 @@ from recovery.checkpoints.placing import (
     undo,
     undo_refusal,
 )
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconciled
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import seed_layout
 from recovery.checkpoints.storage import Store
@@ -65,7 +65,7 @@ def plan_seed(report: CheckpointReport) -> SeedPlan:
     """
     standing = reconciled(report)
     for found in report.findings:
-        if found.code == "SINK_UNCOMMITTED_BATCH" and standing is not report:
+        if found.code in HELD_BY_THE_TABLE and standing is not report:
             continue
         kind = BY_CODE.get(found.code)
         if found.code != "CHECKPOINT_EMPTY" and kind and not kind.seed and found.code != "SOURCE_UNKNOWN":

@@ -1,6 +1,6 @@
 """continue: a seeded reset. Progress is kept to the byte, state is dropped, the new code goes on."""
 
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconciled
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.errors import Refused
@@ -96,7 +96,7 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
 
 def _findings(facts: Facts, waiting: int) -> tuple[Finding, ...]:
     found = [*facts.sink.findings]
-    found += [f for f in facts.checkpoint.findings if f.code == "SINK_UNCOMMITTED_BATCH"]
+    found += [f for f in facts.checkpoint.findings if f.code in HELD_BY_THE_TABLE]
     for operator in facts.checkpoint.state_operators:
         found.append(_state_dropped(facts, operator.operator_id, operator.name))
     if not waiting:

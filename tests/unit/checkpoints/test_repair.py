@@ -129,7 +129,8 @@ def test_the_query_id_is_taken_from_the_person_from_the_broken_file_or_made_anew
     assert repair.plan_repair(str(flow), FILES).after.query_id == own
     drop(flow / "0", "metadata")
     assert repair.plan_repair(str(flow), FILES).after.query_id == FILES.new_query_id
-    assert repair.plan_repair(str(flow), replace(FILES, query_id="given")).after.query_id == "given"
+    given = "0a0b0c0d-0000-4000-8000-000000000001"
+    assert repair.plan_repair(str(flow), replace(FILES, query_id=given)).after.query_id == given
     stays = repair.plan_repair(str(flow), BLIND)
     assert not stays.complete
     assert "may be in the sink under the old query id" in stays.left[0].why
@@ -284,10 +285,18 @@ def test_files_that_are_kept_are_linked_and_mended_ones_are_new(flow: Path) -> N
     assert (old / "metadata").stat().st_ino != (new / "metadata").stat().st_ino
 
 
+def schema_of_its_own(checkpoint: Path) -> None:
+    """A state schema where transformWithState keeps it."""
+    place = checkpoint / "state/0/_stateSchema/default"
+    place.mkdir(parents=True)
+    shutil.copy(checkpoint / "state/0/0/_metadata/schema", place / "0_a1b2")
+
+
 def test_schema_paths_of_transform_with_state_follow_to_the_new_version(flow: Path) -> None:
     old = f"file:{flow}/0/state/0/_stateSchema/default/0_a1b2"
     info = {"operatorInfo": {"operatorId": 0, "operatorName": "transformWithStateExec"}}
-    store = {"storeName": "default", "numPartitions": 2, "stateSchemaId": 0, "stateSchemaFilePaths": [old]}
+    store = {"storeName": "default", "numColsPrefixKey": 0, "numPartitions": 2, "stateSchemaFilePaths": [old]}
+    schema_of_its_own(flow / "0")
     drop(flow / "0", "state/0/_metadata")
     put(flow / "0/state/0/_metadata/v2/0", f"v2\n{dumps({**info, 'stateStoreInfo': [store]})}")
     drop(flow / "0", "metadata")
@@ -299,9 +308,16 @@ def test_schema_paths_of_transform_with_state_follow_to_the_new_version(flow: Pa
 
 def test_a_moved_transform_with_state_checkpoint_gets_paths_of_its_own_place(flow: Path) -> None:
     foreign = "file:/elsewhere/ck/state/0/_stateSchema/default/0_a1b2"
-    store = {"storeName": "default", "numPartitions": 2, "stateSchemaFilePaths": [foreign]}
+    info = {"operatorInfo": {"operatorId": 0, "operatorName": "transformWithStateExec"}}
+    store = {
+        "storeName": "default",
+        "numColsPrefixKey": 0,
+        "numPartitions": 2,
+        "stateSchemaFilePaths": [foreign],
+    }
+    schema_of_its_own(flow / "0")
     drop(flow / "0", "state/0/_metadata")
-    put(flow / "0/state/0/_metadata/v2/0", f"v2\n{dumps({'operatorInfo': {}, 'stateStoreInfo': [store]})}")
+    put(flow / "0/state/0/_metadata/v2/0", f"v2\n{dumps({**info, 'stateStoreInfo': [store]})}")
     plan = repair.plan_repair(str(flow), FILES)
     assert [(m.code, "/elsewhere/ck" in m.says) for m in plan.mendings] == [("STATE_SCHEMA_ELSEWHERE", True)]
     assert repaired(flow) == 1

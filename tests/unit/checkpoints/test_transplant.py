@@ -1,18 +1,21 @@
 """File transplants without Spark: which files the new checkpoint holds, and what is refused."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
 from recovery.checkpoints import inspect, placing, transplant
 from recovery.checkpoints.copying import copy
 from recovery.errors import Refused
-from tests.checkpoint_builder import Built, dumps, put, sink_log
+from tests.checkpoint_builder import PREFIX, ROCKSDB, Built, dumps, put, sink_log
 from tests.unit.checkpoints.seeding import free, tree
 
+PROVIDER = f"{PREFIX}stateStore.providerClass"
 ID = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
@@ -28,14 +31,31 @@ def state(files: dict[str, bytes]) -> set[str]:
 
 def scratch(root: Path, *names: str, batches: int = 1) -> Path:
     """A checkpoint with these state files in its one partition, in place of the built ones."""
-    Built(root, batches=batches, partitions=1).write()
+    rocks = any(not name.endswith((".delta", ".snapshot")) for name in names)
+    Built(root, batches=batches, partitions=1, conf={PROVIDER: ROCKSDB} if rocks else {}).write()
+    empty = (root / "state/0/0/1.delta").read_bytes()
     for file in (root / "state/0/0").glob("*.delta"):
         file.unlink()
     for file in (root / "state/0/0").glob(".*"):
         file.unlink()
     for name in names:
-        put(root / "state/0/0" / name, "state", sidecar=False)
+        file = root / "state/0/0" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(zipped(names) if name.endswith(".zip") else empty)
+    if any(ID in name for name in names):
+        ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[ID]]}}
+        put(root / f"commits/{batches - 1}", "v2\n" + dumps(ids))
     return root
+
+
+def zipped(names: tuple[str, ...]) -> bytes:
+    """What RocksDBFileManager puts into a zip, as far as a reader needs it; it names the SST files given."""
+    sst = [n.removeprefix("SSTs/") for n in names if n.startswith("SSTs/")]
+    files = [{"localFileName": n, "dfsSstFileName": n, "sizeBytes": 0} for n in sst]
+    held = io.BytesIO()
+    with ZipFile(held, "w") as archive:
+        archive.writestr("metadata", f"v1\n{dumps({'sstFiles': files, 'logFiles': [], 'numKeys': 0})}")
+    return held.getvalue()
 
 
 RENAMED: list[tuple[str, tuple[str, ...], int, set[str]]] = [
@@ -70,10 +90,8 @@ def test_ids_and_settings_come_from_the_run_that_wrote_the_state_and_the_waterma
     Built(tmp_path / "flow/0", batches=3, operators=()).write()
     put(tmp_path / "flow/0/commits/2", 'v1\n{"nextBatchWatermarkMs":77}')
     given = scratch(tmp_path / "scratch", f"1_{ID}.zip")
-    put(given / "commits/0", "v2\n" + dumps({"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[ID]]}}))
-    lines = (given / "offsets/0").read_text().split("\n")
-    header = {**json.loads(lines[1]), "conf": {"spark.sql.shuffle.partitions": "1"}}
-    put(given / "offsets/0", "\n".join([lines[0], dumps(header), *lines[2:]]))
+    settings = json.loads((given / "offsets/0").read_text().split("\n")[1])["conf"]
+    assert settings[PROVIDER] == ROCKSDB
     made = in_place(tmp_path / "flow", transplant.plan_transplant(str(tmp_path / "flow"), str(given)))
     version, body = made["commits/2"].decode().split("\n")
     assert (version, json.loads(body)) == (
@@ -81,7 +99,7 @@ def test_ids_and_settings_come_from_the_run_that_wrote_the_state_and_the_waterma
         {"nextBatchWatermarkMs": 77, "stateUniqueIds": {"0": [[ID]]}},
     )
     for name in ("offsets/1", "offsets/2"):
-        assert json.loads(made[name].split(b"\n")[1])["conf"] == {"spark.sql.shuffle.partitions": "1"}
+        assert json.loads(made[name].split(b"\n")[1])["conf"] == settings
 
 
 REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
@@ -91,7 +109,7 @@ REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
         lambda r: scratch(r, *(f"{n}.delta" for n in range(1, 6)), batches=5),
         "in one batch",
     ),
-    ("a gap", lambda r: scratch(r, "2.delta", batches=2), "version 1 is missing"),
+    ("a gap", lambda r: scratch(r, "2.delta", batches=2), "1.delta of it is missing"),
     ("no state", lambda r: Built(r, batches=1, operators=()).write(), "holds no state"),
     ("never run", lambda r: Built(r, batches=0, planned=1).write(), "holds no state"),
     ("damaged", lambda r: (scratch(r, "1.delta") / "metadata").unlink(), "cannot be used"),
