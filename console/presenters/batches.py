@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
 
-from console.presenters import status
+from console.presenters import status, words
 from recovery.checkpoints import said
 from recovery.checkpoints.batches import Batch, BatchSource, Difference, Moved, Problem, SourceStep
 from recovery.checkpoints.logpages import LogPage, Span
 from recovery.checkpoints.report import SourceEntry
+
+NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # no time is of this day, so every one is told with its date
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,11 @@ class SourceRow:
 
 @dataclass(frozen=True)
 class View:
-    """A batch. `next` and `previous` are numbers that may not be there: the page then says so."""
+    """A batch; an empty watermark is a time, which the page writes."""
 
     batch: Batch
     badge: status.Badge
     says: str
-    previous: int | None
-    next: int
     watermark: str
     next_watermark: str
     sources: tuple[SourceRow, ...]
@@ -94,8 +96,6 @@ def view(batch: Batch) -> View:
         batch,
         badge,
         says,
-        batch.number - 1 if batch.number else None,
-        batch.number + 1,
         _watermark(batch.watermark_ms),
         _watermark(batch.next_watermark_ms) if batch.committed else "not committed yet",
         tuple(_source(s) for s in batch.sources),
@@ -167,7 +167,7 @@ def difference(of: Difference) -> DifferenceView:
         view(of.before),
         view(of.after),
         tuple(_step(s) for s in of.sources),
-        _moved(of.header),
+        tuple(MovedRow(m.name, _header(m.name, m.before), _header(m.name, m.after)) for m in of.header),
         _moved(of.conf),
         _moved(of.operators),
         (*of.before.problems, *of.after.problems),
@@ -190,6 +190,13 @@ def _step(step: SourceStep) -> StepRow:
 
 def _moved(moved: Sequence[Moved]) -> tuple[MovedRow, ...]:
     return tuple(MovedRow(m.name, _or_none(m.before), _or_none(m.after)) for m in moved)
+
+
+def _header(name: str, value: str | None) -> str:
+    """A watermark as a time; Spark writes 0 where there is none."""
+    if value is None or "watermark" not in name:
+        return _or_none(value)
+    return words.clock(int(value), NEVER) if int(value) else "none"
 
 
 def _or_none(value: str | None) -> str:

@@ -61,7 +61,13 @@ def of_growth(operators: Sequence[Mapping[str, Any]]) -> list[Chart]:
         if told:
             scale, unit = _unit(max(size for _, size in told))
             name = f"State written, operator {operator['operator_id']}"
-            found.append(chart(name, f"{unit} per batch", [(str(n), size / scale) for n, size in told]))
+            found.append(
+                chart(
+                    name,
+                    f"{unit} per batch",
+                    [(str(n), size / scale if scale > 1 else size) for n, size in told],
+                )
+            )
     return found
 
 

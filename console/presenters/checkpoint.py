@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.presenters import status, words
+from recovery.checkpoints import said
 from recovery.checkpoints.uses import VersionUse
 
 KINDS = {"blocker": "blocker", "warning": "warning", "info": "info"}
@@ -161,7 +162,7 @@ def sources(report: Mapping[str, Any]) -> list[SourceRow]:
             str(source.get("offset_json") or "none"),
             int(source.get("committed_files") or 0),
             int(source.get("planned_files") or 0),
-            words.tail((source.get("newest") or {}).get("path")),
+            said.file_name((source.get("newest") or {}).get("path") or ""),
         )
         for source in report.get("sources") or []
     ]
@@ -197,13 +198,12 @@ def versions(uses: Sequence[VersionUse]) -> list[VersionRow]:
 
 
 def _used(use: VersionUse) -> str:
-    if use.why:
-        return f"Not known: {use.why}."
     if use.first_batch is None:
         return "Empty: nothing was planned in it."
     done = (
         "nothing committed" if use.last_committed is None else f"committed up to batch {use.last_committed}"
     )
-    if use.seeded_at is None:
-        return f"{done[0].upper()}{done[1:]}."
-    return f"Seeded at batch {use.seeded_at}; {done}."
+    says = (
+        f"Seeded at batch {use.seeded_at}; {done}." if use.seeded_at is not None else f"{done.capitalize()}."
+    )
+    return f"{says} Not whole: {use.why}." if use.why else says

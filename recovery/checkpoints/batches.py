@@ -50,7 +50,8 @@ class Batch:
     """A batch. Times and watermarks are epoch milliseconds; `next_watermark_ms` stands in the commit.
 
     `operators`: operator id -> state partitions, where the commit names them (state format 2), else empty.
-    `control`: what Spark put in by itself (a repartition), else None.
+    `control`: what Spark put in by itself (a repartition), else None. `before`, `after`: the nearest batches that
+    stand on disk.
     """
 
     number: int
@@ -67,6 +68,8 @@ class Batch:
     operators: dict[str, int] = field(default_factory=dict)
     control: str | None = None
     problems: tuple[Problem, ...] = ()
+    before: int | None = None
+    after: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values: of files the first hundred."""
@@ -216,6 +219,8 @@ def _batch(tree: Tree, number: int) -> Batch:
         _operators(commit) if commit else {},
         plan.control if plan else None,
         tuple(problems),
+        max((n for n in offsets | commits if n < number), default=None),
+        min((n for n in offsets | commits if n > number), default=None),
     )
 
 

@@ -1,6 +1,6 @@
 """All versions of a flow's checkpoint, and when each was in use. Only reads; no version's state is listed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.batches import listed, numbered
@@ -17,7 +17,7 @@ class VersionUse:
 
     `from_ms`, `to_ms`: the oldest and the newest batch that is kept and was planned in this version; Spark deletes
     older files. `seeded_at`: its two oldest offset files are the same bytes, which no batch of Spark's own leaves:
-    it was seeded at that batch, and used after it. `why`: what cannot be read.
+    it was seeded at that batch, and used after it. `why`: which files cannot be read.
     """
 
     number: int
@@ -50,26 +50,48 @@ def uses(flow_location: str) -> tuple[VersionUse, ...]:
 def _use(store: Store, number: int) -> VersionUse:
     tree = listed(store)
     offsets, commits = sorted(tree.numbers("offsets")), tree.numbers("commits")
-    use = VersionUse(number, store.location, last_committed=max(commits, default=None))
+    problems: list[str] = []
+    seeded = _seeded_at(tree, offsets)
+    own = [n for n in offsets if seeded is None or n > seeded]
+    first, last = (_planned_ms(tree, own[n], problems) if own else None for n in (0, -1))
+    return VersionUse(
+        number,
+        store.location,
+        min(offsets, default=None),
+        max(offsets, default=None),
+        max(commits, default=None),
+        first,
+        last,
+        seeded,
+        _query_id(tree, problems),
+        "; ".join(dict.fromkeys(problems)),
+    )
+
+
+def _planned_ms(tree: Tree, batch: int, problems: list[str]) -> int | None:
+    file = f"offsets/{batch}"
     try:
-        if "metadata" in tree.files:
-            use = replace(use, query_id=formats.parse_metadata(tree.bytes_of("metadata")))
-        if not offsets:
-            return use
-        use = replace(
-            use, first_batch=offsets[0], last_planned=offsets[-1], seeded_at=_seeded_at(tree, offsets)
-        )
-        own = [n for n in offsets if use.seeded_at is None or n > use.seeded_at]
-        if not own:
-            return use
-        first, last = (formats.parse_offsets(tree.bytes_of(f"offsets/{n}")) for n in (own[0], own[-1]))
+        return formats.parse_offsets(tree.bytes_of(file)).timestamp_ms
     except Malformed as problem:
-        return replace(use, why=problem.why)
-    return replace(use, from_ms=first.timestamp_ms, to_ms=last.timestamp_ms)
+        problems.append(f"{file} cannot be read: {problem.why}")
+        return None
+
+
+def _query_id(tree: Tree, problems: list[str]) -> str | None:
+    if "metadata" not in tree.files:
+        return None
+    try:
+        return formats.parse_metadata(tree.bytes_of("metadata"))
+    except Malformed as problem:
+        problems.append(f"metadata cannot be read: {problem.why}")
+        return None
 
 
 def _seeded_at(tree: Tree, offsets: list[int]) -> int | None:
     if len(offsets) < 2 or offsets[1] != offsets[0] + 1:
         return None
-    same = tree.bytes_of(f"offsets/{offsets[0]}") == tree.bytes_of(f"offsets/{offsets[1]}")
-    return offsets[1] if same else None
+    try:
+        one, other = (tree.bytes_of(f"offsets/{n}") for n in offsets[:2])
+    except Malformed:
+        return None
+    return offsets[1] if one and one == other else None

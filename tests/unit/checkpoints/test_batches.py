@@ -47,6 +47,7 @@ def test_a_batch_says_what_it_took_and_from_where_to_where(tmp_path: Path) -> No
     assert said.took(one) == "2 files, part 000002.json to part 000003.json"
     assert said.stands(one.kind, one.offset_json) == "log entry 1"
     assert found.problems == ()
+    assert (found.before, found.after) == (0, 2)
 
 
 def test_a_planned_batch_is_not_committed_and_names_the_files_that_wait(tmp_path: Path) -> None:
@@ -283,6 +284,13 @@ def test_versions_say_when_they_were_used_and_which_was_seeded(tmp_path: Path) -
 def test_a_version_that_cannot_be_read_says_why_and_a_missing_flow_has_none(tmp_path: Path) -> None:
     built(tmp_path / "0")
     put(tmp_path / "0/offsets/0", "junk")
+    put(tmp_path / "0/metadata", "")
 
-    assert uses(str(tmp_path))[0].why == "it does not begin with a version line"
+    found = uses(str(tmp_path))[0]
+
+    assert (
+        found.why
+        == "offsets/0 cannot be read: it does not begin with a version line; metadata cannot be read: it is empty"
+    )
+    assert (found.last_committed, found.from_ms, found.to_ms) == (2, None, STARTED_MS + 2)
     assert uses(str(tmp_path / "no")) == ()
