@@ -52,7 +52,9 @@ def span(tree: Tree, folder: str, after: int, upto: int) -> Span:
     names = filelog.index_of(tree.names(folder))
     singles = {parsed[0] for n in tree.names(folder) if (parsed := filelog.parse_name(n)) and not parsed[1]}
     files, missing = _files(names, singles, after, upto)
-    found, first, read, why = 0, [], [], _missing(missing)
+    found, why = 0, _missing(missing)
+    first: list[SourceEntry] = []
+    read: list[str] = []
     for name in files:
         try:
             for entry in _between(tree, f"{folder}/{name}", after, upto):
@@ -99,7 +101,7 @@ def _missing(ids: list[int]) -> str:
 def _between(tree: Tree, file: str, after: int, upto: int) -> Iterator[SourceEntry]:
     wanted = _ids(after, upto)
     for block in logscan.blocks(tree.pieces(file)):
-        if wanted and logscan.usual(block, logscan.ANY) and not wanted.search(block):
+        if wanted and _usual(block) and not wanted.search(block):
             continue
         for entry in logscan.entries(block):
             if after < entry.batch_id <= upto:
@@ -133,8 +135,14 @@ def page(tree: Tree, folder: str, number: int) -> LogPage:
     return LogPage(number, pages, total, tuple(reversed(entries)), why)
 
 
+def _usual(block: bytes) -> int:
+    """The number of entries of a block that is nothing but lines of Spark's own shape, else 0."""
+    assert logscan.ANY is not None, "a number as large as this has a pattern"
+    return logscan.usual(block, logscan.ANY)
+
+
 def _count(block: bytes) -> int:
-    return logscan.usual(block, logscan.ANY) or sum(1 for _ in logscan.entries(block))
+    return _usual(block) or sum(1 for _ in logscan.entries(block))
 
 
 def _window(tree: Tree, files: list[tuple[str, int]], start: int, stop: int) -> Iterator[SourceEntry]:
