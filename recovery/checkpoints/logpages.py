@@ -5,7 +5,8 @@ A log of a million files is passed over as bytes; only the entries that are show
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ from recovery.checkpoints.report import SHOWN_ENTRIES, SourceEntry
 from recovery.checkpoints.tree import Tree
 
 PAGE = 100
+ID = re.compile(rb'"batchId":([0-9]+)\}\n')
 MANY_IDS = 1000  # beyond this many log entries every line is looked at
 
 
@@ -52,19 +54,46 @@ def span(tree: Tree, folder: str, after: int, upto: int) -> Span:
     names = filelog.index_of(tree.names(folder))
     singles = {parsed[0] for n in tree.names(folder) if (parsed := filelog.parse_name(n)) and not parsed[1]}
     files, missing = _files(names, singles, after, upto)
-    found, why = 0, _missing(missing)
-    first: list[SourceEntry] = []
-    read: list[str] = []
+    seen, read, why = _Seen(after, upto), [], _missing(missing)
     for name in files:
         try:
-            for entry in _between(tree, f"{folder}/{name}", after, upto):
-                found += 1
-                if len(first) < SHOWN_ENTRIES:
-                    first.append(entry)
+            for block in logscan.blocks(tree.pieces(f"{folder}/{name}")):
+                seen.take(block)
             read.append(f"{folder}/{name}")
         except Malformed as problem:
             why = f"{folder}/{name} cannot be read: {problem.why}"
-    return Span(after, upto, found, tuple(first), tuple(read), why)
+    return Span(after, upto, seen.count, tuple(seen.first), tuple(read), why)
+
+
+@dataclass
+class _Seen:
+    """What was found of the log entries `after` (exclusive) to `upto`."""
+
+    after: int
+    upto: int
+    count: int = 0
+    first: list[SourceEntry] = field(default_factory=list)
+
+    @cached_property
+    def ids(self) -> re.Pattern[bytes] | None:
+        """Finds these log ids in lines of Spark's own shape; None where there are too many to name."""
+        if self.upto - self.after > MANY_IDS:
+            return None
+        wanted = b"|".join(b"%d" % i for i in range(self.after + 1, self.upto + 1))
+        return re.compile(rb'"batchId":(?:%b)\}' % wanted)
+
+    def take(self, block: bytes) -> None:
+        usual = _usual(block)
+        if usual and self.ids and not self.ids.search(block):
+            return
+        if usual and len(self.first) >= SHOWN_ENTRIES:
+            self.count += sum(self.after < int(m[1]) <= self.upto for m in ID.finditer(block))
+            return
+        for entry in logscan.entries(block):
+            if self.after < entry.batch_id <= self.upto:
+                self.count += 1
+                if len(self.first) < SHOWN_ENTRIES:
+                    self.first.append(entry)
 
 
 def _files(names: Mapping[int, str], singles: set[int], after: int, upto: int) -> tuple[list[str], list[int]]:
@@ -96,23 +125,6 @@ def _missing(ids: list[int]) -> str:
         if len(ids) == 1
         else f"log entries {ids[0]} and more are missing"
     )
-
-
-def _between(tree: Tree, file: str, after: int, upto: int) -> Iterator[SourceEntry]:
-    wanted = _ids(after, upto)
-    for block in logscan.blocks(tree.pieces(file)):
-        if wanted and _usual(block) and not wanted.search(block):
-            continue
-        for entry in logscan.entries(block):
-            if after < entry.batch_id <= upto:
-                yield entry
-
-
-def _ids(after: int, upto: int) -> re.Pattern[bytes] | None:
-    """Finds these log ids in lines of Spark's own shape; None where there are too many to name."""
-    if upto - after > MANY_IDS:
-        return None
-    return re.compile(rb'"batchId":(?:%b)\}' % b"|".join(b"%d" % i for i in range(after + 1, upto + 1)))
 
 
 def page(tree: Tree, folder: str, number: int) -> LogPage:

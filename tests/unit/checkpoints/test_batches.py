@@ -294,3 +294,27 @@ def test_a_version_that_cannot_be_read_says_why_and_a_missing_flow_has_none(tmp_
     )
     assert (found.last_committed, found.from_ms, found.to_ms) == (2, None, STARTED_MS + 2)
     assert uses(str(tmp_path / "no")) == ()
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 29), (3, 27), (10, 11), (28, 29)])
+def test_long_spans_count_what_they_do_not_show(tmp_path: Path, one: int, other: int) -> None:
+    where = built(tmp_path, batches=30, files_per_batch=400)  # more than one block in a compacted entry
+
+    files = compare(where, one, other).sources[0].files
+
+    assert files is not None
+    assert files.count == (other - one) * 400
+    assert names(files.first) == [f"part {n:06d}.json" for n in range((one + 1) * 400, (one + 1) * 400 + 100)]
+
+
+def test_a_line_of_another_shape_is_counted_like_the_others(tmp_path: Path) -> None:
+    where = built(tmp_path, batches=10, files_per_batch=200)
+    log = tmp_path / "sources/0/9.compact"
+    log.write_text(log.read_text().replace('"batchId":7}', '"batchId": 7}'))
+    for single in range(9):
+        (tmp_path / f"sources/0/{single}").unlink()
+
+    files = compare(where, 2, 9).sources[0].files
+
+    assert files is not None
+    assert (files.count, files.why) == (1400, "")
