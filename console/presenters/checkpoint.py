@@ -203,7 +203,10 @@ def _used(use: VersionUse) -> str:
     done = (
         "nothing committed" if use.last_committed is None else f"committed up to batch {use.last_committed}"
     )
-    says = (
-        f"Seeded at batch {use.seeded_at}; {done}." if use.seeded_at is not None else f"{done.capitalize()}."
-    )
+    if use.seeded_at is not None:
+        says = f"Seeded at batch {use.seeded_at}; {done}."
+    elif use.copied_to is not None:
+        says = f"As the version before up to batch {use.copied_to}; {done}."
+    else:
+        says = f"{done.capitalize()}."
     return f"{says} Not whole: {use.why}." if use.why else says

@@ -265,6 +265,7 @@ def test_versions_say_when_they_were_used_and_which_was_seeded(tmp_path: Path) -
     built(seeded, batches=4, query_id="second")
     (seeded / "offsets/0").unlink()
     (seeded / "offsets/1").write_bytes((seeded / "offsets/2").read_bytes())
+    offsets(seeded, 3, '{"logOffset":3}', batchTimestampMs=STARTED_MS + 60_000)
     (tmp_path / "2").mkdir()
     (tmp_path / ".reprise-x").mkdir()
 
@@ -276,9 +277,20 @@ def test_versions_say_when_they_were_used_and_which_was_seeded(tmp_path: Path) -
         (0, 0, 3, 2, None),
     ]
     assert [(v.from_ms, v.to_ms, v.query_id) for v in found[1:]] == [
-        (STARTED_MS + 3, STARTED_MS + 3, "second"),
+        (STARTED_MS + 60_000, STARTED_MS + 60_000, "second"),
         (STARTED_MS, STARTED_MS + 3, "first"),
     ]
+
+
+def test_a_version_that_was_mended_tells_what_is_of_the_version_before(tmp_path: Path) -> None:
+    built(tmp_path / "0", planned=1)
+    shutil.copytree(tmp_path / "0", tmp_path / "1")
+    offsets(tmp_path / "1", 3, '{"logOffset":3}', batchTimestampMs=STARTED_MS + 9_000)
+
+    mended, first = uses(str(tmp_path))
+
+    assert (mended.copied_to, mended.seeded_at, mended.from_ms) == (2, None, STARTED_MS + 9_000)
+    assert (first.copied_to, first.from_ms) == (None, STARTED_MS)
 
 
 def test_a_version_that_cannot_be_read_says_why_and_a_missing_flow_has_none(tmp_path: Path) -> None:
