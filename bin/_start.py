@@ -1,4 +1,4 @@
-"""What every command here does first: says in words that any Python can read that it is too old."""
+"""What every command here does first: says in words that any Python 3 can read that it is too old."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH1
 NEWEST_FIRST = ("python3.13", "python3.12", "python3.11")
 
 
-def newer_python():
+def newer_python() -> "str | None":
     """Another Python on PATH that is new enough, or None."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         for name in NEWEST_FIRST:
@@ -17,7 +17,7 @@ def newer_python():
     return None
 
 
-def run(command):
+def run(command: str) -> int:
     """Run one command of console.supervisor.tools; returns its exit code."""
     if sys.version_info < (3, 11):  # noqa: UP036 (this is the place that says so)
         other = newer_python()

@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from console.pages import (
     account,
     audit,
+    checkpoint,
     components,
     flow,
     inventory,
@@ -22,7 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("theme", session.theme, name="theme"),
     path("account", account.tokens, name="account"),
     path("flows/<int:flow_id>", flow.overview, name="flow"),
-    path("flows/<int:flow_id>/checkpoint", flow.checkpoint, name="flow-checkpoint"),
+    path("flows/<int:flow_id>/checkpoint", checkpoint.checkpoint, name="flow-checkpoint"),
     path("flows/<int:flow_id>/events", flow.event_log, name="flow-events"),
     path("flows/<int:flow_id>/code", flow.code, name="flow-code"),
     path("flows/<int:flow_id>/recoveries", flow.history, name="flow-recoveries"),

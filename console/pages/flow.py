@@ -1,4 +1,4 @@
-"""One flow: overview, checkpoint, events, code, recoveries. Reads only; opening a recovery is the one act."""
+"""One flow: overview, events, code, recoveries. Reads only; opening a recovery is the one act."""
 
 from contextlib import closing
 from typing import Any
@@ -12,9 +12,7 @@ from console.middleware import Request
 from console.pages import source
 from console.pages.base import may_why, page, show, tried
 from console.presenters import charts, diff, events, status
-from console.presenters import checkpoint as checkpoints
 from console.presenters import flow as flows
-from recovery.checkpoints import inspect
 from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor, Right
@@ -22,7 +20,6 @@ from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
 from recovery.workflow import actions, diagnosing
-from recovery.workflow.places import checkpoint_of
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.waiting import Waiting, waiting
 
@@ -31,14 +28,14 @@ EVENTS = 250
 PATIENCE = 5.0  # seconds: a page says that something is away rather than wait for it
 
 
-def _flow(flow_id: int) -> Flow:
+def flow_or_404(flow_id: int) -> Flow:
     found = Flow.objects.select_related("pipeline__workspace").filter(pk=flow_id).first()
     if found is None:
         raise Http404("There is no such flow. It may have been removed from its pipeline.")
     return found
 
 
-def _frame(flow: Flow, tab: str) -> dict[str, Any]:
+def frame_of(flow: Flow, tab: str) -> dict[str, Any]:
     """What every tab shows around its own part."""
     now = timezone.now()
     return {
@@ -54,7 +51,7 @@ def _frame(flow: Flow, tab: str) -> dict[str, Any]:
     }
 
 
-def _diagnosis(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None:
+def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None:
     """Of the open recovery, else made now; None where the flow did not fail."""
     if recovery is not None:
         return dict(recovery.diagnosis)
@@ -64,14 +61,14 @@ def _diagnosis(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None:
 @page(Right.VIEW, methods=("GET", "POST"))
 def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """What is so and the next act. POST opens a recovery."""
-    flow, refusal = _flow(flow_id), None
+    flow, refusal = flow_or_404(flow_id), None
     if request.method == "POST":
         opened: list[Recovery] = []
         refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
         if opened:
             return redirect("diagnose", opened[0].pk)
-    frame = _frame(flow, "")
-    diagnosis = _diagnosis(flow, frame["recovery"])
+    frame = frame_of(flow, "")
+    diagnosis = diagnosis_of(flow, frame["recovery"])
     context = {
         **frame,
         "sentence": flows.sentence(flow, diagnosis),
@@ -108,38 +105,10 @@ def _batches(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
 
 
 @page(Right.VIEW)
-def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
-    """What stands on disk, judged now."""
-    flow = _flow(flow_id)
-    context = _frame(flow, "checkpoint")
-    try:
-        report = inspect(checkpoint_of(flow)).as_dict()
-    except RepriseError as problem:
-        return show(request, "flow/checkpoint.html", {**context, "problem": problem})
-    diagnosis = _diagnosis(flow, context["recovery"]) or {}
-    found = checkpoints.findings(report["findings"])
-    return show(
-        request,
-        "flow/checkpoint.html",
-        {
-            **context,
-            "report": report,
-            "read_at": timezone.now(),
-            "judgement": checkpoints.judgement(report),
-            "findings": found,
-            "findings_counted": checkpoints.counted(found),
-            "batches": checkpoints.batches(report),
-            "operators": checkpoints.operators(report, (diagnosis.get("operators") or {}).get("code")),
-            "sources": checkpoints.sources(report),
-        },
-    )
-
-
-@page(Right.VIEW)
 def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The newest events of this flow's pipeline, asked for now."""
-    flow, wanted = _flow(flow_id), events.Wanted.of(request.GET.dict())
-    context = {**_frame(flow, "events"), "wanted": wanted, "read_at": timezone.now()}
+    flow, wanted = flow_or_404(flow_id), events.Wanted.of(request.GET.dict())
+    context = {**frame_of(flow, "events"), "wanted": wanted, "read_at": timezone.now()}
     try:
         client = client_for(flow.pipeline.workspace)
         raw = list(client.events(flow.pipeline.pipeline_id, limit=EVENTS))
@@ -165,13 +134,13 @@ def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 @page(Right.VIEW)
 def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The source of the last good update beside the source of now, with the line that is the cause."""
-    flow = _flow(flow_id)
-    context = {**_frame(flow, "code"), "read_at": timezone.now()}
+    flow = flow_or_404(flow_id)
+    context = {**frame_of(flow, "code"), "read_at": timezone.now()}
     try:
         found = source.read(flow)
     except RepriseError as problem:
         return show(request, "flow/code.html", {**context, "problem": problem})
-    diagnosis = _diagnosis(flow, context["recovery"]) or {}
+    diagnosis = diagnosis_of(flow, context["recovery"]) or {}
     lost = [word(o) for o in (diagnosis.get("operators") or {}).get("checkpoint") or []]
     before = found.good or found.now
     note = "This step is gone from the code; the checkpoint still holds its state."
@@ -185,7 +154,7 @@ def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 @page(Right.VIEW)
 def history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """Every recovery of this flow."""
-    flow = _flow(flow_id)
+    flow = flow_or_404(flow_id)
     found = Recovery.objects.filter(flow=flow).order_by("-pk")
     rows = [(r, status.badge(status.RECOVERY, r.state)) for r in found]
-    return show(request, "flow/recoveries.html", {**_frame(flow, "recoveries"), "rows": rows})
+    return show(request, "flow/recoveries.html", {**frame_of(flow, "recoveries"), "rows": rows})

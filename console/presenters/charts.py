@@ -1,8 +1,8 @@
 """Small bar charts of a flow's batches: numbers drawn by the server, each also said in words. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from console.presenters import words
 from recovery.pipelines.events import Batch
@@ -51,6 +51,31 @@ def of_batches(batches: Sequence[Batch], waiting_rows: int | None = None) -> lis
         if any(value is not None for _, value in told):
             found.append(chart(name, unit, told, waiting_rows if name == "Rows read" else None))
     return found
+
+
+def of_growth(operators: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """State files written by the newest batches, for each operator that tells. State version v is of batch v - 1."""
+    found = []
+    for operator in operators:
+        told = [(int(g["version"]) - 1, int(g["size_bytes"])) for g in operator.get("growth") or []][-SHOWN:]
+        if told:
+            scale, unit = _unit(max(size for _, size in told))
+            name = f"State written, operator {operator['operator_id']}"
+            found.append(
+                chart(
+                    name,
+                    f"{unit} per batch",
+                    [(str(n), size / scale if scale > 1 else size) for n, size in told],
+                )
+            )
+    return found
+
+
+def _unit(largest: int) -> tuple[int, str]:
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if largest >= 1024**power:
+            return 1024**power, unit
+    return 1, "bytes"
 
 
 def chart(

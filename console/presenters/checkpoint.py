@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.presenters import status, words
+from recovery.checkpoints import said
+from recovery.checkpoints.uses import VersionUse
 
 KINDS = {"blocker": "blocker", "warning": "warning", "info": "info"}
 
@@ -85,12 +87,16 @@ def batches(report: Mapping[str, Any]) -> list[BatchRow]:
 
 @dataclass(frozen=True)
 class OperatorRow:
+    """`holds`: how much it keeps and where; `back`: the batches whose state is still whole."""
+
     number: int | str
     held: str
     detail: str
     in_code: str
     badge: status.Badge
     means: str
+    holds: str = ""
+    back: str = ""
 
 
 def operators(report: Mapping[str, Any], in_code: Sequence[str] | None) -> list[OperatorRow]:
@@ -104,14 +110,21 @@ def operators(report: Mapping[str, Any], in_code: Sequence[str] | None) -> list[
         detail = f"{words.count(operator.get('partitions'), 'partition')}" + (
             f", keys {keys}" if keys else ""
         )
-        rows.append(
-            OperatorRow(operator["operator_id"], name, detail, *_verdict(name, there, in_code is None))
-        )
+        verdict = _verdict(name, there, in_code is None)
+        back = words.ranges(operator.get("back") or [])
+        rows.append(OperatorRow(operator["operator_id"], name, detail, *verdict, _holds(operator), back))
     for place in range(len(held), len(in_code or [])):
         badge = status.Badge("failed", "Not compatible")
         name = (in_code or [])[place]
         rows.append(OperatorRow(place, "none", "", name, badge, "The checkpoint holds no state for it."))
     return rows
+
+
+def _holds(operator: Mapping[str, Any]) -> str:
+    """`1,204 keys, 2.4 MiB, HDFSBackedStateStoreProvider`: what of it is known."""
+    keys = words.count(operator["rows"], "key") if operator.get("rows") is not None else ""
+    size = words.size(operator["size_bytes"]) if operator.get("size_bytes") is not None else ""
+    return ", ".join(filter(None, (keys, size, str(operator.get("provider") or ""))))
 
 
 def _verdict(held: str, there: str | None, unasked: bool) -> tuple[str, status.Badge, str]:
@@ -129,7 +142,10 @@ def _verdict(held: str, there: str | None, unasked: bool) -> tuple[str, status.B
 
 @dataclass(frozen=True)
 class SourceRow:
+    """`key`: the source's name, else its index, as its log's folder is called."""
+
     index: int
+    key: str
     kind: str
     offset: str
     read: int
@@ -141,11 +157,56 @@ def sources(report: Mapping[str, Any]) -> list[SourceRow]:
     return [
         SourceRow(
             int(source["index"]),
+            str(source.get("name") or source["index"]),
             str(source.get("kind") or "unknown"),
             str(source.get("offset_json") or "none"),
             int(source.get("committed_files") or 0),
             int(source.get("planned_files") or 0),
-            words.tail((source.get("newest") or {}).get("path")),
+            said.file_name((source.get("newest") or {}).get("path") or ""),
         )
         for source in report.get("sources") or []
     ]
+
+
+@dataclass(frozen=True)
+class VersionRow:
+    """`began`, `ended`: planning times (ms) of the oldest and newest batch that was planned in this version."""
+
+    number: int
+    in_use: bool
+    batches: str
+    says: str
+    began: int | None
+    ended: int | None
+    query_id: str
+
+
+def versions(uses: Sequence[VersionUse]) -> list[VersionRow]:
+    """Newest first. Spark takes the highest number; it deletes none."""
+    return [
+        VersionRow(
+            use.number,
+            place == 0,
+            "none" if use.first_batch is None else f"{use.first_batch} to {use.last_planned}",
+            _used(use),
+            use.from_ms,
+            use.to_ms,
+            use.query_id or "none",
+        )
+        for place, use in enumerate(uses)
+    ]
+
+
+def _used(use: VersionUse) -> str:
+    if use.first_batch is None:
+        return "Empty: nothing was planned in it."
+    done = (
+        "nothing committed" if use.last_committed is None else f"committed up to batch {use.last_committed}"
+    )
+    if use.seeded_at is not None:
+        says = f"Seeded at batch {use.seeded_at}; {done}."
+    elif use.copied_to is not None:
+        says = f"As the version before up to batch {use.copied_to}; {done}."
+    else:
+        says = f"{done.capitalize()}."
+    return f"{says} Not whole: {use.why}." if use.why else says

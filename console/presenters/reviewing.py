@@ -165,6 +165,27 @@ def void(of: Any) -> Void:
     )
 
 
+SCOPES = {"both": "old and new version together", "new": "the new version", "same": "the version in use"}
+
+
+def expected(code: str, value: Any) -> str:
+    """What a criterion expects, in people's words; one that is not known here, or has another shape, as it stands."""
+    if not isinstance(value, Mapping):
+        return plain(value)
+    if code == "EACH_FILE_ONCE" and isinstance(value.get("files"), int):
+        place = SCOPES.get(str(value.get("scope")), "the checkpoint")
+        return f"{words.count(value['files'], 'file')}, each in one batch of {place}"
+    if code == "TABLE_GREW_BY_NEW_BATCHES" and isinstance(value.get("before"), int):
+        return f"{words.count(value['before'], 'row')} and those that the new batches wrote"
+    if code == "EVERY_ROW_ONCE" and isinstance(value.get("key"), list):
+        return f"none missing, none too many, by {', '.join(map(str, value['key'])) or 'the whole row'}"
+    if code == "FURTHER_UPDATE_ADDS_NOTHING":
+        return "the same rows and data files"
+    if code == "NOTHING_ELSE_CHANGED":
+        return "no other checkpoint and no other table changed"
+    return plain(value)
+
+
 def plain(value: Any) -> str:
     """A JSON value of a criterion in people's words: `batch 3, offsets {"logOffset":2}`."""
     if value is None:

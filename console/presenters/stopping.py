@@ -102,7 +102,9 @@ def evidence(step: Any) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
         else:
             proven.append(
                 EvidenceRow(
-                    "ok" if told else "attention", str(line["says"]), "" if told else "proven not to be so"
+                    "ok" if told else "attention",
+                    str(line["says"]),
+                    "" if told else "not as it should be after this step",
                 )
             )
     return proven, open_

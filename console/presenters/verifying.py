@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.presenters import status, words
-from console.presenters.reviewing import plain
+from console.presenters.reviewing import expected, plain
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def criteria(measured: Mapping[str, Any], planned: Sequence[Mapping[str, Any]]) 
         CriterionRow(
             number,
             str(c["says"]),
-            plain(c.get("expected")),
+            expected(str(c["code"]), c.get("expected")),
             plain(c.get("measured")),
             status.holds(c.get("ok")),
             str(c.get("why") or ""),

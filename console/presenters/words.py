@@ -1,5 +1,6 @@
 """Numbers and times in people's words: every number with its unit, every time with its zone. Pure."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,9 +44,15 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(value: Any) -> datetime | None:
-    """A datetime from a datetime, ISO text or milliseconds since the epoch; None when it is none of these."""
+    """A datetime from a datetime, ISO text or milliseconds since the epoch; None when it is none of these.
+
+    A file may hold any number: one that is no date of a calendar is None too.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return datetime.fromtimestamp(value / 1000, UTC)
+        try:
+            return datetime.fromtimestamp(value / 1000, UTC)
+        except (ValueError, OverflowError, OSError):
+            return None
     found = (
         value if isinstance(value, datetime) else parse_datetime(value) if isinstance(value, str) else None
     )
@@ -102,3 +109,14 @@ def tail(path: str | None) -> str:
 def last_part(name: str | None) -> str:
     """`customers_changes` of `spark_catalog.crm.customers_changes`."""
     return (name or "").rsplit(".", 1)[-1]
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`3`, `0 to 4`, `0 to 2, 5` of ascending numbers; empty for none."""
+    runs: list[list[int]] = []
+    for one in numbers:
+        if runs and one == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], one]
+        else:
+            runs.append([one])
+    return ", ".join(" to ".join(map(str, run)) for run in runs)

@@ -64,6 +64,12 @@ def breakable(text: Any) -> SafeString:
 
 
 @register.filter
+def paths(text: Any) -> SafeString:
+    """A sentence that may hold a path: it breaks after `/` and `_`, so that numbers and labels stay whole."""
+    return mark_safe(re.sub(r"([_/])", r"\1<wbr>", escape(str(text))))  # noqa: S308  (escaped first)
+
+
+@register.filter
 def codes(text: Any) -> SafeString:
     """`dropDuplicates` within a sentence becomes code; everything is escaped, a lone backtick stays one."""
     return mark_safe(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(str(text))))  # noqa: S308  (escaped first)

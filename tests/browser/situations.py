@@ -27,6 +27,7 @@ def addresses() -> dict[str, str]:
     User.objects.update(password=make_password(f.PASSWORD))
     failed = f.incident()
     seen = _with_api()
+    long = _with_versions().pk
     main = f.pipeline(f.workspace("main-eu", environment="production"), "orders", environment="production")
     f.flow(main, "orders_flow", history=["ok", "failed", "ok", "ok", "stopped"], state="stopped")
     production = f.failed_flow(main, name="spark_catalog.crm.orders_enriched_flow")
@@ -91,6 +92,14 @@ def addresses() -> dict[str, str]:
         "events-away": f"/flows/{failed.pk}/events",
         "code-away": f"/flows/{failed.pk}/code",
         "checkpoint": f"/flows/{seen.pk}/checkpoint",
+        "checkpoint-batch": f"/flows/{seen.pk}/checkpoint?batch=3",
+        "checkpoint-beside": f"/flows/{seen.pk}/checkpoint?batch=1&beside=3",
+        "checkpoint-no-batch": f"/flows/{seen.pk}/checkpoint?batch=77",
+        "checkpoint-long": f"/flows/{long}/checkpoint",
+        "checkpoint-old": f"/flows/{long}/checkpoint?version=0",
+        "checkpoint-files": f"/flows/{long}/checkpoint?files=0&page=2",
+        "checkpoint-kafka": f"/flows/{long}/checkpoint?batch=25&beside=26",
+        "checkpoint-damaged": f"/flows/{long}/checkpoint?batch=27",
         "events": f"/flows/{seen.pk}/events",
         "code": f"/flows/{seen.pk}/code",
         "patch": f"/recoveries/{continued.pk}/patch",
@@ -131,6 +140,24 @@ def _with_api() -> Any:
     owner.save()
     flow = f.failed_flow(owner)
     Built(storage / "_checkpoints" / flow.dataset.replace(".", "/") / flow.short / "0", planned=1).write()
+    return flow
+
+
+def _with_versions() -> Any:
+    """A flow with two checkpoint versions, a long compacted log, a Kafka source, a damaged batch."""
+    from tests.checkpoint_builder import CONF, Built, dumps, put
+
+    flow = _with_api()
+    place = Path(flow.pipeline.spec["storage"].removeprefix("file://"))
+    root = place / "_checkpoints" / flow.dataset.replace(".", "/") / flow.short
+    Built(root / "1", batches=27, files_per_batch=11, folder="/data/landing/crm/customers/changes").write()
+    for batch, offset in ((25, 123), (26, 4_567)):
+        header = {"batchWatermarkMs": 1_790_000_000_000 * (batch - 25), "batchTimestampMs": 1_790_000_900_000,
+                  "conf": {**CONF, "spark.sql.shuffle.partitions": str(batch)}}  # fmt: skip
+        kafka = {"crm.customers.changes": {"0": offset, "1": 45 * offset}}
+        put(root / "1" / "offsets" / str(batch), "\n".join(
+            ["v1", dumps(header), dumps({"logOffset": batch}), dumps(kafka)]))  # fmt: skip
+    put(root / "1" / "offsets" / "27", 'v1\n{"batchWatermarkMs":')
     return flow
 
 

@@ -1,5 +1,6 @@
 """What the tracked files themselves promise: no hosts in locks, no machine's paths, no copyleft licence."""
 
+import ast
 import re
 import subprocess
 from importlib import metadata
@@ -82,3 +83,21 @@ def test_no_locked_package_is_under_gpl_or_agpl() -> None:
 
     assert sum(1 for text in said.values() if text) > 60
     assert {name for name, text in said.items() if copyleft.search(lesser.sub("", text))} <= set(REVIEWED)
+
+
+def test_every_function_says_what_it_takes_and_what_it_returns() -> None:
+    bare = []
+    for path in [p for p in tracked() if p.suffix == ".py" or p.parent == ROOT / "bin"]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            of = node.args
+            every = [*of.posonlyargs, *of.args, *of.kwonlyargs, *filter(None, (of.vararg, of.kwarg))]
+            bare += [
+                f"{path.relative_to(ROOT)}:{node.lineno} {node.name}({a.arg})"
+                for a in every
+                if a.annotation is None and a.arg not in ("self", "cls")
+            ]
+            bare += [f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"] * (node.returns is None)
+
+    assert bare == []

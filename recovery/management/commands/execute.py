@@ -14,7 +14,9 @@ from recovery.workflow.selectors import recovery_or_404
 class Command(RepriseCommand):
     """Exit 0: started (with --wait: proven); 1: refused, or ended without proof; 2: something is away."""
 
-    help = "Runs a sealed plan, or resumes it at the step that failed or is unknown."
+    help = (
+        "Runs a sealed plan, or resumes it at the step that failed, is unknown or was not begun after a stop."
+    )
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:

@@ -20,7 +20,7 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--again",
             action="store_true",
-            help="Take back a sealed plan that has not run, and seal this one.",
+            help="Take back a sealed plan that has not run (it never can then), and seal this one in its place.",
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:

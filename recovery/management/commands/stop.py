@@ -17,7 +17,10 @@ STOP_SECONDS = 180.0
 class Command(RepriseCommand):
     """Exit 0: nothing runs (it says whether something did); 1: refused; 2: something is away."""
 
-    help = "Stops the pipeline of a failing flow and proves that nothing runs; opens its recovery, or stops its run."
+    help = (
+        "Stops the pipeline of a failing flow and proves that nothing runs; opens its recovery. While that recovery "
+        "runs, stops the run: its update is stopped, no further step begins, and execute resumes it."
+    )
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from recovery.management.commands.inspect import spans
+from recovery.management.commands._inspecting import spans
 from tests.checkpoint_builder import Built, put, sink_log
 from tests.state_checkpoints import unpack
 
@@ -144,3 +144,78 @@ def test_state_is_told_in_one_line(
 )
 def test_numbers_are_told_as_spans(numbers: tuple[int, ...], text: str) -> None:
     assert spans(numbers) == text
+
+
+def test_deep_says_on_stderr_how_far_it_is_and_nothing_else_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Built(tmp_path / "ck").write()
+    _, out, err = run(capsys, str(tmp_path / "ck"), "--deep", "--json")
+    assert json.loads(out)["last_committed"] == 2
+    assert err == "6 of 6 state files checked\n"
+
+
+def test_a_batch_is_shown_as_the_page_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Built(tmp_path / "flow/0", planned=1, files_per_batch=2).write()
+    code, out, err = run(capsys, str(tmp_path / "flow"), "--batch", "3")
+    assert (code, err) == (0, "")
+    for words in (
+        "Batch 3: planned, not committed.",
+        "Planned      2026-09-21 14:13:20 UTC",
+        "Watermark    none; after it not recorded",
+        "Source 0     files: log entry 3",
+        "  Took   2 files, part 000006.json to part 000007.json",
+        '  From   {"logOffset":2}',
+        '  To     {"logOffset":3}',
+        "    2026-09-21 14:13:26 UTC  part 000006.json",
+    ):
+        assert words in out
+    code, out, _ = run(capsys, str(tmp_path / "flow"), "--batch", "3", "--json")
+    assert json.loads(out)["batch"]["sources"][0]["files"]["count"] == 2
+
+
+@pytest.mark.parametrize("asked", [("1", "3"), ("3", "1")])
+def test_two_batches_are_compared_the_older_one_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: tuple[str, str]
+) -> None:
+    Built(tmp_path / "ck", planned=1).write()
+    code, out, _ = run(capsys, str(tmp_path / "ck"), "--batch", asked[0], "--beside", asked[1])
+    assert code == 0
+    assert out.startswith("From batch 1 (committed) to batch 3 (planned, not committed)\n")
+    assert "Source 0     files: 2 files, part 000002.json to part 000003.json" in out
+    assert "Settings     the same" in out
+    code, out, _ = run(capsys, str(tmp_path / "ck"), "--batch", asked[0], "--beside", asked[1], "--json")
+    body = json.loads(out)
+    assert (body["batch"]["number"], body["difference"]["before"], body["difference"]["after"]) == (
+        int(asked[0]),
+        1,
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--batch", "7"), "It holds batches 0 to 2."),
+        (("--beside", "1"), "give --batch N too"),
+        (("--batch", "1", "--deep"), "leave it out with --batch"),
+    ],
+)
+def test_what_cannot_be_shown_ends_with_2_and_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
+) -> None:
+    Built(tmp_path / "ck").write()
+    code, out, err = run(capsys, str(tmp_path / "ck"), *words)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_batch_that_is_damaged_ends_with_1_and_says_where_to_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Built(tmp_path / "ck").write()
+    put(tmp_path / "ck/offsets/2", "")
+    code, out, _ = run(capsys, str(tmp_path / "ck"), "--batch", "2")
+    assert code == 1
+    assert "offsets/2 cannot be read: it is empty. Run inspect without --batch: it says what to do." in out

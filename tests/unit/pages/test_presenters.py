@@ -177,6 +177,30 @@ def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
     assert reviewing.plain(value) == said
 
 
+@pytest.mark.parametrize(
+    ("code", "value", "said"),
+    [
+        (
+            "EACH_FILE_ONCE",
+            {"scope": "both", "files": 7},
+            "7 files, each in one batch of old and new version together",
+        ),
+        ("EACH_FILE_ONCE", {"scope": "new", "files": 1}, "1 file, each in one batch of the new version"),
+        ("EACH_FILE_ONCE", {"scope": "same", "files": 2}, "2 files, each in one batch of the version in use"),
+        ("TABLE_GREW_BY_NEW_BATCHES", {"before": 12}, "12 rows and those that the new batches wrote"),
+        ("EVERY_ROW_ONCE", {"key": ["a", "b"]}, "none missing, none too many, by a, b"),
+        ("EVERY_ROW_ONCE", {"scope": "new", "key": []}, "none missing, none too many, by the whole row"),
+        ("FURTHER_UPDATE_ADDS_NOTHING", {}, "the same rows and data files"),
+        ("NOTHING_ELSE_CHANGED", {}, "no other checkpoint and no other table changed"),
+        ("COUNTS_EQUAL_FORECAST", {"new_rows": 8}, "new rows 8"),
+        ("EACH_FILE_ONCE", {"files": None}, "files none"),
+        ("SOMETHING_NEW", "x", "x"),
+    ],
+)
+def test_what_a_criterion_expects_is_said_in_words(code: str, value: object, said: str) -> None:
+    assert reviewing.expected(code, value) == said
+
+
 def test_the_verdict_claims_exactly_once_only_when_the_measurement_does() -> None:
     recovery = SimpleNamespace(state="succeeded", label="R-1")
 

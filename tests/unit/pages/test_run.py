@@ -98,7 +98,7 @@ def test_an_unknown_step_is_never_called_failed_and_shows_its_evidence_line_by_l
     assert "</svg>Failed</span>" not in page
     assert "Batch 3 is not in the table: its log ends at 2." in page
     assert page.index("Whether update 7c1f02d4 still runs") > page.index("Not proven")
-    assert "proven not to be so" in page
+    assert "not as it should be after this step" in page
     assert re.search(r'id="primary">Resume<', page)
     assert ">Roll back</a>" in page
 

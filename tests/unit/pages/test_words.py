@@ -116,3 +116,9 @@ def test_every_status_has_a_shape_in_the_sprite() -> None:
 )
 def test_code_in_a_sentence_is_shown_as_code_and_nothing_else_is_markup(text: str, shown: str) -> None:
     assert reprise.codes(text) == shown
+
+
+def test_a_path_in_a_sentence_may_break_and_numbers_and_labels_may_not() -> None:
+    assert reprise.paths("<b>/data/in_1 by R-1, 1.9 KiB") == (
+        "&lt;b&gt;/<wbr>data/<wbr>in_<wbr>1 by R-1, 1.9 KiB"
+    )

@@ -8,7 +8,7 @@ import pytest
 from recovery.checkpoints import inspect
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.errors import Unreachable
-from recovery.sources.base import InputFile, Precision
+from recovery.sources.base import InputFile, Precision, SourceFacts
 from recovery.sources.files import MAX_FILE_AGE_MS, source_facts
 from recovery.sources.live.files import hidden, listing, pattern
 from recovery.sources.uris import canonical, decoded, encoded
@@ -26,7 +26,7 @@ def file(name: str, mtime_ms: int = 10 * DAY) -> InputFile:
     return InputFile(f"file:///in/{name}", 100, mtime_ms)
 
 
-def facts(done: SourceProgress, *there: InputFile):  # type: ignore[no-untyped-def]
+def facts(done: SourceProgress, *there: InputFile) -> SourceFacts:
     return source_facts(done, there, location="/in", max_files_per_trigger=2)
 
 

@@ -1,0 +1,90 @@
+"""The checkpoint of a flow: judged now, one batch, two beside each other, the log of a source. Reads only."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.utils import timezone
+
+from console.middleware import Request
+from console.pages.base import page, show
+from console.pages.flow import diagnosis_of, flow_or_404, frame_of
+from console.presenters import batches, charts
+from console.presenters import checkpoint as checkpoints
+from recovery.checkpoints import inspect
+from recovery.checkpoints.batches import compare, log_page, read_batch
+from recovery.checkpoints.uses import uses
+from recovery.errors import NotFound, RepriseError
+from recovery.people.roles import Actor, Right
+from recovery.workflow.places import checkpoint_of
+
+Asked = Mapping[str, str]
+Context = dict[str, Any]
+
+
+@page(Right.VIEW)
+def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+    """What stands on disk, judged now; or the part of it that the address names (`batch`, `beside`, `files`)."""
+    flow, asked = flow_or_404(flow_id), request.GET
+    version = _number(asked, "version")
+    part, template = (
+        (_batch, "flow/batch.html")
+        if asked.get("batch")
+        else (_files, "flow/log_of_files.html")
+        if asked.get("files")
+        else (_report, "flow/checkpoint.html")
+    )
+    context = {
+        **frame_of(flow, "checkpoint"),
+        "asked_version": version,
+        "kept": "" if version is None else f"version={version}&",
+        "read_at": timezone.now(),
+    }
+    try:
+        root = checkpoint_of(flow)
+        place = root if version is None else f"{root}/{version}"
+        told = part(asked, context, root, place)
+    except RepriseError as problem:
+        status = 404 if isinstance(problem, NotFound) else None
+        return show(request, template, {**context, "problem": problem}, status=status)
+    return show(request, template, {**context, **told})
+
+
+def _number(asked: Asked, name: str) -> int | None:
+    """A whole number of the address; None where it is not given. Raises Http404 for anything else."""
+    text = asked.get(name) or ""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Http404(f"The address asks for {name} {text[:40]!r}, which is no number.")
+    return int(text)
+
+
+def _report(asked: Asked, context: Context, root: str, place: str) -> Context:
+    report = inspect(place).as_dict()
+    diagnosis = diagnosis_of(context["flow"], context["recovery"]) or {}
+    found = checkpoints.findings(report["findings"])
+    return {
+        "report": report,
+        "judgement": checkpoints.judgement(report),
+        "findings": found,
+        "findings_counted": checkpoints.counted(found),
+        "batches": checkpoints.batches(report),
+        "operators": checkpoints.operators(report, (diagnosis.get("operators") or {}).get("code")),
+        "growth": charts.of_growth(report["state_operators"]),
+        "sources": checkpoints.sources(report),
+        "versions": checkpoints.versions(uses(root)),
+    }
+
+
+def _batch(asked: Asked, context: Context, root: str, place: str) -> Context:
+    number, beside = _number(asked, "batch"), _number(asked, "beside")
+    assert number is not None, "this part is shown where a batch is asked for"
+    if beside is None or beside == number:
+        return {"batch": batches.view(read_batch(place, number))}
+    return {"difference": batches.difference(compare(place, number, beside))}
+
+
+def _files(asked: Asked, context: Context, root: str, place: str) -> Context:
+    key = asked["files"]
+    return {"log": batches.log(key, log_page(place, key, _number(asked, "page") or 1))}

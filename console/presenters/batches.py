@@ -1,0 +1,209 @@
+"""One batch of a checkpoint, two beside each other, the log of a source, as pages show them. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from console.presenters import status, words
+from recovery.checkpoints import said
+from recovery.checkpoints.batches import Batch, BatchSource, Difference, Moved, Problem, SourceStep
+from recovery.checkpoints.logpages import LogPage, Span
+from recovery.checkpoints.report import SourceEntry
+
+NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # no time is of this day, so every one is told with its date
+
+
+@dataclass(frozen=True)
+class FileRow:
+    """An input file: when it was written (its mtime, ms), the log entry that names it."""
+
+    name: str
+    path: str
+    at: int
+    entry: int
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    key: str
+    kind: str
+    stands: str
+    took: str
+    begins: str
+    ends: str
+    files: tuple[FileRow, ...]
+    more: int
+    partitions: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class View:
+    """A batch; an empty watermark is a time, which the page writes."""
+
+    batch: Batch
+    badge: status.Badge
+    says: str
+    watermark: str
+    next_watermark: str
+    sources: tuple[SourceRow, ...]
+    conf: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class MovedRow:
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class StepRow:
+    key: str
+    kind: str
+    badge: status.Badge
+    says: str
+    before: str
+    after: str
+    files: tuple[FileRow, ...]
+    more: int
+    partitions: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class DifferenceView:
+    before: View
+    after: View
+    steps: tuple[StepRow, ...]
+    header: tuple[MovedRow, ...]
+    conf: tuple[MovedRow, ...]
+    operators: tuple[MovedRow, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
+class LogView:
+    key: str
+    page: LogPage
+    files: tuple[FileRow, ...]
+    newer: int | None
+    older: int | None
+
+
+def view(batch: Batch) -> View:
+    badge, says = _standing(batch)
+    return View(
+        batch,
+        badge,
+        says,
+        _watermark(batch.watermark_ms),
+        _watermark(batch.next_watermark_ms) if batch.committed else "not committed yet",
+        tuple(_source(s) for s in batch.sources),
+        tuple(sorted(batch.conf.items())),
+    )
+
+
+def _standing(batch: Batch) -> tuple[status.Badge, str]:
+    if batch.problems:
+        return status.Badge(
+            "failed", "Damaged"
+        ), "a file of this batch cannot be read; the findings say what to do"
+    if not batch.committed:
+        return status.Badge(
+            "pending", "Not committed"
+        ), "planned; the next run of the same code runs it first"
+    if not batch.planned:
+        return status.Badge("attention", "Committed"), "its offset file is gone"
+    return status.Badge("ok", "Committed"), "planned, run and committed"
+
+
+def _watermark(at_ms: int | None) -> str:
+    """In words where there is none; else empty, and the page shows the time. Spark writes 0 for no watermark."""
+    return "not recorded" if at_ms is None else "" if at_ms else "none"
+
+
+def _source(source: BatchSource) -> SourceRow:
+    moved = said.partitions(source.begins_json, source.offset_json) if source.begins else []
+    return SourceRow(
+        source.key,
+        source.kind,
+        said.stands(source.kind, source.offset_json),
+        said.took(source),
+        (source.begins_json or "-") if source.begins else "not known",
+        source.offset_json or "-",
+        *_files(source.files),
+        _partitions(moved),
+    )
+
+
+def _files(files: Span | None) -> tuple[tuple[FileRow, ...], int]:
+    if files is None:
+        return (), 0
+    return rows(files.first), files.count - len(files.first)
+
+
+def rows(entries: Sequence[SourceEntry]) -> tuple[FileRow, ...]:
+    return tuple(FileRow(said.file_name(e.path), e.path, e.timestamp_ms, e.batch_id) for e in entries)
+
+
+def _partitions(moved: Sequence[tuple[str, int | None, int | None]]) -> tuple[tuple[str, str, str], ...]:
+    return tuple((name, _number(before), _number(after)) for name, before, after in moved[:100])
+
+
+def _number(value: int | None) -> str:
+    return "not there" if value is None else f"{value:,}"
+
+
+CHANGES = {
+    "same": status.Badge("stopped", "Same"),
+    "moved": status.Badge("info", "Moved"),
+    "added": status.Badge("attention", "Added"),
+    "removed": status.Badge("attention", "Removed"),
+}
+
+
+def difference(of: Difference) -> DifferenceView:
+    return DifferenceView(
+        view(of.before),
+        view(of.after),
+        tuple(_step(s) for s in of.sources),
+        tuple(MovedRow(m.name, _header(m.name, m.before), _header(m.name, m.after)) for m in of.header),
+        _moved(of.conf),
+        _moved(of.operators),
+        (*of.before.problems, *of.after.problems),
+    )
+
+
+def _step(step: SourceStep) -> StepRow:
+    moved = said.partitions(step.before_json, step.after_json) if step.change == "moved" else []
+    return StepRow(
+        step.key,
+        step.kind,
+        CHANGES[step.change],
+        said.step(step),
+        step.before_json or "-",
+        step.after_json or "-",
+        *_files(step.files),
+        _partitions(moved),
+    )
+
+
+def _moved(moved: Sequence[Moved]) -> tuple[MovedRow, ...]:
+    return tuple(MovedRow(m.name, _or_none(m.before), _or_none(m.after)) for m in moved)
+
+
+def _header(name: str, value: str | None) -> str:
+    """A watermark as a time; Spark writes 0 where there is none."""
+    if value is None or "watermark" not in name:
+        return _or_none(value)
+    return words.clock(int(value), NEVER) if int(value) else "none"
+
+
+def _or_none(value: str | None) -> str:
+    return "not there" if value is None else value
+
+
+def log(key: str, found: LogPage) -> LogView:
+    newer = found.number - 1 if found.number > 1 else None
+    older = found.number + 1 if found.number < found.pages else None
+    return LogView(key, found, rows(found.entries), newer, older)

@@ -1,0 +1,321 @@
+"""One batch of a checkpoint as its files tell it, or two beside each other. Only reads; state is not listed.
+
+Files: offsets/<batch> is written before a batch runs, commits/<batch> after its sink has committed
+(MicroBatchExecution). Which input files a batch took stands in the source's own log, between the log ids of the
+batch before and its own. Damage is said beside what can still be read, never raised.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from recovery.checkpoints import formats, logpages, positions
+from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
+from recovery.checkpoints.inspection import PARTS, VERSION
+from recovery.checkpoints.logpages import LogPage, Span
+from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.tree import Tree
+from recovery.errors import NotFound, Unreachable
+
+MAX_SOURCES = 10_000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file of the batch that is missing or cannot be read, and why."""
+
+    file: str
+    why: str
+
+
+@dataclass(frozen=True)
+class BatchSource:
+    """One source's line. `offset_json`: the exact text (None for `-`); `begins_json`: that of the batch before.
+
+    `begins`: whether the batch before is there to say it. `files`: what a file source's log says that this batch
+    took; None for other sources. `position`: the line's values where its shape is known.
+    """
+
+    key: str
+    kind: str
+    offset_json: str | None
+    begins: bool
+    begins_json: str | None = None
+    files: Span | None = None
+    position: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch. Times and watermarks are epoch milliseconds; `next_watermark_ms` stands in the commit.
+
+    `operators`: operator id -> state partitions, where the commit names them (state format 2), else empty.
+    `control`: what Spark put in by itself (a repartition), else None. `before`, `after`: the nearest batches that
+    stand on disk.
+    """
+
+    number: int
+    location: str
+    planned: bool
+    committed: bool
+    format: int | None = None
+    commit_format: int | None = None
+    planned_ms: int | None = None
+    watermark_ms: int | None = None
+    next_watermark_ms: int | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+    sources: tuple[BatchSource, ...] = ()
+    operators: dict[str, int] = field(default_factory=dict)
+    control: str | None = None
+    problems: tuple[Problem, ...] = ()
+    before: int | None = None
+    after: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values: of files the first hundred."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One value that differs; None: it is not there."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class SourceStep:
+    """One source in both batches. `files`: what its log holds between the two positions; `same`: equal lines."""
+
+    key: str
+    kind: str
+    before_json: str | None
+    after_json: str | None
+    change: str  # "same", "moved", "added", "removed"
+    files: Span | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs from batch `before` to batch `after`; both are in full beside it."""
+
+    before: Batch
+    after: Batch
+    sources: tuple[SourceStep, ...]
+    header: tuple[Moved, ...]
+    conf: tuple[Moved, ...]
+    operators: tuple[Moved, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, the batches by their numbers."""
+        return {**asdict(self), "before": self.before.number, "after": self.after.number}
+
+
+def read_batch(location: str, number: int) -> Batch:
+    """A batch of a checkpoint directory, or of the newest version in a flow's directory.
+
+    Raises NotFound where neither an offset nor a commit file has this number, Unreachable, WrongUse.
+    """
+    with reaching(location):
+        return _batch(_tree(location), number)
+
+
+def compare(location: str, one: int, other: int) -> Difference:
+    """Two batches, the older one first. Raises as `read_batch`."""
+    with reaching(location):
+        tree = _tree(location)
+        before, after = (_batch(tree, n) for n in sorted((one, other)))
+        return diff(before, after, {s.key: _step_files(tree, before, s) for s in after.sources})
+
+
+def diff(before: Batch, after: Batch, files: Mapping[str, Span | None] | None = None) -> Difference:
+    """What differs; `files` by source: what its log holds between both positions. Pure."""
+    old = {s.key: s for s in before.sources}
+    new = {s.key: s for s in after.sources}
+    steps = [_step(key, old.get(key), new.get(key), (files or {}).get(key)) for key in {**new, **old}]
+    header = _moved(_header(before), _header(after))
+    return Difference(
+        before,
+        after,
+        tuple(steps),
+        header,
+        _moved(before.conf, after.conf),
+        _moved(_told(before.operators), _told(after.operators)),
+    )
+
+
+def log_page(location: str, key: str, number: int) -> LogPage:
+    """A page of the log of source `key`, newest first. Raises NotFound where there is no such file source."""
+    with reaching(location):
+        tree = _tree(location)
+        folder = f"sources/{key}"
+        if folder not in tree.directories:
+            raise NotFound(f"Source {key} keeps no log in {tree.store.location}.")
+        return logpages.page(tree, folder, number)
+
+
+def numbered(store: Store) -> dict[int, str]:
+    """Number -> name of the versions in a flow's directory. Raises OSError."""
+    return {int(e.name): e.name for e in store.entries() if e.is_dir and VERSION.fullmatch(e.name)}
+
+
+def _tree(location: str) -> Tree:
+    """The checkpoint in use at a location, its logs listed."""
+    store = Store.open(location)
+    try:
+        entries = store.entries()
+    except FileNotFoundError as error:
+        raise Unreachable(f"{store.location} does not exist. Check the path.") from error
+    except NotADirectoryError as error:
+        raise Unreachable(f"{store.location} is a file; a checkpoint is a directory.") from error
+    names = {} if PARTS & {e.name for e in entries} else numbered(store)
+    return listed(store.child(names[max(names)]) if names else store)
+
+
+def listed(store: Store) -> Tree:
+    """Names and sizes of metadata, offsets/, commits/ and the sources' logs; state/ may hold millions."""
+    files: dict[str, int] = {}
+    directories: set[str] = set()
+    waiting = ["", "offsets", "commits", "sources"]
+    for folder in waiting:
+        try:
+            found = store.entries(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for entry in found:
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            if not entry.is_dir:
+                files[name] = entry.size
+                continue
+            directories.add(name)
+            if folder == "sources" and len(waiting) < MAX_SOURCES:
+                waiting.append(name)
+    return Tree(store, files, directories)
+
+
+def _batch(tree: Tree, number: int) -> Batch:
+    offsets, commits = tree.numbers("offsets"), tree.numbers("commits")
+    if number not in offsets | commits:
+        raise NotFound(f"Batch {number} is not in {tree.store.location}. {_held(offsets | commits)}")
+    problems: list[Problem] = []
+    plan = _offsets(tree, number, problems)
+    commit = _commit(tree, number, problems) if number in commits else None
+    before = _before(tree, number) if plan else None
+    sources = [_source(tree, number, n, before, plan) for n in range(len(plan.sources))] if plan else []
+    return Batch(
+        number,
+        tree.store.location,
+        number in offsets,
+        number in commits,
+        plan.version if plan else None,
+        commit.version if commit else None,
+        plan.timestamp_ms if plan else None,
+        plan.watermark_ms if plan else None,
+        commit.watermark_ms if commit else None,
+        plan.conf if plan else {},
+        tuple(sources),
+        _operators(commit) if commit else {},
+        plan.control if plan else None,
+        tuple(problems),
+        max((n for n in offsets | commits if n < number), default=None),
+        min((n for n in offsets | commits if n > number), default=None),
+    )
+
+
+def _held(numbers: set[int]) -> str:
+    return f"It holds batches {min(numbers)} to {max(numbers)}." if numbers else "It holds no batch."
+
+
+def _offsets(tree: Tree, number: int, problems: list[Problem]) -> OffsetFile | None:
+    try:
+        return formats.parse_offsets(tree.bytes_of(f"offsets/{number}"))
+    except Malformed as problem:
+        problems.append(Problem(f"offsets/{number}", problem.why))
+        return None
+
+
+def _commit(tree: Tree, number: int, problems: list[Problem]) -> CommitFile | None:
+    try:
+        return formats.parse_commit(tree.bytes_of(f"commits/{number}"))
+    except Malformed as problem:
+        problems.append(Problem(f"commits/{number}", problem.why))
+        return None
+
+
+def _before(tree: Tree, number: int) -> OffsetFile | None:
+    """The batch before, where it is still there and readable. Batch 0 begins at nothing, which is known."""
+    if number == 0:
+        return OffsetFile(1, 0, 0, {}, ())
+    return _offsets(tree, number - 1, [])
+
+
+def _source(tree: Tree, number: int, place: int, before: OffsetFile | None, plan: OffsetFile) -> BatchSource:
+    line = plan.sources[place]
+    earlier = {s.key: s.offset_json for s in before.sources} if before else {}
+    begins = before is not None and (number == 0 or line.key in earlier)
+    begins_json = earlier.get(line.key)
+    folder = f"sources/{line.key}"
+    upto, after = formats.log_offset(line.offset_json), formats.log_offset(begins_json)
+    if upto is not None and folder in tree.directories:
+        files = None
+        if begins and (begins_json is None or after is not None):
+            files = logpages.span(tree, folder, -1 if after is None else after, upto)
+        return BatchSource(line.key, "files", line.offset_json, begins, begins_json, files)
+    kind, position = _position(tree, folder, line.offset_json)
+    return BatchSource(line.key, kind, line.offset_json, begins, begins_json, None, position)
+
+
+def _position(tree: Tree, folder: str, offset_json: str | None) -> tuple[str, Mapping[str, Any] | None]:
+    try:
+        first = tree.bytes_of(f"{folder}/0") if f"{folder}/0" in tree.files else None
+    except Malformed:
+        first = None
+    return positions.read_position(offset_json, first)
+
+
+def _operators(commit: CommitFile) -> dict[str, int]:
+    ids = commit.body.get("stateUniqueIds")
+    held = ids if isinstance(ids, dict) else {}
+    return {str(k): len(v) for k, v in held.items() if isinstance(v, list)}
+
+
+def _step_files(tree: Tree, before: Batch, source: BatchSource) -> Span | None:
+    """What a file source's log holds between the batch before and this line; None where that cannot be told."""
+    old = {s.key: s.offset_json for s in before.sources}
+    upto = formats.log_offset(source.offset_json)
+    after = formats.log_offset(old.get(source.key))
+    if source.kind != "files" or upto is None or (after is None and old.get(source.key) is not None):
+        return None
+    return logpages.span(tree, f"sources/{source.key}", -1 if after is None else after, upto)
+
+
+def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: Span | None) -> SourceStep:
+    kind = (new or old).kind  # type: ignore[union-attr]  # a key comes from one of both
+    if old is None or new is None:
+        change = "removed" if new is None else "added"
+    else:
+        change = "same" if old.offset_json == new.offset_json else "moved"
+    before, after = (s.offset_json if s else None for s in (old, new))
+    return SourceStep(key, kind, before, after, change, files)
+
+
+def _header(batch: Batch) -> dict[str, str]:
+    values = {
+        "watermark": batch.watermark_ms,
+        "next watermark": batch.next_watermark_ms,
+        "offset format": batch.format,
+        "commit format": batch.commit_format,
+        "control batch": batch.control,
+    }
+    return _told(values)
+
+
+def _told(values: Mapping[str, Any]) -> dict[str, str]:
+    return {k: str(v) for k, v in values.items() if v is not None}
+
+
+def _moved(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Moved, ...]:
+    keys = [k for k in sorted({*before, *after}) if before.get(k) != after.get(k)]
+    return tuple(Moved(k, before.get(k), after.get(k)) for k in keys)

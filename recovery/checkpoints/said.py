@@ -1,0 +1,89 @@
+"""A batch's positions in people's words: where a source stands, what it took, what moved. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from recovery.checkpoints import formats, positions
+from recovery.checkpoints.batches import BatchSource, SourceStep
+from recovery.checkpoints.logpages import Span
+
+
+def stands(kind: str, offset_json: str | None) -> str:
+    """Where a line stands: `log entry 12`, `orders[0] at 123`; other sources' lines speak for themselves."""
+    if offset_json is None:
+        return "nothing read yet"
+    if kind == "files":
+        return f"log entry {formats.log_offset(offset_json)}"
+    told, position = positions.read_position(offset_json, None)
+    return positions.words(told, position) if position is not None else "as the source wrote it"
+
+
+def took(source: BatchSource) -> str:
+    """What a batch read of this source, as far as its files say."""
+    if source.files is not None:
+        return in_between(source.files)
+    if not source.begins:
+        return "not known: the batch before is gone, so nothing says where it began"
+    if source.begins_json == source.offset_json:
+        return "nothing new"
+    return _moves(source.kind, source.begins_json, source.offset_json)
+
+
+def step(of: SourceStep) -> str:
+    """What lies between two batches' positions of one source."""
+    if of.change in ("added", "removed"):
+        return f"the source was {of.change}"
+    if of.change == "same":
+        return "the same position"
+    return in_between(of.files) if of.files is not None else _moves(of.kind, of.before_json, of.after_json)
+
+
+def in_between(files: Span) -> str:
+    """`no file`, `1 file, a.json`, `3 files, a.json to c.json`; what could not be read behind it."""
+    if files.upto < files.after:
+        return f"the position went back, from log entry {files.after} to {files.upto}"
+    names = [file_name(e.path) for e in (*files.first[:1], *files.first[-1:])]
+    if files.count > len(files.first):
+        ends = f", the first {names[0]}"
+    else:
+        ends = f", {names[0]} to {names[-1]}" if files.count > 1 else f", {names[0]}" if names else ""
+    count = _count(files.count, "file") if files.count else "no file"
+    return f"{count}{ends}" + (f"; not whole: {files.why}" if files.why else "")
+
+
+def file_name(path: str) -> str:
+    """The last part of a URL-encoded URI."""
+    return unquote(path.rstrip("/").rsplit("/", 1)[-1])
+
+
+def partitions(before_json: str | None, after_json: str | None) -> list[tuple[str, int | None, int | None]]:
+    """(`topic[partition]`, offset before, offset after) of two Kafka lines where they differ; [] for others."""
+    old, new = (_kafka(line) for line in (before_json, after_json))
+    if old is None or new is None:
+        return []
+    return [(key, old.get(key), new.get(key)) for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+
+
+def _kafka(line: str | None) -> dict[str, int] | None:
+    if line is None:
+        return {}
+    kind, position = positions.read_position(line, None)
+    if kind != "kafka" or position is None:
+        return None
+    held: Mapping[str, Mapping[str, Any]] = position
+    return {f"{topic}[{p}]": int(o) for topic, of in held.items() for p, o in of.items()}
+
+
+def _moves(kind: str, before_json: str | None, after_json: str | None) -> str:
+    moved = partitions(before_json, after_json) if kind == "kafka" else []
+    if not moved:
+        return "its position moved"
+    known = [(b, a) for _, b, a in moved if b is not None and a is not None]
+    new = len(moved) - len(known)
+    more = f"; {_count(new, 'partition')} in one of them only" if new else ""
+    return f"{_count(sum(a - b for b, a in known), 'offset')} in {_count(len(known), 'partition')}{more}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

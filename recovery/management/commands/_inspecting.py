@@ -1,0 +1,262 @@
+"""An inspection, a batch and a difference as text: verdict first, then what it is, what is wrong, what to do."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from recovery.checkpoints import said
+from recovery.checkpoints.batches import Batch, BatchSource, Difference, Moved
+from recovery.checkpoints.logpages import Span
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
+from recovery.checkpoints.survey import Survey
+from recovery.sinks.base import SinkReport
+
+ORDER = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
+SHOWN_FILES = 20
+
+
+def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
+    """The report as a person reads it."""
+    yield verdict(report)
+    yield ""
+    yield f"Checkpoint   {shown(report.location)}"
+    if report.version is not None:
+        yield f"Version      {report.version}, the newest of its flow"
+    yield f"Query id     {shown(report.query_id or 'unknown')}"
+    yield f"Stands at    {standing(report)}"
+    if report.written_by:
+        yield f"Written by   Spark {writer_words(report.written_by)}"
+    for source in report.sources:
+        yield f"Source {source.name or source.index!s:<5} {source_words(source)}"
+    for operator in report.state_operators:
+        yield f"State {operator.operator_id:<6} {operator_words(operator)}"
+    if not report.state_operators:
+        yield "State        none"
+    if sink is not None:
+        yield f"Sink         {sink_words(sink)}"
+    yield f"Size         {report.size_bytes:,} bytes in all"
+    yield from findings(report.findings)
+
+
+def findings(found: Sequence[Finding]) -> Iterator[str]:
+    """What is wrong and what to do, blockers first."""
+    if not found:
+        return
+    for title, some in (
+        ("What is wrong", [f for f in found if f.severity is not Severity.INFO]),
+        ("Also so", [f for f in found if f.severity is Severity.INFO]),
+    ):
+        if some:
+            yield ""
+            yield title
+        for one in sorted(some, key=lambda f: ORDER[f.severity]):
+            yield from finding_lines(one)
+
+
+def verdict(report: CheckpointReport) -> str:
+    """One line that says whether it is sound."""
+    count = len(report.blockers)
+    if count:
+        return f"Not sound: {count} blocker{'' if count == 1 else 's'}. See below what to do."
+    if report.format == "none":
+        return "Empty: there is no checkpoint here."
+    warnings = sum(f.severity is Severity.WARNING for f in report.findings)
+    return "Sound." if not warnings else f"Sound, with {warnings} warning{'' if warnings == 1 else 's'}."
+
+
+def survey_lines(found: Survey) -> Iterator[str]:
+    """Flow by flow, the newest version first."""
+    count = len(found.flows)
+    yield f"{count} flow{'' if count == 1 else 's'} below {shown(found.location)}"
+    for flow in found.flows:
+        yield ""
+        yield shown(" / ".join(flow.parts))
+        for version in reversed(flow.versions):
+            last = (
+                "nothing committed yet"
+                if version.last_committed is None
+                else f"batch {version.last_committed}"
+            )
+            blocked = (
+                f"; {version.blockers} blocker{'' if version.blockers == 1 else 's'}"
+                if version.blockers
+                else ""
+            )
+            yield f"  version {version.number}: {last}{blocked}"
+    if found.findings:
+        yield ""
+    for finding in found.findings:
+        yield from finding_lines(finding)
+    if not found.whole:
+        yield "There are more; the list was ended here."
+
+
+def standing(report: CheckpointReport) -> str:
+    """Last committed batch, when it was planned, and what is under way."""
+    if report.last_committed is None:
+        return "no batch committed yet"
+    at = next((b["timestamp_ms"] for b in report.batches if b["batch"] == report.last_committed), None)
+    when = f", planned {moment(at)}" if at else ""
+    planned = report.last_planned
+    ahead = planned is not None and planned > report.last_committed
+    tail = f"; batch {planned} planned, not committed" if ahead else ""
+    return f"batch {report.last_committed} committed{when}{tail}"
+
+
+def moment(at_ms: int) -> str:
+    """Epoch milliseconds as an absolute time in UTC; a number that is no date stays a number."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"at {at_ms} ms"
+
+
+def source_words(source: SourceProgress) -> str:
+    """How much one source has read, and the newest file."""
+    if source.kind != "files":
+        return f"{source.kind}: {shown(source.offset_json or 'nothing read yet')}"
+    if source.committed.newest is None:
+        return "files: nothing read yet"
+    newest = said.file_name(source.committed.newest.path)
+    planned = f"; {len(source.planned):,} planned, not committed" if source.planned else ""
+    return f"files: {len(source.committed):,} read, newest {shown(newest)} (log entry {source.log_offset}){planned}"
+
+
+def operator_words(operator: StateOperator) -> str:
+    """Name, partitions, keys, rows and size of one stateful operator, and where a rollback could end."""
+    keys = f", keyed by {shown(', '.join(operator.key_columns))}" if operator.key_columns else ""
+    rows = f", {operator.rows:,} rows" if operator.rows is not None else ""
+    size = f", {operator.size_bytes:,} bytes" if operator.size_bytes is not None else ""
+    layout = f", {operator.layout} format {operator.state_format}" if operator.layout else ""
+    back = f"; whole for batches {spans(operator.back)}" if operator.back else ""
+    count = f"{operator.partitions} partition{'' if operator.partitions == 1 else 's'}"
+    return f"{shown(operator.name)}: {count}{keys}{rows}{size}{layout}{back}"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Ascending numbers as people write them: `0-4, 7`."""
+    found: list[list[int]] = []
+    for n in numbers:
+        if found and n == found[-1][1] + 1:
+            found[-1][1] = n
+        else:
+            found.append([n, n])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def sink_words(sink: SinkReport) -> str:
+    """What the table remembers."""
+    if sink.kind != "files":
+        return "not a file table; what it remembers is not known here"
+    if sink.head is None:
+        return "the table keeps no log of batches yet"
+    return f"batch {sink.head} is the newest that the table has"
+
+
+def finding_lines(found: Finding) -> Iterator[str]:
+    """Severity, code, file, and the three sentences."""
+    file = f"  {shown(found.file)}" if found.file else ""
+    yield f"{found.severity.value.upper():<8} {found.code}{file}"
+    yield f"  {shown(found.says)}"
+    if found.spark:
+        yield f"  Spark: {shown(found.spark)}"
+    yield f"  Do: {found.do}"
+
+
+def shown(text: str) -> str:
+    """Text from a file, safe on a terminal: control characters are escaped, length is bounded."""
+    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:500])
+    return clean if len(text) <= 500 else f"{clean}…"
+
+
+def batch_lines(batch: Batch) -> Iterator[str]:
+    """One batch: whether it is done, where it stands, which files it took."""
+    yield f"Batch {batch.number}: {batch_state(batch)}."
+    yield ""
+    yield f"Checkpoint   {shown(batch.location)}"
+    yield f"Planned      {moment(batch.planned_ms) if batch.planned_ms else 'not recorded'}"
+    yield f"Watermark    {watermark(batch.watermark_ms)}; after it {watermark(batch.next_watermark_ms)}"
+    yield f"Format       offsets {_format(batch.format)}, commit {_format(batch.commit_format)}"
+    if batch.control:
+        yield f"Put in by    Spark itself: {shown(batch.control)}"
+    for operator, partitions in batch.operators.items():
+        yield f"State {shown(operator):<6} {partitions} partitions, named by the commit"
+    for source in batch.sources:
+        yield from _batch_source(source)
+    yield from _problems(batch)
+
+
+def batch_state(batch: Batch) -> str:
+    if batch.committed:
+        return "committed" if batch.planned else "committed, and its offset file is missing"
+    return "planned, not committed"
+
+
+def _batch_source(source: BatchSource) -> Iterator[str]:
+    yield ""
+    stands = said.stands(source.kind, source.offset_json)
+    yield f"Source {shown(source.key):<5} {source.kind}: {shown(stands)}"
+    yield f"  Took   {shown(said.took(source))}"
+    yield f"  From   {shown(source.begins_json or '-') if source.begins else 'not known'}"
+    yield f"  To     {shown(source.offset_json or '-')}"
+    yield from _files(source.files)
+
+
+def _files(files: Span | None) -> Iterator[str]:
+    if files is None:
+        return
+    for entry in files.first[:SHOWN_FILES]:
+        yield f"    {moment(entry.timestamp_ms)}  {shown(said.file_name(entry.path))}"
+    if files.count > SHOWN_FILES:
+        yield f"    and {files.count - SHOWN_FILES:,} more; --json lists a hundred"
+
+
+def _problems(batch: Batch) -> Iterator[str]:
+    for problem in batch.problems:
+        yield ""
+        yield f"{problem.file} cannot be read: {problem.why}. Run inspect without --batch: it says what to do."
+
+
+def difference_lines(of: Difference) -> Iterator[str]:
+    """What differs from the older batch to the newer one; what is equal is not listed."""
+    old, new = (f"batch {b.number} ({batch_state(b)})" for b in (of.before, of.after))
+    yield f"From {old} to {new}"
+    for step in of.sources:
+        yield ""
+        yield f"Source {shown(step.key):<5} {step.kind}: {shown(said.step(step))}"
+        if step.change != "same":
+            yield f"  From   {shown(step.before_json or '-')}"
+            yield f"  To     {shown(step.after_json or '-')}"
+        for name, before, after in said.partitions(step.before_json, step.after_json)[:SHOWN_FILES]:
+            yield f"    {shown(name)}: {_or_none(before)} to {_or_none(after)}"
+        yield from _files(step.files)
+    for title, moved in (("Header", of.header), ("Settings", of.conf), ("State partitions", of.operators)):
+        yield ""
+        yield f"{title:<12} {'the same' if not moved else ''}".rstrip()
+        yield from (_moved(m) for m in moved)
+    for batch in (of.before, of.after):
+        yield from _problems(batch)
+
+
+def _moved(of: Moved) -> str:
+    return f"  {shown(of.name)}: {shown(_or_none(of.before))} to {shown(_or_none(of.after))}"
+
+
+def _or_none(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _format(version: int | None) -> str:
+    return "none" if version is None else f"v{version}"
+
+
+def watermark(at_ms: int | None) -> str:
+    """Spark writes 0 where the query has no watermark, or has seen no event time yet."""
+    return "not recorded" if at_ms is None else moment(at_ms) if at_ms else "none"
+
+
+def writer_words(written_by: dict[str, str | None]) -> str:
+    """The range of Spark versions that the newest header proves."""
+    at_least, before = written_by["at_least"], written_by["before"]
+    if at_least and before:
+        return f"{at_least} or newer, older than {before}"
+    return f"{at_least} or newer" if at_least else f"older than {before}"
