@@ -259,10 +259,13 @@ def test_a_source_without_a_log_is_refused(tmp_path: Path, key: str) -> None:
         log_page(where, key, 1)
 
 
+FIRST, SECOND = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2))
+
+
 def test_versions_say_when_they_were_used_and_which_was_seeded(tmp_path: Path) -> None:
-    built(tmp_path / "0", planned=1, query_id="first")
+    built(tmp_path / "0", planned=1, query_id=FIRST)
     seeded = tmp_path / "1"
-    built(seeded, batches=4, query_id="second")
+    built(seeded, batches=4, query_id=SECOND)
     (seeded / "offsets/0").unlink()
     (seeded / "offsets/1").write_bytes((seeded / "offsets/2").read_bytes())
     offsets(seeded, 3, '{"logOffset":3}', batchTimestampMs=STARTED_MS + 60_000)
@@ -277,8 +280,8 @@ def test_versions_say_when_they_were_used_and_which_was_seeded(tmp_path: Path) -
         (0, 0, 3, 2, None),
     ]
     assert [(v.from_ms, v.to_ms, v.query_id) for v in found[1:]] == [
-        (STARTED_MS + 60_000, STARTED_MS + 60_000, "second"),
-        (STARTED_MS, STARTED_MS + 3, "first"),
+        (STARTED_MS + 60_000, STARTED_MS + 60_000, SECOND),
+        (STARTED_MS, STARTED_MS + 3, FIRST),
     ]
 
 
