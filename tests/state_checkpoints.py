@@ -5,6 +5,7 @@ Tests that need no Spark read the copies in tests/fixtures/checkpoints. `python 
 """
 
 import json
+import logging
 import os
 import shutil
 import sys
@@ -199,6 +200,7 @@ def session(warehouse: Path) -> Any:
         .getOrCreate()
     )
     found.sparkContext.setLogLevel("OFF")
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs from finalizers, when pytest has gone
     # Maintenance writes the snapshots; its interval is read when the first store opens, so it begins anew here.
     found.conf.set(f"{PREFIX}stateStore.maintenanceInterval", "100ms")
     found._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()

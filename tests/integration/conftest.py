@@ -1,11 +1,20 @@
 """What integration tests share beside the running instance."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.spark_room import SCHEMA, Room, Written
 from tests.stack import Stack
+
+
+@pytest.fixture(scope="session")
+def spark_remote(stack: Stack) -> str:
+    """Address, with token, of the shared instance's warm driver."""
+    remote: str = stack.demo["spark_remote"]
+    return remote
 
 
 @pytest.fixture(scope="module")
@@ -18,3 +27,27 @@ def spark(stack: Stack) -> Iterator[Any]:
         session = SparkSession.builder.remote(stack.demo["spark_remote"]).create()
         yield session
         session.stop()
+
+
+@pytest.fixture
+def room(spark_remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    for side in ("a", "b"):
+        (tmp_path / "in" / side).mkdir(parents=True)
+    return Room(spark_remote, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def connect(spark_remote: str) -> Iterator[Any]:
+    """A session of the test's own, to make tables the way streams make them."""
+    from pyspark.sql.connect.session import SparkSession
+
+    session = SparkSession.builder.remote(spark_remote).create()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def written(room: Room, connect: Any) -> Written:
+    name = f"spark_catalog.default.t_{abs(hash(room.folder)) % 10**8}"
+    return Written(name, room.folder, connect, SCHEMA, room.folder / "in" / "a", room.remote)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from console.incident.making import Incident, arrive, run_update
-from tests.checkpoint_damages import remove, write
+from tests.damages.hands import remove, write
 from tests.integration.test_first_recovery import checkpoint, held, recover, tree, wanted
 from tests.stack import Stack
 
@@ -43,14 +43,14 @@ def repaired(stack: Stack, incident: Incident, place: Path) -> dict[str, Any]:
 
 
 def test_a_lost_metadata_file_is_mended_and_dropped_repeats_stay_dropped(stack: Stack) -> None:
-    incident, place = damaged(stack, "noid", lambda c: remove(c, "metadata"))
+    incident, place = damaged(stack, "noid", lambda c: remove(c / "metadata"))
     state, why = run_update(stack.client, incident.pipeline_id)
     assert (state, "MISSING_METADATA_FILE" in why) == ("FAILED", True), why
     repaired(stack, incident, place)
 
 
 def test_a_lost_offset_file_of_the_last_batch_is_rebuilt(stack: Stack) -> None:
-    incident, place = damaged(stack, "nooffset", lambda c: remove(c, "offsets/2"))
+    incident, place = damaged(stack, "nooffset", lambda c: remove(c / "offsets/2"))
     state, why = run_update(stack.client, incident.pipeline_id)
     assert (state, "Previous batch 2 not found" in why) == ("FAILED", True), why
     repaired(stack, incident, place)
@@ -61,12 +61,12 @@ def test_a_lost_offset_file_of_the_last_batch_is_rebuilt(stack: Stack) -> None:
 
 def test_a_log_entry_that_names_no_file_is_inferred_and_confirmed_by_the_rows(stack: Stack) -> None:
     """Spark would run without an error and read those files again."""
-    incident, place = damaged(stack, "noentry", lambda c: write(c, "sources/0/1", "v1"))
+    incident, place = damaged(stack, "noentry", lambda c: write(c / "sources/0/1", "v1"))
     repaired(stack, incident, place)
 
 
 def test_damage_that_cannot_be_mended_blocks_repair_with_the_reason(stack: Stack) -> None:
-    incident, place = damaged(stack, "nostate", lambda c: remove(c, "state/0/1"))
+    incident, place = damaged(stack, "nostate", lambda c: remove(c / "state/0/1"))
     before = tree(place)
     code, out, _ = stack.manage(
         "plan", incident.name, "--flow", incident.flow, "--strategy", "repair", "--json", token="responder"
@@ -82,7 +82,7 @@ def test_continue_goes_on_after_a_batch_that_only_the_table_has_finished(stack: 
     incident = stack.incident("halfdone")
     place = checkpoint(stack, incident)
     for name in ("offsets/3", "sources/0/3", "commits/2"):
-        remove(place, name)
+        remove(place / name)
     code, answer = recover(stack, incident)
     assert (code, answer["state"]) == (0, "succeeded"), answer
     assert held(stack, incident) == wanted(incident)

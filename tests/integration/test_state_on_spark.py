@@ -19,13 +19,9 @@ BY_NAME = {case.name: case for case in CASES}
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from pyspark import SparkContext
-
-    shared = SparkContext._active_spark_context is not None  # another file's, which ends it itself
     opened = session(tmp_path_factory.mktemp("warehouse"))
     yield opened
-    if not shared:
-        opened.stop()
+    opened.stop()
 
 
 @pytest.fixture(scope="module")

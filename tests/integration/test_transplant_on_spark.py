@@ -3,8 +3,7 @@
 import json
 import os
 import shutil
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,11 @@ from recovery.checkpoints.copying import copy
 from recovery.errors import Refused
 from recovery.sources.live.files import listing
 from recovery.sources.uris import encoded
-from tests.checkpoint_damages import remove, write
-from tests.integration.test_checkpoints_on_spark import EPOCH, Stream, conf, keys, seed_next, spark
-
-__all__ = ["spark"]
+from tests.damages.hands import remove, write
+from tests.integration.test_checkpoints_on_spark import EPOCH, Stream, conf, keys, seed_next
+from tests.state_checkpoints import session
 
 pytestmark = pytest.mark.spark
-
-# transformWithState runs Python of its own, which must have this environment's packages
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 ROCKSDB = {
     "stateStore__providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -35,6 +30,14 @@ LAYOUTS = {
     "RocksDB, format 2": {**ROCKSDB, "stateStore__checkpointFormatVersion": "2"},
 }
 layouts = pytest.mark.parametrize("settings", LAYOUTS.values(), ids=LAYOUTS.keys())
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session of this process: foreachBatch hands its rows over here."""
+    opened = session(tmp_path_factory.mktemp("warehouse"))
+    yield opened
+    opened.stop()
 
 
 def free() -> None:
@@ -168,7 +171,7 @@ def test_a_batch_whose_state_is_gone_cannot_be_gone_back_to(spark: Any, tmp_path
     flow = Flow(spark, tmp_path)
     flow.put((0, [1]), (1, [2]), (2, [3]))
     flow.run(dedup)
-    remove(flow.checkpoint(), "state/0/1/1.delta")
+    remove(flow.checkpoint() / "state/0/1/1.delta")
     with pytest.raises(Refused, match="version 1 is missing"):
         transplant.plan_rollback(flow.place, 1)
     with pytest.raises(Refused, match="Batch 7 cannot be gone back to"):
@@ -193,16 +196,16 @@ def test_a_copy_goes_on_by_itself_and_leaves_the_original_where_it_was(
 
 DAMAGES: list[tuple[str, Callable[[Path], object], bool]] = [
     # what is damaged, how, does a batch wait that was planned and not committed
-    ("metadata", lambda c: remove(c, "metadata"), False),
-    ("the neighbour offset", lambda c: remove(c, "offsets/1"), False),
-    ("the newest offset", lambda c: remove(c, "offsets/2"), False),
-    ("the newest commit", lambda c: write(c, "commits/2", ""), False),
-    ("the last committed offset", lambda c: remove(c, "offsets/2"), True),
-    ("a half planned offset", lambda c: write(c, "offsets/3", "v1\n{"), True),
-    ("a planned log entry", lambda c: remove(c, "sources/0/3"), True),
-    ("operator metadata", lambda c: [remove(c, "state/0/_metadata"), remove(c, "metadata")], False),
+    ("metadata", lambda c: remove(c / "metadata"), False),
+    ("the neighbour offset", lambda c: remove(c / "offsets/1"), False),
+    ("the newest offset", lambda c: remove(c / "offsets/2"), False),
+    ("the newest commit", lambda c: write(c / "commits/2", ""), False),
+    ("the last committed offset", lambda c: remove(c / "offsets/2"), True),
+    ("a half planned offset", lambda c: write(c / "offsets/3", "v1\n{"), True),
+    ("a planned log entry", lambda c: remove(c / "sources/0/3"), True),
+    ("operator metadata", lambda c: [remove(c / "state/0/_metadata"), remove(c / "metadata")], False),
     ("a stray", lambda c: shutil.copy(c / "offsets/2", c / "offsets/10"), False),
-    ("a log entry", lambda c: write(c, "sources/0/1", "v1"), False),
+    ("a log entry", lambda c: write(c / "sources/0/1", "v1"), False),
 ]
 
 
@@ -246,7 +249,7 @@ def test_an_inferred_entry_names_its_files_in_the_bytes_that_spark_wrote(spark: 
     sound = {e.path for e in inspect(flow.place).sources[0].committed}
     flow.put((9, [9]))
     assert flow.run(dedup) == [9]
-    write(flow.checkpoint(), "sources/0/0", "v1")
+    write(flow.checkpoint() / "sources/0/0", "v1")
     there = tuple((encoded(f.path), f.mtime_ms) for f in listing(str(tmp_path / "in"), options={}))
     plan = repair.plan_repair(flow.place, repair.Known(listings={"0": repair.Listed(there)}))
     assert {e.path for e in plan.after.sources[0].committed if e.batch_id == 0} == sound
@@ -304,7 +307,7 @@ def test_a_seed_goes_on_after_a_batch_that_only_the_table_has_finished(
     stream = Stream(spark, tmp_path)
     stream.put(*range(batches))
     assert stream.run(dedup=True) == ""
-    remove(stream.checkpoint, f"commits/{batches - 1}")
+    remove(stream.checkpoint / f"commits/{batches - 1}")
     stream.put(batches, batches + 1)
     assert "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA" in stream.run(dedup=False)
     seed_next(stream)
