@@ -13,7 +13,7 @@ from recovery.checkpoints import formats, logpages, positions
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.inspection import PARTS, VERSION
 from recovery.checkpoints.logpages import LogPage, Span
-from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
 from recovery.errors import NotFound, Unreachable
 
@@ -181,7 +181,7 @@ def listed(store: Store) -> Tree:
     waiting = ["", "offsets", "commits", "sources"]
     for folder in waiting:
         try:
-            found = store.entries(folder)
+            found = store.entries(folder, MAX_FILES)
         except (FileNotFoundError, NotADirectoryError):
             continue
         for entry in found:

@@ -15,6 +15,7 @@ from recovery.checkpoints.uses import uses
 from recovery.errors import NotFound, Unreachable
 from tests.checkpoint_builder import CONF, STARTED_MS, Built, dumps, put
 
+FIRST, SECOND = (f"{n}f3c2c1e-5d0a-4b7e-9f59-3d1f0c7a9b12" for n in (1, 2))
 KAFKA = '{"orders":{"0":123,"1":45}}'
 KAFKA_LATER = '{"orders":{"0":143,"1":45,"2":7}}'
 
