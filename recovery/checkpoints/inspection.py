@@ -55,7 +55,7 @@ def fingerprint(location: str) -> str:
     """
     with reaching(location):
         store, _, _ = _resolve(Store.open(location))
-        return _digest(_tree(store))
+        return _digest(tree_of(store))
 
 
 def inspect(
@@ -76,7 +76,7 @@ def inspect(
     """
     with reaching(location):
         store, version, first = _resolve(Store.open(location))
-        tree = _tree(store)
+        tree = tree_of(store)
         return _judge(tree, version, first, sink, deep, inputs, progress)
 
 
@@ -90,7 +90,7 @@ def opened(location: str) -> tuple[Store, int | None]:
 def judge(store: Store, *, version: int | None = None, sink: str | None = None) -> CheckpointReport:
     """As `inspect`, for a checkpoint that is open already: on disk, or laid out and not yet written."""
     with reaching(store.location):
-        return _judge(_tree(store), version, [], sink, False, False, None)
+        return _judge(tree_of(store), version, [], sink, False, False, None)
 
 
 def _numbers(flow: Store) -> dict[int, str]:
@@ -120,7 +120,7 @@ def _resolve(store: Store) -> tuple[Store, int | None, list[Finding]]:
     return store.child(numbered[max(directories)].name), max(directories), found
 
 
-def _tree(store: Store) -> Tree:
+def tree_of(store: Store) -> Tree:
     """All names below a checkpoint; of a place that is none, the first level: it may be a whole bucket."""
     top = store.entries()
     if not PARTS & {e.name for e in top}:

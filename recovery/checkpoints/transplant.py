@@ -15,14 +15,14 @@ with format 2 the ids in the file names stand in the commit file too.
 """
 
 import json
-import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recovery.checkpoints import formats, placing
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.inspection import inspect, judge, opened
+from recovery.checkpoints.inspection import inspect, judge, opened, tree_of
 from recovery.checkpoints.layout import Kept, Layout, laid, layout_of, write_layout
 from recovery.checkpoints.mending.state import at_home
 from recovery.checkpoints.placing import NextVersion, Prepared
@@ -30,14 +30,13 @@ from recovery.checkpoints.repair import same
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.seed_files import cut_log, metadata_of, seed_layout
+from recovery.checkpoints.state.ids import operator_ids
+from recovery.checkpoints.state.names import operators_of, parse_name
+from recovery.checkpoints.state.needed import files_needed
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
-
-STATE_FILE = re.compile(r"([0-9]{1,18})(_[0-9a-fA-F-]{36})?\.(delta|snapshot|zip|changelog)(\.crc)?")
-WHOLE = ("snapshot", "zip")
-PER_BATCH = re.compile(r"state/[0-9]+/_metadata/v2/([0-9]{1,18})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +108,7 @@ def plan_transplant(location: str, scratch: str) -> LaidPlan:
         )
         target = _target(report, store, version)
     with reaching(scratch):
-        _carry_state(layout, source, given.last_committed + 1, basis.batch + 1)
+        _take_state(layout, source, given.last_committed, basis.batch + 1)
         _adopt_settings(layout, source, basis.batch, given.last_committed)
         at_home(layout, source, target)
     return _planned(location, report, version, layout, store)
@@ -133,11 +132,9 @@ def plan_rollback(location: str, batch: int, *, sink: str | None = None) -> Laid
                 f"{', '.join(map(str, kept[-10:])) or 'none'}."
             )
         _cut_logs(store, layout, batch)
-        if any(n.startswith("state/") for n in layout.files):
-            state = Layout({n: o for n, o in layout.files.items() if n.startswith("state/")})
-            for name in state.files:
-                layout.leave_out(name)
-            _take_state(layout, state, batch + 1, batch + 1)
+        for name in list(layout.below("state")):
+            layout.leave_out(name)
+        _take_state(layout, store, batch, batch + 1)
         layout.write("metadata", metadata_of(str(uuid.uuid4())))
         at_home(layout, store, _target(report, store, version))
     return _planned(location, report, version, layout, store, sink)
@@ -192,79 +189,51 @@ def _cut_logs(store: Store, layout: Layout, batch: int) -> None:
         cut_log(store, layout, folder, reached, batch)
 
 
-def _carry_state(layout: Layout, source: Store, version: int, wanted: int) -> None:
-    state = layout_of(source)
-    state.files = {n: o for n, o in state.files.items() if n.startswith("state/")}
-    _take_state(layout, state, version, wanted)
-
-
-def _take_state(layout: Layout, state: Layout, version: int, wanted: int) -> None:
-    """Files of state `version`, under the names of version `wanted`, with all that is not of one version."""
-    stores: dict[str, list[tuple[re.Match[str], str, Kept | bytes]]] = {}
-    for name, origin in state.files.items():
-        folder, _, last = name.rpartition("/")
-        match = STATE_FILE.fullmatch(last)
-        if match is not None:
-            stores.setdefault(folder, []).append((match, name, origin))
-        elif not _of_later_batch(name, version, state):
-            layout.keep(origin, name) if isinstance(origin, Kept) else layout.write(name, origin)
-    for folder, files in stores.items():
-        chain = _chain(folder, [m for m, _, _ in files], version)
+def _take_state(layout: Layout, store: Store, batch: int, wanted: int) -> None:
+    """What a restart after `batch` loads from `store`, under the names of state version `wanted`."""
+    tree, version = tree_of(store), batch + 1
+    commit = formats.parse_commit(tree.bytes_of(f"commits/{batch}"))
+    for operator in sorted(operators_of(tree)):
+        needed = files_needed(tree, operator, version, operator_ids(commit, operator))
+        for name, why in (*((n, "it is missing") for n in needed.missing), *needed.unreadable):
+            raise Refused(
+                f"State version {version} of operator {operator} cannot be loaded from {name}: {why}."
+            )
         if wanted != version:
-            _may_move(folder, chain, wanted - version)
-        for match, _, origin in files:
-            if match[0].removesuffix(".crc") in chain:
-                assert isinstance(origin, Kept), "state files are only ever kept"
-                layout.keep(origin, f"{folder}/{_renamed(match, wanted - version, version)}")
+            _may_move(operator, needed.files, wanted - version)
+        for name in needed.files:
+            layout.keep(Kept(store, name, tree.files[name]), _renamed(name, wanted - version))
 
 
-def _of_later_batch(name: str, version: int, state: Layout) -> bool:
-    """Operator metadata v2 is written once a change, under the batch's number; one up to the wanted batch stays."""
-    match = PER_BATCH.fullmatch(name)
-    if match is None or int(match[1]) < version:
-        return False
-    others = (PER_BATCH.fullmatch(n) for n in state.files if n.rpartition("/")[0] == name.rpartition("/")[0])
-    return any(o is not None and int(o[1]) < version for o in others)
-
-
-def _chain(folder: str, files: list[re.Match[str]], version: int) -> set[str]:
-    """Names that a load of `version` reads: its newest snapshot and every change after it."""
-    there = [m for m in files if m[4] is None and int(m[1]) <= version]
-    whole = max((int(m[1]) for m in there if m[3] in WHOLE), default=0)
-    changes = {int(m[1]) for m in there if m[3] not in WHOLE and int(m[1]) > whole}
-    if lost := sorted(set(range(whole + 1, version + 1)) - changes):
-        raise Refused(
-            f"The state in {folder} is not whole: version {lost[0]} is missing, which {version} needs."
-        )
-    return {
-        m[0]
-        for m in there
-        if (m[3] in WHOLE and int(m[1]) == whole) or (m[3] not in WHOLE and int(m[1]) > whole)
-    }
-
-
-def _may_move(folder: str, chain: set[str], by: int) -> None:
+def _may_move(operator: int, files: Sequence[str], by: int) -> None:
     """RocksDB's changelogs cannot stand for a snapshot, and with format 2 name the versions before them.
 
     Nor can a chain begin below version 1, as it would where the scratch run took more batches than were committed.
     """
-    if min((int(re.split("[._]", name)[0]) for name in chain), default=1) + by < 1:
+    named = [found for found in (parse_name(name.rpartition("/")[2]) for name in files) if found]
+    if min((number for number, _, _ in named), default=1) + by < 1:
         raise Refused(
-            f"The state in {folder} was built in more batches than the checkpoint has committed. Build it anew in one "
-            "batch: without maxFilesPerTrigger."
+            f"The state of operator {operator} was built in more batches than the checkpoint has committed. Build it "
+            "anew in one batch: without maxFilesPerTrigger."
         )
-    if any(name.endswith(".changelog") for name in chain):
+    if any(kind == "changelog" for _, _, kind in named):
         raise Refused(
-            f"The state in {folder} stands on changelogs, which keep their version. Run the query with "
+            f"The state of operator {operator} stands on changelogs, which keep their version. Run the query with "
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=false once more, then try again."
         )
 
 
-def _renamed(match: re.Match[str], by: int, version: int) -> str:
-    number, kind = int(match[1]), match[3]
-    if by and kind == "delta" and number == 1:
+def _renamed(name: str, by: int) -> str:
+    """The name for another version. Files without one (metadata, schemas, SSTs) keep theirs."""
+    folder, _, last = name.rpartition("/")
+    bare = last.removesuffix(".crc")
+    found = parse_name(bare)
+    if not by or found is None:
+        return name
+    number, unique_id, kind = found
+    if kind == "delta" and number == 1:
         kind = "snapshot"  # the first delta adds to nothing, and no reader finds a base for it elsewhere
-    return f"{number + by}{match[2] or ''}.{kind}{match[4] or ''}"
+    return f"{folder}/{number + by}{f'_{unique_id}' if unique_id else ''}.{kind}{last[len(bare) :]}"
 
 
 def _adopt_settings(layout: Layout, source: Store, batch: int, given: int) -> None:
