@@ -10,8 +10,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-import pyarrow as pa
-
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.state.checksums import xxh32
 
@@ -44,6 +42,8 @@ def plain(stream: Readable) -> Iterator[bytes]:
 
 
 def _lz4(start: bytes, stream: Readable) -> Iterator[bytes]:
+    import pyarrow as pa  # late: most inspections open no state file, and it takes longer than they do
+
     codec = pa.Codec("lz4_raw")
     while True:
         if len(start) < HEAD.size:
@@ -67,7 +67,7 @@ def _block(codec: Any, method: int, data: bytes, length: int, checksum: int) -> 
     elif method == LZ4:
         try:
             block = codec.decompress(data, length, asbytes=True)
-        except (OSError, pa.ArrowInvalid) as error:
+        except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
             raise Malformed("its LZ4 blocks are corrupt") from error
     else:
         raise Malformed("its LZ4 blocks are corrupt")
@@ -91,9 +91,11 @@ class _Joined(io.RawIOBase):
 
 
 def _zstd(start: bytes, stream: Readable) -> Iterator[bytes]:
+    import pyarrow as pa  # late, as above
+
     try:
         with pa.CompressedInputStream(pa.PythonFile(_Joined(start, stream), mode="r"), "zstd") as opened:
             while piece := opened.read(1 << 16):
                 yield piece
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
         raise Malformed("its zstd frame is cut short or corrupt") from error
