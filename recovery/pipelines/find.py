@@ -34,7 +34,7 @@ def find_fresh(text: str) -> Pipeline:
     What was unique at the last poll may have a twin by now, or be gone; a change to a pipeline must never
     go by the older list. Raises NotFound; a workspace that does not answer leaves its rows as they were.
     """
-    refresh(workspace_id=find_pipeline(text).workspace_id)
+    refresh(workspace_id=find_pipeline(text).workspace_id, only=text.strip())
     return find_pipeline(text)
 
 

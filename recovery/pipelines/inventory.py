@@ -25,8 +25,12 @@ EVENTS: Final = 2000
 TIMEOUT: Final = 15.0
 
 
-def refresh(*, workspace_id: int) -> None:
-    """Bring the rows of one workspace up to date; a failure is kept as the workspace's `poll_error`."""
+def refresh(*, workspace_id: int, only: str | None = None) -> None:
+    """Bring the rows of one workspace up to date; a failure is kept as the workspace's `poll_error`.
+
+    `only`: an id or a name. All pipelines are listed, so that twins and removals are seen, but the details of the
+    others are left to the next poll: somebody waits for this one.
+    """
     workspace = Workspace.objects.get(pk=workspace_id)
     try:
         client = client_for(workspace, timeout=TIMEOUT)
@@ -34,7 +38,7 @@ def refresh(*, workspace_id: int) -> None:
         _end(workspace, None, error.sentence)
         return
     try:
-        problem = _refresh(workspace, client)
+        problem = _refresh(workspace, client, only)
     except RepriseError as error:
         _end(workspace, None, error.sentence)
     else:
@@ -53,14 +57,20 @@ def _end(workspace: Workspace, polled_at: datetime | None, problem: str) -> None
     Workspace.objects.filter(pk=workspace.pk).update(**changes)
 
 
-def _refresh(workspace: Workspace, client: PipelinesClient) -> str:
-    """Poll every pipeline; answers the problem of the first one that could not be read, or ""."""
+def _refresh(workspace: Workspace, client: PipelinesClient, only: str | None) -> str:
+    """Poll every pipeline, or those of one id or name.
+
+    Answers the problem of the first one that could not be read, or "".
+    """
     listed = client.list_pipelines()
     rows = {p.pipeline_id: p for p in Pipeline.objects.filter(workspace=workspace)}
     seen: list[str] = []
     problem = ""
     for entry in listed:
         pipeline_id = str(entry.get("pipeline_id") or "")
+        if only is not None and only not in (pipeline_id, entry.get("name")):
+            seen.append(pipeline_id)
+            continue
         try:
             if _poll(workspace, client, entry, rows.get(pipeline_id)):
                 seen.append(pipeline_id)

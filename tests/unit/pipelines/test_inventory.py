@@ -308,6 +308,20 @@ class TestFinding:
             find_fresh("shop")
         assert find_fresh("p1").pipeline_id == "p1"
 
+    def test_only_the_pipeline_that_is_wanted_is_asked_for_in_detail(
+        self, api: Api, stub: Stub, workspace: Workspace
+    ) -> None:
+        for number in range(5):
+            api.add(f"p{number}", f"shop{number}")
+        poll(workspace)
+        del api.pipelines["p4"]
+        stub.asked.clear()
+        assert find_fresh("shop2").pipeline_id == "p2"
+        assert stub.paths() == ["GET /api/2.0/pipelines", "GET /api/2.0/pipelines/p2"]
+        assert set(Pipeline.objects.filter(gone=False).values_list("pipeline_id", flat=True)) == {
+            "p0", "p1", "p2", "p3"
+        }  # fmt: skip
+
     def test_a_pipeline_gone_since_the_last_poll_is_not_changed(self, api: Api, workspace: Workspace) -> None:
         api.add("p1", "shop")
         poll(workspace)
