@@ -44,12 +44,35 @@ def _chain() -> list[dict[str, Any]]:
     ]
 
 
+def _batch(number: int, rows_in: int, rows_out: int, milliseconds: int, state_rows: int) -> dict[str, Any]:
+    """A batch of the flow as Spark's StreamingQueryProgress tells it."""
+    told = {
+        "id": "a1b2c3d4-0000-4000-8000-000000000001",
+        "batchId": number,
+        "timestamp": f"2026-11-21T02:{10 + number:02}:00.000Z",
+        "numInputRows": rows_in,
+        "durationMs": {"addBatch": milliseconds - 90, "triggerExecution": milliseconds},
+        "stateOperators": [{"operatorName": "dedupe", "numRowsTotal": state_rows}],
+        "sources": [],
+        "sink": {"description": "FileSink", "numOutputRows": rows_out},
+    }
+    body = {"stream_progress": {"progress_json": json.dumps(told)}}
+    return _event(number, "INFO", "stream_progress", f"Completed a streaming update of '{FLOW}'.",
+                  origin={"flow_name": FLOW}, details=body)  # fmt: skip
+
+
+BATCHES = [_batch(*said) for said in (
+    (3, 18_240, 17_990, 4_210, 1_204_377), (4, 21_004, 20_611, 4_950, 1_224_988), (5, 0, 0, 610, 1_224_988),
+    (6, 94_877, 91_340, 19_730, 1_316_328), (7, 20_118, -1, 5_020, 1_335_902), (8, 19_604, 19_211, 4_870, 1_355_113),
+)]  # fmt: skip
+
 EVENTS = [
     _event(27, "ERROR", "update_progress", "Update u-4 is FAILED."),
     _event(26, "ERROR", "flow_progress", "Flow failed.", origin={"flow_name": FLOW},
            error={"fatal": True, "exceptions": _chain()}),
     _event(20, "WARN", "flow_progress", "Attempt 1 of 2 failed.", origin={"flow_name": FLOW}),
     _event(11, "INFO", "flow_progress", "Another flow is COMPLETED.", origin={"flow_name": "spark_catalog.crm.other"}),
+    *reversed(BATCHES),
     _event(2, "INFO", "create_update", "Update u-4 started by API call."),
 ]  # fmt: skip
 

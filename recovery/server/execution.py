@@ -190,6 +190,8 @@ class Execution(threading.Thread):
             full_refresh=list(selection.full_refresh),
             full_refresh_all=selection.full_refresh_all,
         )
+        # The next update's runner pays its imports while Spark works on this one, not while that one waits.
+        self.instance.ahead.start()
 
     def read_graph(self) -> Graph:
         """The graph as the driver has it now. Raises Failure where Spark refuses it as a whole (an empty one)."""

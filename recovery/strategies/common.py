@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recovery.checkpoints.report import Severity
+from recovery.checkpoints.report import CheckpointReport, Severity
 from recovery.sources.base import InputFile, SourceFacts
 from recovery.strategies.base import Amount, Criterion, Facts, StepSpec
 
@@ -72,16 +72,20 @@ def shared_block(facts: Facts) -> str | None:
     return None
 
 
-def source_mismatch(facts: Facts) -> str | None:
-    """Why the code's sources do not fit the checkpoint's, by number and by place."""
+CARRIED_OVER = (
+    "their positions cannot be carried over one to one. Put the sources back, or take full-refresh."
+)
+
+
+def source_mismatch(
+    facts: Facts, checkpoint: CheckpointReport | None = None, so: str = CARRIED_OVER
+) -> str | None:
+    """Why the code's sources do not fit a checkpoint (the flow's own when None); `so` ends the sentence."""
     if facts.new_code.operators is None and facts.new_code.problem:
         return f"The code could not be analysed: {facts.new_code.problem}"
-    in_code, in_checkpoint = len(facts.new_code.sources), len(facts.checkpoint.sources)
+    in_code, in_checkpoint = len(facts.new_code.sources), len((checkpoint or facts.checkpoint).sources)
     if in_code != in_checkpoint:
-        return (
-            f"The checkpoint has {plural(in_checkpoint, 'source')}, the code has {in_code}: their positions "
-            "cannot be carried over one to one. Put the sources back, or take full-refresh."
-        )
+        return f"The checkpoint has {plural(in_checkpoint, 'source')}, the code has {in_code}: {so}"
     return None
 
 

@@ -79,14 +79,10 @@ def blocked(facts: Facts) -> str | None:
 
 def _code_differs(facts: Facts, plan: RepairPlan) -> str | None:
     """A mended checkpoint still has to fit the code that runs on it."""
+    if reason := common.source_mismatch(facts, plan.after, "mended or not, Spark would refuse it."):
+        return reason
     if facts.new_code.operators is None:
-        return f"The code could not be analysed: {facts.new_code.problem}"
-    in_code, in_checkpoint = len(facts.new_code.sources), len(plan.after.sources)
-    if in_code != in_checkpoint:
-        return (
-            f"The checkpoint has {common.plural(in_checkpoint, 'source')}, the code has {in_code}: mended or not, "
-            "Spark would refuse it."
-        )
+        return "The code could not be analysed, so nobody can tell whether it fits a mended checkpoint."
     stored = tuple(o.name for o in plan.after.state_operators)
     if stored != facts.new_code.operators:
         return (

@@ -88,6 +88,7 @@ def addresses() -> dict[str, str]:
         "inventory-none-fits": "/?show=all&q=nothing-like-this",
         "flow": f"/flows/{failed.pk}",
         "flow-production": f"/flows/{production.pk}",
+        "flow-batches": f"/flows/{seen.pk}",
         "checkpoint-away": f"/flows/{failed.pk}/checkpoint",
         "events-away": f"/flows/{failed.pk}/events",
         "code-away": f"/flows/{failed.pk}/code",

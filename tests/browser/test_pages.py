@@ -22,7 +22,7 @@ WIDER = """() => {
     && !boxed(e)).slice(0, 5).map((e) => e.outerHTML.slice(0, 120));
 }"""
 NAMES = (
-    "inventory", "inventory-all", "inventory-none-fits", "flow", "flow-production", "checkpoint-away",
+    "inventory", "inventory-all", "inventory-none-fits", "flow", "flow-production", "flow-batches", "checkpoint-away",
     "events-away", "code-away", "checkpoint", "checkpoint-batch", "checkpoint-beside", "checkpoint-no-batch",
     "checkpoint-long", "checkpoint-old", "checkpoint-files", "checkpoint-kafka", "checkpoint-damaged",
     "events", "code", "patch", "patch-revert",
