@@ -177,6 +177,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": ENV.heartbeat_seconds * 2,
         "options": {"expires": ENV.heartbeat_seconds * 4},
     },
+    "restore-paused-jobs": {
+        "task": "recovery.workflow.tasks.restore_holds",
+        "schedule": 30.0,
+        "options": {"expires": 60.0},
+    },
 }
 
 REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds

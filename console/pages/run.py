@@ -116,6 +116,7 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         and any(a.bad for a in verifying.against(body.get("forecast") or {}, measured)),
         "samples": verifying.samples(measured),
         "times": verifying.times(of.recovery, of.plan, of.steps),
+        "held": stopping.held(list(of.recovery.holds.order_by("pk"))),
         "strategy": body.get("strategy"),
         "poll": 1 if of.recovery.state in running.LIVE else 0,
         "bar": bars.verify(of),

@@ -47,6 +47,7 @@ def stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     context = {**frame(of, "stop"), "step": step, "verdict": stopping.verdict(step), "bar": bars.stop(of)}
     context["asks"] = stopping.asks(of.recovery.flow, list(of.recovery.flow.pipeline.flows.all()))
     context["log"] = stopping.log(step)
+    context["jobs"] = stopping.jobs(step, list(of.recovery.flow.pipeline.holds.order_by("pk"))[-20:])
     context["poll"] = 1 if step is not None and step.state in ("pending", "running", "unknown") else 0
     return show_live(request, "wizard/stop.html", context, refusal=refusal)
 

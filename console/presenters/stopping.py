@@ -37,8 +37,8 @@ def asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
         Ask(
             "What could start it",
             "People, jobs and schedules",
-            "Reprise cannot take away the right to start a pipeline. "
-            "A start from outside voids a sealed plan, and is shown.",
+            "Jobs of the workspace that start it are paused, and given back at the end. "
+            "A start by a person voids a sealed plan, and is shown.",
         ),
         Ask(
             "What stops with it",
@@ -108,6 +108,42 @@ def evidence(step: Any) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
                 )
             )
     return proven, open_
+
+
+HELD = {
+    "noted": ("attention", "About to be paused: {}", "nobody saw yet whether it was"),
+    "paused": ("ok", "Paused: {}", "given back when no recovery of this pipeline is open"),
+    "restored": ("ok", "Switched on again: {}", "as it was before"),
+    "left": ("attention", "Left as it is: {}", ""),
+}
+
+
+def held(holds: Sequence[Any]) -> list[EvidenceRow]:
+    """The jobs that were paused for a recovery, and what became of them."""
+    rows = []
+    for hold in holds:
+        kind, says, small = HELD[hold.state]
+        stuck = hold.problem and hold.state in ("noted", "paused")
+        rows.append(EvidenceRow("attention" if stuck else kind, says.format(hold), hold.problem or small))
+    return rows
+
+
+def jobs(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
+    """What would have started the pipeline again, as the stop found it; empty before the stop has ended."""
+    result = (step.result or {}) if step is not None and step.state == "done" else {}
+    if result.get("jobs_unknown"):
+        return [
+            EvidenceRow(
+                "unknown",
+                "Whether a job starts the pipeline again is not known",
+                str(result["jobs_unknown"]),
+            ),
+            *held(holds),
+        ]
+    if not holds and result.get("jobs") == []:
+        return [EvidenceRow("ok", "No job of this workspace starts the pipeline by itself")]
+    off = [EvidenceRow("ok", f"Was paused already: {j}") for j in result.get("jobs") or () if not holds]
+    return [*held(holds), *off]
 
 
 def badge(step: Any) -> status.Badge:

@@ -33,6 +33,8 @@ ACTIONS: Final[dict[str, str]] = {
     "step.unknown": "lost sight of a step",
     "step.probe": "found out what a step had done",
     "recovery.end": "ended the recovery",
+    "job.pause": "paused a job that starts the pipeline",
+    "job.restore": "gave a paused job back",
     "audit.export": "exported the audit log",
     "audit.verify": "checked the audit log",
     "page.denied": "asked for a page without the right to see it",

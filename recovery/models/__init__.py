@@ -1,6 +1,7 @@
 """The records: tables and constraints. No behaviour beyond validity."""
 
 from recovery.models.audit import AuditEntry
+from recovery.models.hold import Hold
 from recovery.models.person import Person, Token
 from recovery.models.pipeline import Flow, Pipeline
 from recovery.models.plan import Plan
@@ -8,4 +9,15 @@ from recovery.models.recovery import Recovery
 from recovery.models.step import Step
 from recovery.models.workspace import Workspace
 
-__all__ = ["AuditEntry", "Flow", "Person", "Pipeline", "Plan", "Recovery", "Step", "Token", "Workspace"]
+__all__ = [
+    "AuditEntry",
+    "Flow",
+    "Hold",
+    "Person",
+    "Pipeline",
+    "Plan",
+    "Recovery",
+    "Step",
+    "Token",
+    "Workspace",
+]

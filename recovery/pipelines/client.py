@@ -16,6 +16,7 @@ from recovery.pipelines.transport import Transport
 __all__ = ["ActiveUpdate", "ApiDenied", "ApiError", "PipelinesClient"]
 
 API: Final = "/api/2.0"
+JOBS: Final = "/api/2.2/jobs"
 EVENTS_PAGE: Final = 250
 PAGES: Final = 1000
 LARGEST_IMPORT: Final = 10 * 1024 * 1024
@@ -175,16 +176,56 @@ class PipelinesClient:
         except (binascii.Error, ValueError, TypeError, KeyError) as error:
             raise ApiError(f"The source of update {update_id} came in a form that cannot be read.") from error
 
+    # Jobs: what starts a pipeline without a person. A server without them raises NotFound.
+
+    def list_jobs(self) -> list[dict[str, Any]]:
+        """Every job with its tasks: `job_id`, `settings` (`name`, `schedule` | `trigger` | `continuous`, `tasks`)."""
+        return list(
+            self._pages(
+                f"{JOBS}/list",
+                "jobs",
+                {"expand_tasks": "true"},
+                page=100,
+                limit=None,
+                size="limit",
+                all_pages=True,
+            )
+        )
+
+    def get_job(self, job_id: int) -> dict[str, Any]:
+        """One job as `list_jobs` gives it. Raises NotFound."""
+        return self._http.get(f"{JOBS}/get", {"job_id": job_id})
+
+    def update_job(self, job_id: int, new_settings: Mapping[str, Any]) -> None:
+        """Replace the given top-level settings, leave the others."""
+        self._http.act("POST", f"{JOBS}/update", {"job_id": job_id, "new_settings": dict(new_settings)})
+
+    def active_runs(self, job_id: int) -> list[dict[str, Any]]:
+        """Runs of a job that are queued, run or wait for a retry."""
+        first = {"job_id": job_id, "active_only": "true"}
+        return list(
+            self._pages(f"{JOBS}/runs/list", "runs", first, page=25, limit=None, size="limit", all_pages=True)
+        )
+
     # Helpers
 
     def _pages(
-        self, path: str, field: str, first: Mapping[str, Any], *, page: int, limit: int | None
+        self,
+        path: str,
+        field: str,
+        first: Mapping[str, Any],
+        *,
+        page: int,
+        limit: int | None,
+        size: str = "max_results",
+        all_pages: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Items of a paged list. A page may be short or empty; only a missing token ends the list.
 
-        From page 2 on only the token and the size are sent: the service refuses them beside a filter.
+        From page 2 on only the token and the size are sent: the Pipelines API refuses them beside a filter, while
+        the Jobs API (`all_pages`) wants every page to be asked for in the same way.
         """
-        params: dict[str, Any] = {**first, "max_results": page}
+        params: dict[str, Any] = {**first, size: page}
         given = 0
         for _ in range(PAGES):
             answer = self._http.get(path, params)
@@ -196,7 +237,7 @@ class PipelinesClient:
             token = answer.get("next_page_token")
             if not token or (limit is not None and given >= limit):
                 return
-            params = {"page_token": token, "max_results": page}
+            params = {**(first if all_pages else {}), "page_token": token, size: page}
         raise ApiError(f"The Pipelines API answers {path} without end.")
 
     def _id(self, answer: Mapping[str, Any], field: str, act: str) -> str:

@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from recovery.models import Step
-from recovery.workflow import engine, studies
+from recovery.workflow import engine, holds, studies
 
 
 @shared_task(name="recovery.workflow.tasks.run_step")
@@ -54,3 +54,9 @@ def reap() -> None:
     for step in Step.objects.filter(state="pending", woken_at__lt=silent):
         run_step.delay(step.pk, step.fence)
     studies.reap(older_than=silent)
+
+
+@shared_task(name="recovery.workflow.tasks.restore_holds")
+def restore_holds() -> None:
+    """Jobs that were paused for a recovery are given back once it has ended."""
+    holds.due()

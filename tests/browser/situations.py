@@ -59,7 +59,7 @@ def addresses() -> dict[str, str]:
             ),
         ),
         "offset": ("offset", of(f.at_offset)),
-        "stop-done": ("stop", of(f.at_offset)),
+        "stop-done": ("stop", of(f.with_jobs)),
         "patch-away": ("patch", of(f.at_patch)),
         "review-none": ("review", of(f.at_review)),
         "review": ("review", of(f.planned)),

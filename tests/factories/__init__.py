@@ -42,17 +42,19 @@ from tests.factories.wizard import (
     at_review,
     body,
     choices,
+    hold,
     opened,
     planned,
     sealed,
     step,
     stopped,
+    with_jobs,
 )
 
 __all__ = [
     "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD", "PATH",
     "SCHEMA_PATH", "advance", "ago", "amount", "at_offset", "at_patch", "at_review", "body", "cancelled",
-    "choices", "facts", "failed_flow", "failed_step", "flow", "halted", "incident", "into", "measured",
+    "choices", "facts", "failed_flow", "failed_step", "flow", "halted", "hold", "incident", "into", "measured",
     "not_proven", "opened", "option", "options", "person", "pipeline", "planned", "position", "rolled_back",
-    "running", "sealed", "step", "stopped", "unknown", "verified", "view", "void", "workspace",
+    "running", "sealed", "step", "stopped", "unknown", "verified", "view", "void", "with_jobs", "workspace",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from recovery.models import Flow, Plan, Recovery, Step
+from recovery.models import Flow, Hold, Plan, Recovery, Step
 from recovery.plans.values import seal
 from tests.factories.flows import CODE, OLD_CODE, PATH, ago, incident
 from tests.factories.judged import DIAGNOSIS, facts, options
@@ -57,6 +57,28 @@ def stopped(of: Recovery) -> Step:
             [at.isoformat(), "Read back: update u-4 is CANCELED, no update is active. 1.8 s."],
         ],
     )
+
+
+def hold(of: Recovery, state: str = "paused", **values: Any) -> Hold:
+    """A nightly job that was paused for this recovery."""
+    was = {"quartz_cron_expression": "0 0 3 * * ?", "timezone_id": "UTC", "pause_status": "UNPAUSED"}
+    return Hold.objects.create(
+        pipeline=of.flow.pipeline,
+        recovery=of,
+        job_id=7,
+        name="nightly",
+        way="schedule",
+        was=was,
+        state=state,
+        **values,
+    )
+
+
+def with_jobs(of: Flow | None = None) -> Recovery:
+    """Stopped, with a job paused for it."""
+    made = at_offset(of)
+    hold(made)
+    return made
 
 
 def at_offset(of: Flow | None = None, **values: Any) -> Recovery:

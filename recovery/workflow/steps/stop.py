@@ -1,4 +1,6 @@
-"""stop: nothing of the pipeline runs. Under a plan it first proves that nothing has moved since the seal."""
+"""stop: nothing of the pipeline runs, and no job starts it again. Under a plan it proves that this still is so,
+and that nothing has moved since the seal.
+"""
 
 import time
 from collections.abc import Mapping
@@ -6,9 +8,12 @@ from typing import Any
 
 from recovery.errors import Refused
 from recovery.models import Step
+from recovery.pipelines import starters
+from recovery.pipelines.starters import Known, active_runs
 from recovery.pipelines.workspaces import client_for
 from recovery.plans.drift import compare
 from recovery.verification.evidence import data_files
+from recovery.workflow import holds
 from recovery.workflow.gather import ACTIVE, look, other_fingerprints
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
 
@@ -23,6 +28,7 @@ def run(context: Context) -> Mapping[str, Any]:
     scene = look(context.flow, known=known)
     if drift := compare(context.body["preconditions"], scene.preconditions()):
         raise PlanVoid(drift)
+    holds.prove(context.recovery, context.client)
     context.log(
         f"Still stopped: no update is active. Checkpoint, code and table are as sealed in {context.plan.hash[:8]}."
     )
@@ -35,26 +41,43 @@ def run(context: Context) -> Mapping[str, Any]:
 
 
 def _stop(context: Context) -> Mapping[str, Any]:
+    """Jobs first: one that fires after the update was stopped would start the next."""
     client, begun = context.client, time.monotonic()
-    active = _active(context)
-    if active is None:
+    known = holds.pause(context.recovery, client, guard=context.watch.guard, log=context.log)
+    told = {"jobs": [s.says for s in known.starters], "jobs_unknown": known.why}
+    stopped = _quiet(context, known, begun)
+    if stopped is None:
         context.log("No update was active: the pipeline was stopped already.")
-        return {"was": "idle", "seconds": 0.0}
-    context.watch.guard()
-    client.stop(context.pipeline_id)
-    context.log(f"Stop of update {active} accepted. Accepted is not yet stopped.")
-    while _active(context) is not None:
+        return {"was": "idle", "seconds": 0.0, **told}
+    update = client.get_update(context.pipeline_id, stopped)
+    seconds = round(time.monotonic() - begun, 1)
+    context.log(f"Read back: update {stopped} is {update.get('state')}, no update is active. {seconds} s.")
+    return {"was": "running", "update_id": stopped, "ended": update.get("state"), "seconds": seconds, **told}
+
+
+def _quiet(context: Context, known: Known, begun: float) -> str | None:
+    """Stop what is active until no update and no run of a job is; each update is asked to stop once.
+
+    Returns the update that was stopped last, None when none had to be. Raises Refused when the time is over.
+    """
+    stopped = None
+    while True:
+        active = _active(context)
+        if active is not None and active != stopped:
+            context.watch.guard()
+            context.client.stop(context.pipeline_id)
+            context.log(f"Stop of update {active} accepted. Accepted is not yet stopped.")
+            stopped = active
+        left = [f"Update {active}"] if active else active_runs(context.client, known.starters)
+        if not left:
+            return stopped
         context.watch.guard()
         if time.monotonic() - begun > SECONDS - 10:
             raise Refused(
-                f"Update {active} is still active {SECONDS - 10} s after the stop was accepted. "
-                "Look at the Pipelines API server, then stop again."
+                f"{', '.join(left)} is still active {SECONDS - 10} s after the stop began. "
+                "Look at it in the workspace, then stop again."
             )
         time.sleep(0.2)
-    update = client.get_update(context.pipeline_id, active)
-    seconds = round(time.monotonic() - begun, 1)
-    context.log(f"Read back: update {active} is {update.get('state')}, no update is active. {seconds} s.")
-    return {"was": "running", "update_id": active, "ended": update.get("state"), "seconds": seconds}
 
 
 def _active(context: Context) -> str | None:
@@ -69,13 +92,17 @@ def active_update(answer: Mapping[str, Any]) -> str | None:
 
 
 def probe(step: Step) -> Probed:
-    """Stopping twice does no harm; proven done when nothing is active."""
+    """Stopping twice does no harm; proven done when nothing is active and no job is awake."""
     flow = step.recovery.flow
-    active = active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id))
     if step.plan is not None:
         return Probed("again", [saw(True, "This step only reads: running it again changes nothing.")])
-    if active is None:
-        return Probed(
-            "done", [saw(True, "The Pipelines API says that no update is active.")], {"was": "unknown"}
-        )
-    return Probed("not_done", [saw(True, f"Update {active} is still active.")])
+    client = client_for(flow.pipeline.workspace)
+    active = active_update(client.get_pipeline(flow.pipeline.pipeline_id))
+    awake = starters.known(client, flow.pipeline.pipeline_id).awake
+    seen = [
+        saw(True, "The Pipelines API says that no update is active.")
+        if active is None
+        else saw(True, f"Update {active} is still active."),
+        *(saw(True, f"It can be started at any time by {starter.says}.") for starter in awake),
+    ]
+    return Probed("not_done" if active or awake else "done", seen, {"was": "unknown"})

@@ -1,0 +1,129 @@
+"""What can start a pipeline without a person: jobs of its workspace with a schedule, a trigger or continuous mode.
+
+Facts: Jobs API 2.2, `jobs/list?expand_tasks=true`; a job names its pipelines in `settings.tasks[].pipeline_task` and
+starts by at most one of `schedule`, `trigger`, `continuous`, each with a `pause_status` (UNPAUSED when absent). The
+service cannot be asked "which jobs start this pipeline", so all are read. A workspace without a Jobs API, the
+Pipelines server of this project among them, has no jobs.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from recovery.errors import NotFound, Refused
+from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.errors import ApiDenied, ApiError
+
+WAYS: Final = ("schedule", "trigger", "continuous")
+PAUSED, AWAKE = "PAUSED", "UNPAUSED"
+
+
+@dataclass(frozen=True)
+class Starter:
+    """A job that starts the pipeline. `setting` is its schedule, trigger or continuous mode, as the API gave it."""
+
+    job_id: int
+    name: str
+    way: str
+    setting: Mapping[str, Any]
+
+    @property
+    def awake(self) -> bool:
+        return self.setting.get("pause_status", AWAKE) != PAUSED
+
+    @property
+    def says(self) -> str:
+        """`job nightly (0 0 3 * * ? in UTC)`."""
+        return f"job {self.name} ({self._when()})"
+
+    def _when(self) -> str:
+        if self.way == "schedule":
+            return (
+                f"{self.setting.get('quartz_cron_expression')} in {self.setting.get('timezone_id') or 'UTC'}"
+            )
+        return "continuous" if self.way == "continuous" else "triggered"
+
+    def paused(self) -> dict[str, Any]:
+        """The same setting, paused."""
+        return {**self.setting, "pause_status": PAUSED}
+
+
+@dataclass(frozen=True)
+class Known:
+    """Every job that starts the pipeline; or `why` nobody can tell."""
+
+    starters: tuple[Starter, ...] = ()
+    why: str = ""
+
+    @property
+    def awake(self) -> tuple[Starter, ...]:
+        return tuple(s for s in self.starters if s.awake)
+
+
+def of_jobs(jobs: Iterable[Mapping[str, Any]], pipeline_id: str) -> tuple[Starter, ...]:
+    """The jobs among these that start the pipeline by themselves, awake or paused."""
+    found = []
+    for job in jobs:
+        settings = _mapping(job.get("settings"))
+        if pipeline_id not in _pipelines_of(settings):
+            continue
+        for way in WAYS:
+            if setting := _mapping(settings.get(way)):
+                name = str(settings.get("name") or job.get("job_id"))
+                found.append(Starter(int(job["job_id"]), name, way, setting))
+    return tuple(found)
+
+
+def _pipelines_of(settings: Mapping[str, Any]) -> set[str]:
+    tasks = settings.get("tasks")
+    listed = [_mapping(t) for t in tasks] if isinstance(tasks, list) else []
+    # a task that runs once for each of a list carries its own task inside
+    inner = [_mapping(_mapping(t.get("for_each_task")).get("task")) for t in listed]
+    return {str(_mapping(t.get("pipeline_task")).get("pipeline_id") or "") for t in (*listed, *inner)}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def known(client: PipelinesClient, pipeline_id: str) -> Known:
+    """Ask the workspace. A workspace that has no Jobs API has no jobs; one that refuses leaves it unknown.
+
+    Raises Unreachable.
+    """
+    try:
+        return Known(of_jobs(client.list_jobs(), pipeline_id))
+    except NotFound:
+        return Known()
+    except ApiDenied as denied:
+        return Known(why=f"The token of this workspace may not read jobs: {denied.sentence}")
+    except ApiError as failure:
+        return Known(why=f"The workspace does not say which jobs it has: {failure.sentence}")
+
+
+def now(client: PipelinesClient, job_id: int, way: str) -> Mapping[str, Any] | None:
+    """The job's setting as it stands; None when the job or the setting is gone. Raises Unreachable, ApiError."""
+    try:
+        return _mapping(_mapping(client.get_job(job_id).get("settings")).get(way)) or None
+    except NotFound:
+        return None
+
+
+def put(client: PipelinesClient, starter: Starter, setting: Mapping[str, Any]) -> None:
+    """Change the one setting of the job, and read it back. Raises Refused when it reads back otherwise."""
+    client.update_job(starter.job_id, {starter.way: dict(setting)})
+    found = now(client, starter.job_id, starter.way)
+    if found is None or found.get("pause_status", AWAKE) != setting.get("pause_status", AWAKE):
+        raise Refused(
+            f"The {starter.way} of {starter.says} was changed and reads back otherwise: "
+            f"{(found or {}).get('pause_status', 'gone')}. Look at the job, then try again."
+        )
+
+
+def active_runs(client: PipelinesClient, starters: Iterable[Starter]) -> list[str]:
+    """`run 77 of job nightly` for each run of these jobs that has not ended: it may still start the pipeline."""
+    return [
+        f"run {run.get('run_id')} of job {starter.name}"
+        for starter in {s.job_id: s for s in starters}.values()
+        for run in client.active_runs(starter.job_id)
+    ]

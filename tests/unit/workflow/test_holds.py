@@ -1,0 +1,203 @@
+"""A recovery pauses what would start its pipeline again, and gives it back when it has ended, whatever died."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from recovery.errors import Refused
+from recovery.models import AuditEntry, Hold, Recovery, Workspace
+from recovery.pipelines.client import PipelinesClient
+from recovery.workflow import holds, tasks
+from recovery.workflow.steps import stop
+from tests.unit.pipelines.jobs import NIGHTLY, Jobs, job
+from tests.unit.pipelines.stub import serving
+from tests.unit.workflow.rows import flow, recovery
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+    """The workspace of rows.flow(), with one nightly job that starts its pipeline."""
+    monkeypatch.setenv("NOTHING", "t")
+    api = Jobs()
+    api.add(job(1, schedule=dict(NIGHTLY)))
+    with serving(api) as stub:
+        made = flow()
+        Workspace.objects.update(url=stub.url)
+        assert made.pipeline.pipeline_id == "p-0"
+        yield api
+
+
+def opened() -> Recovery:
+    from recovery.models import Flow
+
+    return recovery("diagnosing", flow=Flow.objects.select_related("pipeline__workspace").get())
+
+
+def run_stop(of: Recovery) -> tuple[Any, list[str]]:
+    said: list[str] = []
+    with closing(PipelinesClient(url=of.flow.pipeline.workspace.url, token="t")) as client:
+        context = SimpleNamespace(
+            step=SimpleNamespace(plan=None), recovery=of, flow=of.flow, client=client, pipeline_id="p-0",
+            watch=SimpleNamespace(guard=lambda: None), log=said.append,
+        )  # fmt: skip
+        return stop.run(context), said  # type: ignore[arg-type]
+
+
+def schedule(jobs: Jobs) -> str:
+    return str(jobs.jobs[1]["settings"]["schedule"]["pause_status"])
+
+
+def end(of: Recovery) -> None:
+    Recovery.objects.filter(pk=of.pk).update(state="succeeded", active=False)
+
+
+def test_the_stop_pauses_the_job_before_it_stops_the_update(jobs: Jobs) -> None:
+    jobs.active = ["u-1"]
+    result, said = run_stop(opened())
+    assert (schedule(jobs), jobs.ended, result["update_id"]) == ("PAUSED", ["u-1"], "u-1")
+    assert said[0].startswith("Paused job nightly (0 0 3 * * ? in UTC); read back.")
+    assert AuditEntry.objects.get(action="job.pause").before == {"schedule": NIGHTLY}
+
+
+def test_an_update_that_a_run_of_the_job_starts_meanwhile_is_stopped_too(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.active, jobs.runs = ["u-1"], {1: [{"run_id": 77}]}
+
+    def meanwhile(seconds: float) -> None:
+        if "u-2" not in jobs.ended:
+            jobs.active = ["u-2"]
+        else:
+            jobs.runs = {}
+
+    monkeypatch.setattr(stop.time, "sleep", meanwhile)
+    result, _ = run_stop(opened())
+    assert (jobs.ended, result["update_id"]) == (["u-1", "u-2"], "u-2")
+
+
+def test_a_run_that_never_ends_is_named(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.runs = {1: [{"run_id": 77}]}
+    clock = iter(range(0, 10_000, 60))
+    monkeypatch.setattr(stop, "time", SimpleNamespace(sleep=lambda s: None, monotonic=lambda: next(clock)))
+    with pytest.raises(Refused, match="run 77 of job nightly is still active"):
+        run_stop(opened())
+    assert schedule(jobs) == "PAUSED"
+
+
+def test_jobs_that_cannot_be_read_are_said_and_hold_nothing_up(jobs: Jobs) -> None:
+    jobs.refuses.add("/api/2.2/jobs/list")
+    result, said = run_stop(opened())
+    assert "may not read jobs" in result["jobs_unknown"]
+    assert "not known" in said[0]
+    assert not Hold.objects.exists()
+
+
+def test_what_was_paused_is_given_back_only_when_no_recovery_of_the_pipeline_is_open(jobs: Jobs) -> None:
+    first = opened()
+    run_stop(first)
+    tasks.restore_holds()
+    assert schedule(jobs) == "PAUSED"
+    end(first)
+    tasks.restore_holds()
+    tasks.restore_holds()
+    assert (schedule(jobs), Hold.objects.get().state) == ("UNPAUSED", "restored")
+    assert [e.outcome for e in AuditEntry.objects.filter(action="job.restore")] == ["done"]
+
+
+def test_a_worker_that_died_between_the_note_and_the_pause_leaves_a_job_that_runs(jobs: Jobs) -> None:
+    made = opened()
+    jobs.deaf = True
+    with pytest.raises(Refused, match="reads back otherwise"):
+        run_stop(made)
+    assert Hold.objects.get().state == "noted"
+    end(made)
+    tasks.restore_holds()
+    assert (schedule(jobs), Hold.objects.get().state) == ("UNPAUSED", "left")
+
+
+def test_a_worker_that_died_after_the_pause_loses_nothing(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = opened()
+    monkeypatch.setattr(holds, "_paused", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        run_stop(made)
+    assert (schedule(jobs), Hold.objects.get().state) == ("PAUSED", "noted")
+    end(made)
+    tasks.restore_holds()
+    assert (schedule(jobs), Hold.objects.get().state) == ("UNPAUSED", "restored")
+
+
+def test_a_second_stop_does_not_take_the_pause_for_what_was_there_before(jobs: Jobs) -> None:
+    made = opened()
+    run_stop(made)
+    run_stop(made)
+    assert Hold.objects.get().was == NIGHTLY
+
+
+def test_an_edit_that_somebody_made_meanwhile_stays(jobs: Jobs) -> None:
+    made = opened()
+    run_stop(made)
+    jobs.jobs[1]["settings"]["schedule"]["quartz_cron_expression"] = "0 0 5 * * ?"
+    end(made)
+    tasks.restore_holds()
+    assert jobs.jobs[1]["settings"]["schedule"] == {**NIGHTLY, "quartz_cron_expression": "0 0 5 * * ?"}
+
+
+def test_a_job_that_was_deleted_meanwhile_is_said_and_forgotten(jobs: Jobs) -> None:
+    made = opened()
+    run_stop(made)
+    jobs.jobs.clear()
+    end(made)
+    tasks.restore_holds()
+    hold = Hold.objects.get()
+    assert (hold.state, hold.problem) == (
+        "left",
+        "schedule of job nightly is gone, so there is nothing to give back.",
+    )
+
+
+def test_a_failure_to_give_back_is_kept_said_once_and_tried_again(jobs: Jobs) -> None:
+    made = opened()
+    run_stop(made)
+    end(made)
+    jobs.refuses.add("/api/2.2/jobs/update")
+    tasks.restore_holds()
+    tasks.restore_holds()
+    assert "could not be given back yet" in AuditEntry.objects.get(action="job.restore").says
+    jobs.refuses.clear()
+    tasks.restore_holds()
+    assert (schedule(jobs), Hold.objects.get().problem) == ("UNPAUSED", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda jobs: jobs.jobs[1]["settings"].update(schedule=dict(NIGHTLY)), "switched on again"),
+        (
+            lambda jobs: jobs.add(job(2, "hourly", schedule=dict(NIGHTLY))),
+            "can start the pipeline at any time: job hourly",
+        ),
+    ],
+)
+def test_a_plan_does_not_begin_while_a_job_can_start_the_pipeline(jobs: Jobs, change: Any, says: str) -> None:
+    made = opened()
+    run_stop(made)
+    with closing(PipelinesClient(url=made.flow.pipeline.workspace.url, token="t")) as client:
+        holds.prove(made, client)
+        change(jobs)
+        with pytest.raises(Refused, match=says):
+            holds.prove(made, client)
+
+
+def test_a_silent_stop_is_proven_only_when_no_job_is_awake(jobs: Jobs) -> None:
+    made = opened()
+    step = made.steps.create(ordinal=1, kind="stop", idempotency_key="s")
+    assert stop.probe(step).outcome == "not_done"
+    run_stop(made)
+    assert stop.probe(step).outcome == "done"
