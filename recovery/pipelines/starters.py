@@ -29,7 +29,7 @@ class Starter:
 
     @property
     def awake(self) -> bool:
-        return self.setting.get("pause_status", AWAKE) != PAUSED
+        return bool(self.setting.get("pause_status", AWAKE) != PAUSED)
 
     @property
     def says(self) -> str:
