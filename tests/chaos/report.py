@@ -68,8 +68,9 @@ class Report:
             "",
             "Recoveries by strategy *continue*, each of a pipeline that real Spark had failed, while parts of the",
             "instance were killed (SIGKILL), frozen (SIGSTOP, then SIGCONT after up to 9 s), the broker flushed,",
-            "and the disk filled. A responder planned, ran and resumed through the command line only. Rows were counted on the",
-            "table without Spark, resets on the disk, the chain by `audit verify`. Made by `python -m tests.chaos`.",
+            "and the disk filled. A responder planned, ran and resumed through the command line only. Rows were",
+            "counted on the table without Spark, resets on the disk, the chain by `audit verify`.",
+            "Made by `python -m tests.chaos`.",
             "",
             f"Seed {self.seed}, {self.database}, {platform.python_implementation()} {platform.python_version()}, "
             f"{said['seconds'] // 60} min {said['seconds'] % 60} s.",

@@ -1,0 +1,35 @@
+"""The short form of `python -m tests.chaos`: one recovery under a few strikes, on an instance of its own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.stack import ROOT
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_recovery_under_strikes_loses_and_doubles_nothing() -> None:
+    """The dice of this seed kill the broker, the worker and Spark, and freeze the worker."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.chaos",
+        "--kills",
+        "1",
+        "--each",
+        "4",
+        "--at-once",
+        "1",
+        "--seed",
+        "3",
+    ]
+    done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.stdout, done.stderr[-3000:]
+    report = json.loads(done.stdout)
+    assert report["kills"] >= 1, done.stderr
+    zeros = {name: report[name] for name in ("lost", "doubled", "double_resets", "chain_breaks")}
+    assert (set(zeros.values()), report["not_good"], done.returncode) == ({0}, [], 0), (zeros, done.stderr)
