@@ -7,7 +7,7 @@ environment does not, so that `bin/manage` speaks to the instance that runs in t
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
@@ -51,6 +51,11 @@ class Env(BaseSettings):
         default="http://127.0.0.1:8000", description="Address of the console in links and messages."
     )
     secure: bool = Field(default=False, description="Served over HTTPS: secure cookies, HSTS.")
+    outbound_allow: str = Field(
+        default="",
+        description="Names, addresses and networks, by commas, that the console may call although they are not "
+        "public: workspaces and webhooks of the own network (`pipelines`, `10.0.0.0/8`, `*.corp.example`).",
+    )
     database_url: str = Field(
         default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
     )
@@ -78,6 +83,20 @@ class Env(BaseSettings):
         default=1_073_741_824, description="Inputs larger than this are not counted for a forecast."
     )
     poll_seconds: float = Field(default=5.0, description="How often the inventory asks each workspace.")
+    mail_host: str = Field(default="", description="SMTP server for notifications; empty: no mail is sent.")
+    mail_port: int = Field(default=587, description="Port of the SMTP server.")
+    mail_user: str = Field(default="", description="Name at the SMTP server; empty: nobody signs in there.")
+    mail_password: str = Field(default="", description="Password at the SMTP server.")
+    mail_from: str = Field(default="", description="Sender of mail, `name@host`.")
+    mail_security: Literal["starttls", "tls", "none"] = Field(
+        default="starttls", description="How the SMTP server is spoken to: `starttls`, `tls` or `none`."
+    )
+    notify_hours: float = Field(
+        default=24.0, description="For how long a notification is tried again before it is given up."
+    )
+    notify_ca: str = Field(
+        default="", description="File of certificates to trust for webhooks; empty: those of the public web."
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -182,16 +182,34 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 60.0},
     },
+    "sweep-notifications": {
+        "task": "recovery.notify.tasks.sweep",
+        "schedule": 10.0,
+        "options": {"expires": 20.0},
+    },
+    "prune-notifications": {"task": "recovery.notify.tasks.prune", "schedule": 6 * 3600.0},
 }
 
 REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds
 REPRISE_SILENCE_SECONDS = ENV.silence_seconds
 REPRISE_COUNT_BYTES = ENV.count_bytes
+REPRISE_OUTBOUND_ALLOW = ENV.outbound_allow
 REPRISE_PUBLIC_URL = ENV.public_url
 REPRISE_PIPELINES_PORT = ENV.pipelines_port
 REPRISE_SPARK_PORT = ENV.spark_port
 REPRISE_SPARK_MASTER = ENV.spark_master
 REPRISE_HOME = HOME
+REPRISE_NOTIFY_HOURS = ENV.notify_hours
+REPRISE_NOTIFY_CA = ENV.notify_ca
+
+EMAIL_HOST = ENV.mail_host
+EMAIL_PORT = ENV.mail_port
+EMAIL_HOST_USER = ENV.mail_user
+EMAIL_HOST_PASSWORD = ENV.mail_password
+EMAIL_USE_TLS = ENV.mail_security == "starttls"
+EMAIL_USE_SSL = ENV.mail_security == "tls"
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = ENV.mail_from
 
 LOGGING = {
     "version": 1,

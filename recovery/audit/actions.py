@@ -144,14 +144,28 @@ def verify(*, by: Actor | None = None) -> dict[str, Any]:
     With `by`, the right to read the log is checked and the check itself is audited. Raises Denied.
     """
     if by is None:
-        return check_chain()
+        return _told(check_chain())
     with attempt(action="audit.verify", by=by, target_kind="audit log"):
         by.check(Right.READ_AUDIT)
-    found = check_chain()  # outside of a transaction: it may take seconds, and nobody should wait for it
+    found = _told(
+        check_chain()
+    )  # outside of a transaction: it may take seconds, and nobody should wait for it
     after = {"ok": found["ok"], "entries": found["entries"], "head": found["head"]}
     verdict = "the chain is unbroken" if found["ok"] else f"{len(found['problems'])} problems"
     says = f"Checked {found['entries']} entries: {verdict}."
     record(action="audit.verify", outcome="done", by=by, target_kind="audit log", says=says, after=after)
+    return found
+
+
+def _told(found: dict[str, Any]) -> dict[str, Any]:
+    """People are told of a chain that is broken, once for each first problem; then the finding, as it is."""
+    from recovery.notify.actions import announce  # that room writes to this one
+
+    if not found["ok"]:
+        first = found["problems"][0]
+        told = {"problems": len(found["problems"]), "problem": first["says"], "entries": found["entries"]}
+        with transaction.atomic():
+            announce(event="audit.broken", facts=told, dedupe=f"{first['seq']}:{first['says']}")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from recovery.models.audit import AuditEntry
 from recovery.models.hold import Hold
+from recovery.models.notice import Channel, Delivery, Message
 from recovery.models.person import Person, Token
 from recovery.models.pipeline import Flow, Pipeline
 from recovery.models.plan import Plan
@@ -11,8 +12,11 @@ from recovery.models.workspace import Workspace
 
 __all__ = [
     "AuditEntry",
+    "Channel",
+    "Delivery",
     "Flow",
     "Hold",
+    "Message",
     "Person",
     "Pipeline",
     "Plan",

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
+from recovery.notify.actions import announce
 from recovery.pipelines import folding
 from recovery.pipelines.client import ApiDenied, PipelinesClient
 from recovery.pipelines.workspaces import client_for
@@ -166,12 +167,22 @@ def _write_flows(
         known = {"failing_since": row.failing_since} if row else {}
         values = folding.flow_fields(name, updates=updates, readings=readings, known=known)
         if row is None:
-            Flow.objects.update_or_create(
+            row = Flow.objects.update_or_create(
                 pipeline=pipeline, name=name[:400], defaults={**values, "updated_at": timezone.now()}
-            )
+            )[0]
         elif changes := {k: v for k, v in values.items() if getattr(row, k) != v}:
             Flow.objects.filter(pk=row.pk).update(**changes, updated_at=timezone.now())
+        if values["state"] == "failed" and not known.get("failing_since"):
+            _announce_failure(row.pk)
     _drop_removed(pipeline, readings)
+
+
+def _announce_failure(flow_id: int) -> None:
+    """Once for each row of failures: two polls that see it at the same time write one message."""
+    flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
+    since = flow.failing_since
+    when = f"{since:%Y-%m-%d %H:%M:%S} UTC" if since else None
+    announce(event="flow.failed", flow=flow, facts={"failing_since": when}, dedupe=f"{flow_id}:{when}")
 
 
 def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.Reading]) -> None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from recovery.audit.actions import Attempt, attempt
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
+from recovery.notify.actions import announce
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.workflow import broker, diagnosing, engine, rules, sealing, studies
@@ -227,7 +228,7 @@ def execute(*, recovery_id: int, by: Actor) -> None:
     with trying("recovery.resume" if resuming else "recovery.execute", recovery, by) as attempted:
         broker.check()
         if resuming:
-            _resume(recovery, attempted)
+            _resume(recovery, attempted, by)
             return
         _only_in(recovery, "planned", "approved")
         if refusal := rules.refusal(recovery.flow.pipeline.environment):
@@ -241,6 +242,7 @@ def execute(*, recovery_id: int, by: Actor) -> None:
         studies.put(recovery, "halt", {})
         move(recovery, "running")
         engine.wake(first)
+        announce(event="recovery.started", recovery=recovery, by=by)
         attempted.done(
             f"Plan {plan.hash[:8]} started.",
             before={"state": before},
@@ -248,7 +250,7 @@ def execute(*, recovery_id: int, by: Actor) -> None:
         )
 
 
-def _resume(recovery: Recovery, attempted: Attempt) -> None:
+def _resume(recovery: Recovery, attempted: Attempt, by: Actor) -> None:
     step = _stuck(recovery)
     if step.state == "unknown" and not step.evidence:
         raise Refused(
@@ -263,6 +265,11 @@ def _resume(recovery: Recovery, attempted: Attempt) -> None:
         engine.wake(step)
     else:
         engine.again(step)
+    if step.kind != "rollback":
+        recovery.refresh_from_db()
+        announce(
+            event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=attempted.by
+        )
     attempted.done(f"Resumed at step {step.kind}, which was {was['state']}.", before=was)
 
 

@@ -8,9 +8,12 @@ from django.utils import timezone
 
 from recovery.errors import Refused
 from recovery.models import Recovery, Step
+from recovery.notify.actions import announce
 from recovery.workflow.transitions import OPEN, RECOVERY, STEP, may_move
 
 ENDED = frozenset(RECOVERY) - OPEN
+TOLD = {"needs_attention", "succeeded", "rolled_back"}
+"""States that people are told about, whoever moves a recovery into them (`recovery.<state>`)."""
 
 
 def move(recovery: Recovery, new: str, **values: Any) -> None:
@@ -32,6 +35,8 @@ def move(recovery: Recovery, new: str, **values: Any) -> None:
             f"Somebody else moved {recovery.label} a moment ago. Reload the page.", code="lost_race"
         )
     recovery.refresh_from_db()
+    if new in TOLD:
+        announce(event=f"recovery.{new}", recovery=recovery, facts={"reason": recovery.reason})
 
 
 def held_by(recovery_id: int) -> str:

@@ -1,0 +1,76 @@
+"""What a channel may be: checked before it is saved, and told in the audit log without its secrets."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from recovery.errors import WrongUse
+from recovery.models import Channel
+from recovery.models.notice import CHANNEL_KINDS
+from recovery.notify import mailing, posting, references
+from recovery.notify.events import SUBSCRIBED
+
+ENVIRONMENTS: Final = ("development", "staging", "production")
+
+
+def checked(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a channel from what a person gave. Raises WrongUse, Refused (an address that is not allowed)."""
+    name, kind = " ".join(name.split()), str(wanted.get("kind") or "")
+    if not name or len(name) > 80 or not name.isprintable():
+        raise WrongUse("A channel needs a name of 1 to 80 characters.")
+    if kind not in CHANNEL_KINDS:
+        raise WrongUse(f"A channel is one of: {', '.join(CHANNEL_KINDS)}.")
+    address = _address(kind, str(wanted.get("address") or "").strip())
+    secret = str(wanted.get("secret_ref") or "").strip() if kind == "webhook" else ""
+    if kind == "webhook":
+        references.check(secret)
+    return {
+        "name": name,
+        "kind": kind,
+        "address": address,
+        "secret_ref": secret,
+        "environments": _some(wanted.get("environments"), ENVIRONMENTS, "environment"),
+        "events": _some(wanted.get("events"), SUBSCRIBED, "event"),
+    }
+
+
+def _address(kind: str, address: str) -> str:
+    if len(address) > 500:
+        raise WrongUse("An address has at most 500 characters.")
+    if kind == "mail":
+        return mailing.check(address)
+    if references.is_reference(address):
+        return references.check(address)
+    if kind == "chat":
+        raise WrongUse(
+            "The address of a chat's webhook is its password, so it is not kept here: put it into a variable or a "
+            f"file of the worker and name that. {references.RULE}."
+        )
+    return posting.check(address)
+
+
+def _some(given: Any, known: tuple[str, ...], noun: str) -> list[str]:
+    """Those of `known` that were chosen, in its order. Raises WrongUse for none, and for one that is not known."""
+    chosen = set(given or ())
+    if not chosen or not chosen <= set(known):
+        raise WrongUse(f"Choose at least one {noun}, of: {', '.join(known)}.")
+    return [one for one in known if one in chosen]
+
+
+def shown_address(channel: Channel) -> str:
+    """An address for lists and the audit log: a mail address or a reference as it is, of a URL its host."""
+    if channel.kind == "mail" or references.is_reference(channel.address):
+        return channel.address
+    return posting.shown(channel.address)
+
+
+def described(channel: Channel) -> dict[str, Any]:
+    """A channel for the audit log; references name where a secret is, and are none."""
+    return {
+        "name": channel.name,
+        "kind": channel.kind,
+        "address": shown_address(channel),
+        "secret_ref": channel.secret_ref,
+        "environments": channel.environments,
+        "events": channel.events,
+        "on": channel.on,
+    }

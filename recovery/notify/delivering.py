@@ -1,0 +1,116 @@
+"""Sends what is due, in a worker: claim, send outside of any transaction, mark."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+from urllib.parse import urljoin
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.audit.actions import record
+from recovery.errors import RepriseError
+from recovery.models import Delivery
+from recovery.notify import mailing, outbox, posting, references, shapes, signing, wording
+from recovery.people.roles import SYSTEM
+
+log = logging.getLogger(__name__)
+
+BUDGET_SECONDS: Final = 30.0
+"""After this long a worker is given back; the sweep wakes another one for the rest."""
+
+
+def deliver_channel(channel_id: int) -> int:
+    """Send what is due to one channel, oldest first; answers how many were delivered.
+
+    Stops after the first try that fails: the rest has the same receiver, and workers are few.
+    """
+    sent, until = 0, time.monotonic() + BUDGET_SECONDS
+    if outbox.busy(channel_id, timezone.now()):
+        return 0
+    while time.monotonic() < until:
+        now = timezone.now()
+        delivery = outbox.waiting(now).filter(channel=channel_id).select_related("message", "channel").first()
+        if delivery is None or not outbox.claim(delivery, now):
+            break
+        if not attempt(delivery):
+            break
+        sent += 1
+    return sent
+
+
+def attempt(delivery: Delivery) -> bool:
+    """One try of a delivery that this worker has claimed. False: the channel seems not to work."""
+    try:
+        SENDERS[delivery.channel.kind](delivery)
+    except posting.NotDelivered as failure:
+        _missed(delivery, failure.sentence, again=failure.again, pause=failure.pause)
+        return not failure.again  # a message that was refused says nothing about the next one
+    except (
+        RepriseError
+    ) as failure:  # a reference that cannot be read, a secret that is none: a person can mend it
+        _missed(delivery, failure.sentence, again=True, pause=0)
+        return False
+    except Exception as bug:
+        log.exception("delivery %s", delivery.pk)
+        _missed(delivery, f"A fault in Reprise ended the try ({type(bug).__name__}).", again=True, pause=0)
+        return False
+    outbox.delivered(delivery)
+    return True
+
+
+def _missed(delivery: Delivery, says: str, *, again: bool, pause: int) -> None:
+    with transaction.atomic():
+        if outbox.not_delivered(delivery, says, again=again, pause=pause):
+            lost(delivery, says)
+
+
+def lost(delivery: Delivery, says: str) -> None:
+    """Write down that a message is given up; inside the caller's transaction."""
+    record(
+        action="message.lost",
+        outcome="failed",
+        by=SYSTEM,
+        target_kind="channel",
+        target=delivery.channel.name,
+        recovery=delivery.message.recovery,
+        says=f"{delivery.message.event} was given up after {delivery.attempts} tries: {says}",
+        after={"message": str(delivery.message.uid), "event": delivery.message.event},
+    )
+
+
+def link(delivery: Delivery) -> str:
+    """The deep link of a message, at the console's public address."""
+    return urljoin(settings.REPRISE_PUBLIC_URL.rstrip("/") + "/", delivery.message.body["link"].lstrip("/"))
+
+
+def _mail(delivery: Delivery) -> None:
+    message, body = delivery.message, delivery.message.body
+    text = wording.text(body["title"], body["facts"], link(delivery))
+    mailing.send(to=delivery.channel.address, uid=str(message.uid), title=body["title"], text=text)
+
+
+def _webhook(delivery: Delivery) -> None:
+    message = delivery.message
+    body = shapes.webhook(
+        uid=str(message.uid), event=message.event, at=message.created_at, recovery=message.recovery,
+        environment=message.environment, body=message.body, url=link(delivery),
+    )  # fmt: skip
+    secret = references.read(delivery.channel.secret_ref)
+    headers = signing.headers(secret, str(message.uid), int(time.time()), body)
+    posting.post(_address(delivery), body, headers)
+
+
+def _chat(delivery: Delivery) -> None:
+    body = shapes.chat(body=delivery.message.body, url=link(delivery))
+    posting.post(_address(delivery), body, {"webhook-id": str(delivery.message.uid)})
+
+
+def _address(delivery: Delivery) -> str:
+    address = delivery.channel.address
+    return references.read(address) if references.is_reference(address) else address
+
+
+SENDERS: Mapping[str, Callable[[Delivery], None]] = {"mail": _mail, "webhook": _webhook, "chat": _chat}

@@ -1,0 +1,54 @@
+"""The registry of what people can be told about: a code for machines, words for screens, a title for each message."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Event:
+    """`words` name it where one subscribes; `title` takes the facts by name; `link` is where it leads without a
+    recovery or a flow."""
+
+    words: str
+    title: str
+    link: str = "/"
+
+
+EVENTS: Final[dict[str, Event]] = {
+    "approval.requested": Event(
+        "A plan asks for approval", "Approval asked: {recovery} of {flow} in {environment}"
+    ),
+    "approval.decided": Event(
+        "A request for approval was approved, rejected, voided, or expired",
+        "{recovery} of {flow}: {decision}",
+    ),
+    "recovery.started": Event("A plan was started or resumed", "{recovery} of {flow} runs"),
+    "recovery.needs_attention": Event("A recovery needs a person", "{recovery} of {flow} needs a person"),
+    "recovery.succeeded": Event("A recovery was proven", "{recovery} of {flow} is proven"),
+    "recovery.rolled_back": Event("A recovery was rolled back", "{recovery} of {flow} was rolled back"),
+    "recovery.break_glass": Event(
+        "Somebody went past the approval (break-glass)", "Break-glass: {recovery} of {flow} in {environment}"
+    ),
+    "flow.failed": Event("A flow has begun to fail", "{flow} fails in {environment}"),
+    "audit.broken": Event(
+        "The audit log's chain is broken", "The audit log is not what was written", "/audit/chain"
+    ),
+    "channel.failing": Event(
+        "Another channel cannot be delivered to",
+        "Channel {channel} cannot be delivered to",
+        "/settings/notifications",
+    ),
+    "channel.test": Event("A test message", "A test message from Reprise", "/settings/notifications"),
+}
+
+DECISIONS: Final = ("approved", "rejected", "expired", "voided")
+"""What `approval.decided` may carry as its fact `decision`."""
+
+SUBSCRIBED: Final = tuple(code for code in EVENTS if code != "channel.test")
+"""What a channel can subscribe to; a test goes to the channel that is tested, and to no other."""
+
+
+def check(event: str) -> None:
+    """Raise ValueError for a code that is not registered: a bug in the caller."""
+    if event not in EVENTS:
+        raise ValueError(f"Event {event!r} is not registered in recovery/notify/events.py.")

@@ -1,0 +1,152 @@
+"""One POST to a receiver: allowed addresses only, no redirect, no proxy, no body read, one deadline for it all."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import requests
+from django.conf import settings
+
+from recovery import outbound
+from recovery.errors import RepriseError
+
+log = logging.getLogger(__name__)
+
+CONNECT_SECONDS: Final = 5.0
+SILENT_SECONDS: Final = 10.0
+WHOLE_SECONDS: Final = 15.0
+"""However slowly a receiver drips its answer: it must not hold a worker that recoveries need."""
+
+LONGEST_PAUSE: Final = 3600
+REFUSALS: Final = frozenset({400, 413, 415, 422})
+"""The receiver says no to this very message: trying it again would hold up those behind it, for nothing."""
+
+
+class NotDelivered(RepriseError):
+    """One try that came to nothing. `again`: another one may help; `pause`: seconds that the receiver asked for."""
+
+    code = "not_delivered"
+
+    def __init__(self, sentence: str, *, again: bool = True, pause: int = 0) -> None:
+        super().__init__(sentence)
+        self.again = again
+        self.pause = pause
+
+
+def shown(url: str) -> str:
+    """An address as it may be seen: scheme and host. The path of a chat's webhook is its password."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
+
+
+def check(url: str) -> str:
+    """The address, when the console may call it. Plain http only where an operator allowed the host by name.
+
+    Asks DNS. Raises WrongUse, Refused; neither names the path.
+    """
+    allowed = outbound.configured()
+    try:
+        outbound.check(url, allowed=allowed)
+    except RepriseError as refusal:
+        raise type(refusal)(refusal.sentence.replace(url, shown(url)), code=refusal.code) from None
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme == "http" and not (allowed.name(host) or _allowed_literal(host, allowed)):
+        raise outbound.WrongUse(
+            f"{shown(url)} is plain http: everybody on the way could read it. Enter an https address, or have an "
+            "operator allow the host in REPRISE_OUTBOUND_ALLOW."
+        )
+    return url
+
+
+def _allowed_literal(host: str, allowed: outbound.Allowed) -> bool:
+    try:
+        return allowed.network(outbound.ipaddress.ip_address(host))
+    except ValueError:
+        return False
+
+
+class _Adapter(outbound.GuardedAdapter):
+    """Remembers its connections, so that the deadline can end them in the middle of a read."""
+
+    def __init__(self, allowed: outbound.Allowed) -> None:
+        self.made: list[Any] = []
+        super().__init__(allowed)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        pools, made = self.poolmanager.pool_classes_by_scheme, self.made
+
+        def remembered(pool: Any) -> Any:
+            def _new_conn(self: Any) -> Any:
+                made.append(self)
+                return super(connection, self)._new_conn()
+
+            connection: Any = type("Remembered", (pool.ConnectionCls,), {"_new_conn": _new_conn})
+            return type("RememberedPool", (pool,), {"ConnectionCls": connection})
+
+        self.poolmanager.pool_classes_by_scheme = {k: remembered(v) for k, v in pools.items()}
+
+    def end(self) -> None:
+        for connection in self.made:
+            try:
+                connection.sock.shutdown(2)
+            except (OSError, AttributeError):
+                log.debug("a connection had ended by itself")
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
+    """Send it once. Returns when the receiver answers 2xx. Raises NotDelivered, with no secret in its sentence."""
+    try:
+        check(url)
+    except RepriseError as refusal:
+        raise NotDelivered(refusal.sentence) from None
+    adapter, session = _Adapter(outbound.configured()), requests.Session()
+    session.trust_env = False  # a proxy of the environment would call for us what we refuse to call
+    session.mount("https://", adapter)
+    session.mount("http://", adapter)
+    late = threading.Timer(WHOLE_SECONDS, adapter.end)
+    late.daemon = True
+    late.start()
+    try:
+        with session, session.post(
+            url, data=body, headers={"User-Agent": "Reprise", "Content-Type": "application/json", **headers},
+            timeout=(CONNECT_SECONDS, SILENT_SECONDS), allow_redirects=False, stream=True,
+            verify=settings.REPRISE_NOTIFY_CA or True,
+        ) as answer:  # fmt: skip  # its body is not read: nobody needs it, and it may have no end
+            _judge(answer)
+    except requests.RequestException as error:
+        raise NotDelivered(_why(url, error)) from None
+    finally:
+        late.cancel()
+
+
+def _judge(answer: requests.Response) -> None:
+    status = answer.status_code
+    if 200 <= status < 300:
+        return
+    if 300 <= status < 400:
+        raise NotDelivered(f"The receiver answers with a redirect ({status}). Enter the address it leads to.")
+    if status in REFUSALS:
+        raise NotDelivered(f"The receiver refuses this message (HTTP {status}).", again=False)
+    asked = answer.headers.get("Retry-After", "")
+    pause = min(int(asked), LONGEST_PAUSE) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
+    raise NotDelivered(f"The receiver answers with HTTP {status}.", pause=pause)
+
+
+def _why(url: str, error: requests.RequestException) -> str:
+    """One sentence; never the library's own text as it is, since that quotes the whole address."""
+    where, cause = shown(url), str(error)
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"{where} shows a certificate that is not trusted."
+    if isinstance(error, requests.exceptions.Timeout):
+        return f"{where} does not answer in time."
+    if "REPRISE_OUTBOUND_ALLOW" in cause:
+        return f"{where} leads to an address that the console may not call (REPRISE_OUTBOUND_ALLOW)."
+    if "NameResolutionError" in cause:
+        return f"The name of {where} is not known to the name service of the worker."
+    if "refused" in cause:
+        return f"{where} refuses the connection."
+    return f"The connection to {where} broke before it answered ({type(error).__name__})."

@@ -1,0 +1,63 @@
+"""The usual facts of a recovery or a flow: what, where, which forecast. No text of an error, no row of data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.models import Flow, Recovery
+from recovery.notify.events import EVENTS
+from recovery.notify.wording import Fact
+
+
+def _flow(recovery: Recovery | None, flow: Flow | None) -> Flow | None:
+    return flow or (recovery.flow if recovery else None)
+
+
+def environment(recovery: Recovery | None, flow: Flow | None) -> str:
+    of = _flow(recovery, flow)
+    return of.pipeline.environment if of else ""
+
+
+def link(event: str, recovery: Recovery | None, flow: Flow | None) -> str:
+    """The path of the page on which one goes on."""
+    if recovery:
+        return f"/recoveries/{recovery.label}"
+    return f"/flows/{flow.pk}" if flow else EVENTS[event].link
+
+
+def facts(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
+    """recovery, flow, pipeline, environment, workspace; of a flow that fails its error condition; of a recovery with
+    a plan in force its strategy, forecast and hash."""
+    of = _flow(recovery, flow)
+    if of is None:
+        return {}
+    found: dict[str, Fact] = {"recovery": recovery.label} if recovery else {}
+    found |= {
+        "flow": of.short,
+        "pipeline": of.pipeline.name,
+        "environment": of.pipeline.environment,
+        "workspace": of.pipeline.workspace.name,
+    }
+    if recovery is None:
+        return found | {"condition": of.condition or "not classified"}
+    plan = recovery.plans.filter(voided_at=None).order_by("-pk").first()
+    if plan is None:
+        return found
+    return found | {
+        "strategy": str(plan.body.get("strategy") or recovery.strategy),
+        "forecast": forecast(plan.body.get("forecast") or {}),
+        "plan": plan.hash[:12],
+    }
+
+
+def forecast(of: Mapping[str, Any]) -> str:
+    """`0 rows lost, 0 doubled, 13 read again`; an estimate says so, what is not known too."""
+    return ", ".join(
+        (_amount(of.get("lost"), " rows") + " lost", _amount(of.get("doubled")) + " doubled",
+         _amount(of.get("reread")) + " read again")
+    )  # fmt: skip
+
+
+def _amount(of: Any, noun: str = "") -> str:
+    if not isinstance(of, Mapping) or of.get("rows") is None:
+        return "an unknown number of rows" if noun else "an unknown number"
+    return f"{'' if of.get('exact') else 'about '}{of['rows']:,}{noun}"
