@@ -73,6 +73,7 @@ class _Adapter(outbound.GuardedAdapter):
 
     def __init__(self, allowed: outbound.Allowed) -> None:
         self.made: list[Any] = []
+        self.ended = False
         super().__init__(allowed)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -90,6 +91,7 @@ class _Adapter(outbound.GuardedAdapter):
         self.poolmanager.pool_classes_by_scheme = {k: remembered(v) for k, v in pools.items()}
 
     def end(self) -> None:
+        self.ended = True
         for connection in self.made:
             try:
                 connection.sock.shutdown(2)
@@ -116,9 +118,11 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
             timeout=(CONNECT_SECONDS, SILENT_SECONDS), allow_redirects=False, stream=True,
             verify=settings.REPRISE_NOTIFY_CA or True,
         ) as answer:  # fmt: skip  # its body is not read: nobody needs it, and it may have no end
+            if adapter.ended:  # a head that was cut off in the middle reads like a whole one
+                raise requests.Timeout
             _judge(answer)
     except requests.RequestException as error:
-        raise NotDelivered(_why(url, error)) from None
+        raise NotDelivered(_why(url, requests.Timeout() if adapter.ended else error)) from None
     finally:
         late.cancel()
 

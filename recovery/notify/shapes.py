@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from recovery.notify import wording
 
-MOST_FIELDS: Final = 10  # of one section: Slack refuses the whole message when there are more
+MOST_FIELDS: Final = 10
+"""Fields of one section; a field has at most 2,000 characters. Slack refuses the whole message beyond either."""
 
 
 def webhook(
@@ -31,7 +32,8 @@ def escaped(text: str) -> str:
 def chat(*, body: Mapping[str, Any], url: str) -> bytes:
     """Slack's incoming webhook: `text` alone says it all (Mattermost, notifications), `blocks` say it well."""
     rows = wording.lines(body["facts"])
-    fields = [{"type": "mrkdwn", "text": f"*{escaped(k)}*\n{escaped(v) or '-'}"} for k, v in rows]
+    # escaped, a character is at most five
+    fields = [{"type": "mrkdwn", "text": f"*{escaped(k[:40])}*\n{escaped(v[:350]) or '-'}"} for k, v in rows]
     sections = [
         {"type": "section", "fields": fields[n : n + MOST_FIELDS]} for n in range(0, len(fields), MOST_FIELDS)
     ]
