@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from recovery.models import Flow, Recovery, Workspace
+from recovery.notify.selectors import failing
 from recovery.people.roles import Actor, Right
 
 STALE_SECONDS: Final = 60
@@ -35,4 +36,5 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "polled_at": polled_at,
         "stale": polled_at is not None and (base["now"] - polled_at).total_seconds() > STALE_SECONDS,
         "unreachable": [w for w in workspaces if w.poll_error],
+        "channels_failing": list(failing().order_by("failing_since")) if actor.may(Right.MANAGE) else [],
     }

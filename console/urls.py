@@ -9,6 +9,7 @@ from console.pages import (
     components,
     flow,
     inventory,
+    notifications,
     recoveries,
     run,
     session,
@@ -45,6 +46,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("audit/export", audit.export, name="audit-export"),
     path("audit/<int:seq>", audit.entry, name="audit-entry"),
     path("settings", settings.overview, name="settings"),
+    path("settings/notifications", notifications.overview, name="notifications"),
+    path("settings/notifications/new", notifications.add, name="notification-add"),
+    path("settings/notifications/<int:channel_id>", notifications.edit, name="notification-edit"),
     path("_components", components.gallery, name="components"),
 ]
 

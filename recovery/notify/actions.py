@@ -148,8 +148,15 @@ def create_channel(*, name: str, by: Actor, **wanted: Any) -> Channel:
 
 
 def change_channel(*, channel_id: int, name: str, by: Actor, **wanted: Any) -> Channel:
-    """Change a channel; what waits goes to the new address. Right: MANAGE. Raises as `create_channel`."""
+    """Change a channel; what waits goes to the new address, and an empty one leaves it as it is. Right: MANAGE.
+
+    Raises as `create_channel`, and NotFound.
+    """
     with _managing("channel.change", channel_id, by) as (trying, channel):
+        if not wanted.get("address") and wanted.get("kind") == channel.kind:
+            wanted["address"] = (
+                channel.address
+            )  # the page does not show a URL again, whose path may be a password
         before, values = described(channel), checked(name, wanted)
         if Channel.objects.filter(name=values["name"]).exclude(pk=channel_id).exists():
             raise Refused(

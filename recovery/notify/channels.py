@@ -56,11 +56,14 @@ def _some(given: Any, known: tuple[str, ...], noun: str) -> list[str]:
     return [one for one in known if one in chosen]
 
 
+def is_url(channel: Channel) -> bool:
+    """Is its address a URL, whose path may be a password, rather than a mail address or a reference?"""
+    return channel.kind != "mail" and not references.is_reference(channel.address)
+
+
 def shown_address(channel: Channel) -> str:
-    """An address for lists and the audit log: a mail address or a reference as it is, of a URL its host."""
-    if channel.kind == "mail" or references.is_reference(channel.address):
-        return channel.address
-    return posting.shown(channel.address)
+    """An address for pages and the audit log: a mail address or a reference as it is, of a URL its host."""
+    return posting.shown(channel.address) if is_url(channel) else channel.address
 
 
 def described(channel: Channel) -> dict[str, Any]:

@@ -19,6 +19,7 @@ def addresses() -> dict[str, str]:
     from django.contrib.auth.models import User
 
     from recovery.audit.actions import record
+    from recovery.models import Channel
     from recovery.people.roles import Actor, Role
     from tests import factories as f
 
@@ -76,6 +77,8 @@ def addresses() -> dict[str, str]:
         "rolled-back": ("run", of(f.rolled_back)),
         "cancelled": ("diagnose", of(f.cancelled)),
     }
+    f.channels()
+    channel = Channel.objects.get(kind="webhook").pk
     by = Actor("responder", Role.RESPONDER, via="page", request_id="req-00112233")
     record(action="recovery.strategy", outcome="done", by=by, target_kind="flow", target=failed.name, recovery="R-1",
            says="Strategy continue chosen.", before={"strategy": None, "key": None},
@@ -112,6 +115,9 @@ def addresses() -> dict[str, str]:
         "audit-entry": "/audit/1",
         "audit-chain": "/audit/chain",
         "settings": "/settings",
+        "notifications": "/settings/notifications",
+        "channel-new": "/settings/notifications/new",
+        "channel": f"/settings/notifications/{channel}",
         "components": "/_components",
         "account": "/account",
         "missing": "/no-such-page",

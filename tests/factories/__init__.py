@@ -22,6 +22,7 @@ from tests.factories.flows import (
     workspace,
 )
 from tests.factories.judged import CHECKPOINT, CRITERIA, DIAGNOSIS, amount, facts, option, options, position
+from tests.factories.notices import channel, channels, delivery, message
 from tests.factories.runs import (
     advance,
     cancelled,
@@ -54,7 +55,8 @@ from tests.factories.wizard import (
 __all__ = [
     "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD", "PATH",
     "SCHEMA_PATH", "advance", "ago", "amount", "at_offset", "at_patch", "at_review", "body", "cancelled",
-    "choices", "facts", "failed_flow", "failed_step", "flow", "halted", "hold", "incident", "into", "measured",
+    "channel", "channels", "choices", "delivery", "facts", "failed_flow", "failed_step", "flow", "halted",
+    "hold", "incident", "into", "measured", "message",
     "not_proven", "opened", "option", "options", "person", "pipeline", "planned", "position", "rolled_back",
     "running", "sealed", "step", "stopped", "unknown", "verified", "view", "void", "with_jobs", "workspace",
 ]  # fmt: skip

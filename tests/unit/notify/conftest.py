@@ -36,13 +36,18 @@ def channel(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setenv("REPRISE_NOTIFY_CHAT_URL", receiver.url)
 
     def make(name: str = "ops", kind: str = "webhook", **values: Any) -> Channel:
+        addresses = {
+            "mail": "ops@example.com",
+            "webhook": receiver.url,
+            "chat": "env:REPRISE_NOTIFY_CHAT_URL",
+        }
         given = {
-            "address": {"mail": "ops@example.com", "webhook": receiver.url, "chat": "env:REPRISE_NOTIFY_CHAT_URL"}[kind],
+            "address": addresses[kind],
             "secret_ref": "env:REPRISE_NOTIFY_SECRET" if kind == "webhook" else "",
             "environments": ENVIRONMENTS,
             "events": SUBSCRIBED,
             **values,
-        }  # fmt: skip
+        }
         return actions.create_channel(name=name, kind=kind, by=ADMIN, **given)
 
     return make

@@ -1,6 +1,5 @@
 """Sending over real sockets: what a webhook carries, and every way in which a receiver fails."""
 
-import hmac
 import json
 import logging
 import socket
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recovery.notify import posting, signing
+from recovery.notify import posting
 from recovery.notify.actions import announce
 from tests import factories as f
 from tests.unit.notify.conftest import ADMIN, SECRET, Make, deliver, only
@@ -117,7 +116,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["10.1.2.3", "127.0.0.1", "169.254.169.254", "192.168.0.7", "::1", "fd00::1", "0.0.0.0"]
+    "address", ["10.1.2.3", "127.0.0.1", "169.254.169.254", "192.168.0.7", "::1", "fd00::1", "100.64.0.1"]
 )
 def test_a_name_that_leads_inside_is_not_called(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     resolving(monkeypatch, address)
@@ -196,9 +195,6 @@ def test_a_receiver_can_check_a_webhook_with_the_example_of_the_guide(
     assert example["genuine"](got.headers, got.body + b" ", SECRET) is False
     assert example["genuine"]({**got.headers, "webhook-id": "other"}, got.body, SECRET) is False
     assert example["genuine"]({**got.headers, "webhook-timestamp": "1614265330"}, got.body, SECRET) is False
-    assert hmac.compare_digest(
-        signing.sign(signing.key_of(SECRET), "u", 1, b""), signing.sign(signing.key_of(SECRET), "u", 1, b"")
-    )
 
 
 @pytest.mark.django_db
@@ -282,7 +278,7 @@ def test_no_fact_becomes_a_header_or_another_recipient(channel: Make, smtp: Any)
 
     head = smtp.mails[0].partition("\n\n")[0]
     assert "\nBcc" not in head
-    assert smtp.recipients == ["RCPT TO:<ops@example.com>"] or len(smtp.recipients) == 1
+    assert smtp.recipients == ["RCPT TO:<ops@example.com>"]
 
 
 @pytest.mark.django_db

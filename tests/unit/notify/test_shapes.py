@@ -148,5 +148,5 @@ def test_a_reference_named_for_notifications_is_taken(ref: str) -> None:
 def test_a_reference_that_leads_nowhere_is_named_and_its_value_never(tmp_path: Any) -> None:
     (tmp_path / "notify").write_bytes(b"\xff\xfe")
     for ref in ("env:REPRISE_NOTIFY_ABSENT", f"file:{tmp_path}/notify", f"file:{tmp_path}/notify_absent"):
-        with pytest.raises(WrongUse, match="notify|NOTIFY"):
+        with pytest.raises(WrongUse, match=r"notify|NOTIFY"):
             references.read(ref)

@@ -1,5 +1,6 @@
 """Every page, for every role and for nobody: who gets it, who is told why not."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -41,6 +42,9 @@ GET: dict[str, frozenset[str]] = {
     "/audit/chain": READERS,
     "/audit/export": frozenset({"auditor", "admin"}),
     "/settings": frozenset({"admin"}),
+    "/settings/notifications": frozenset({"admin"}),
+    "/settings/notifications/new": frozenset({"admin"}),
+    "/settings/notifications/{channel}": frozenset({"admin"}),
     "/_components": frozenset({"admin"}),
 }
 POST: dict[str, frozenset[str]] = {
@@ -53,6 +57,9 @@ POST: dict[str, frozenset[str]] = {
     "/recoveries/{recovery}/rollback": RECOVER,
     "/recoveries/{recovery}/cancel": RECOVER,
     "/account": EVERYBODY,
+    "/settings/notifications": frozenset({"admin"}),
+    "/settings/notifications/new": frozenset({"admin"}),
+    "/settings/notifications/{channel}": frozenset({"admin"}),
 }
 
 
@@ -61,7 +68,8 @@ def address(client: Client) -> Callable[[str], str]:
     """A planned recovery of a failed flow, and one audit entry to look at."""
     client.post("/sign-in", {"name": "nobody", "password": "wrong"})
     recovery = factories.planned()
-    return lambda path: path.format(flow=recovery.flow_id, recovery=recovery.pk)
+    channel = factories.channel()
+    return lambda path: path.format(flow=recovery.flow_id, recovery=recovery.pk, channel=channel.pk)
 
 
 def test_the_table_names_every_page_of_the_console() -> None:
@@ -69,7 +77,7 @@ def test_the_table_names_every_page_of_the_console() -> None:
 
     without_right = {"sign-in", "sign-out", "theme"}
     routes = {
-        "/" + str(p.pattern).replace("<int:flow_id>", "{flow}").replace("<int:recovery_id>", "{recovery}")
+        "/" + re.sub(r"<int:(\w+)_id>", r"{\1}", str(p.pattern))
         for p in urlpatterns
         if p.name not in without_right and p.name != "recovery"
     }

@@ -1,0 +1,152 @@
+"""What happens in the house is announced: by the engine, the poller and the audit log, in their own transactions."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.urls import resolve
+from django.utils import timezone
+
+from recovery.audit import guard
+from recovery.audit.actions import record, verify
+from recovery.errors import Refused
+from recovery.models import AuditEntry, Message, Step, Workspace
+from recovery.notify.actions import announce
+from recovery.notify.events import EVENTS
+from recovery.people.roles import SYSTEM
+from recovery.pipelines.inventory import refresh
+from recovery.workflow import actions, broker, engine
+from recovery.workflow.moves import move
+from tests import factories as f
+from tests.unit.pipelines.api import Api
+from tests.unit.pipelines.stub import serving
+from tests.unit.workflow.rows import RESPONDER, plan, recovery
+
+pytestmark = pytest.mark.django_db
+FLOW = "main.shop.orders_flow"
+
+
+def told() -> list[str]:
+    return list(Message.objects.order_by("pk").values_list("event", flat=True))
+
+
+@pytest.fixture
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker, "check", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "event"),
+    [
+        ("running", "needs_attention", ["recovery.needs_attention"]),
+        ("verifying", "succeeded", ["recovery.succeeded"]),
+        ("needs_attention", "rolled_back", ["recovery.rolled_back"]),
+        ("running", "verifying", []),
+        ("planned", "diagnosing", []),
+        ("planned", "cancelled", []),
+    ],
+)
+def test_a_move_is_told_where_people_want_to_know(old: str, new: str, event: list[str]) -> None:
+    row = recovery(state=old)
+
+    move(row, new, reason="The disk is full.")
+
+    assert told() == event
+    assert all(m.body["facts"]["reason"] == "The disk is full." for m in Message.objects.all())
+
+
+def test_a_move_that_somebody_else_was_faster_with_is_not_told() -> None:
+    row = recovery(state="running")
+    stale = type(row).objects.get(pk=row.pk)
+    move(row, "needs_attention")
+
+    with pytest.raises(Refused):
+        move(stale, "needs_attention")
+
+    assert told() == ["recovery.needs_attention"]
+
+
+@pytest.mark.usefixtures("no_broker")
+def test_a_start_and_each_resume_are_told_with_who_did_it() -> None:
+    row = recovery(state="planned")
+    plan(row, "patch", "verify")
+    actions.execute(recovery_id=row.pk, by=RESPONDER)
+    row.refresh_from_db()
+    for _ in range(2):
+        Step.objects.filter(pk=row.steps.first().pk).update(state="failed")  # type: ignore[union-attr]
+        row.refresh_from_db()
+        move(row, "needs_attention")
+        actions.execute(recovery_id=row.pk, by=RESPONDER)
+
+    assert told() == ["recovery.started", *["recovery.needs_attention", "recovery.started"] * 2]
+    assert {m.body["facts"]["by"] for m in Message.objects.filter(event="recovery.started")} == {"ada"}
+
+
+def test_a_step_that_became_unknown_is_told_once() -> None:
+    row = recovery(state="running")
+    plan(row, "patch")
+    step = row.steps.get()
+    Step.objects.filter(pk=step.pk).update(state="running", heartbeat_at=timezone.now())
+    step, twin = (Step.objects.get(pk=step.pk) for _ in range(2))
+
+    assert engine.to_unknown(step, "No sign of life.") is True
+    assert engine.to_unknown(twin, "Again.") is False
+
+    assert told() == ["recovery.needs_attention"]
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    api = Api()
+    with serving(api) as stub:
+        api.url = stub.url  # type: ignore[attr-defined]
+        yield api
+
+
+def test_a_failure_is_told_once_until_the_flow_has_completed_again(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INVENTORY_TOKEN", "rp_x")
+    place = Workspace.objects.create(
+        name="here", url=api.url, token_ref="env:INVENTORY_TOKEN", environment="staging"
+    )
+    shop = api.add("p1", "shop")
+    seen = []
+    for number, state in enumerate(
+        ["COMPLETED", "FAILED", "FAILED", "STOPPED", "FAILED", "COMPLETED", "FAILED"]
+    ):
+        shop.run(f"u{number}", {FLOW: state}, {"STOPPED": "CANCELED"}.get(state, state))
+        refresh(workspace_id=place.pk)
+        refresh(workspace_id=place.pk)
+        seen.append(len(told()))
+
+    assert seen == [0, 1, 1, 1, 1, 1, 2]
+    first = Message.objects.earliest("pk")
+    assert (first.event, first.environment, first.recovery) == ("flow.failed", "staging", "")
+    assert first.body["title"] == "orders_flow fails in staging"
+    assert str(first.body["link"]).startswith("/flows/")
+
+
+def test_a_broken_chain_is_told_once_for_each_first_problem() -> None:
+    record(action="recovery.open", outcome="done", by=SYSTEM, says="One.")
+    verify()
+    assert told() == []
+    guard.remove(connection)
+    AuditEntry.objects.update(says="Two.")
+    for _ in range(2):
+        verify()
+
+    assert told() == ["audit.broken"]
+    assert "its hash does not fit" in Message.objects.get().body["facts"]["problem"]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_every_message_leads_to_a_page_that_is_there(event: str) -> None:
+    about = {} if event.startswith(("audit", "channel")) else {"recovery": f.planned()}
+    facts = {"decision": "approved"}
+
+    message = announce(event=event, facts=facts, dedupe="1", **about)  # type: ignore[arg-type]
+
+    assert message is not None
+    assert resolve(message.body["link"])
