@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
-from urllib.parse import urljoin
 
 from django.conf import settings
 from django.db import transaction
@@ -83,7 +82,8 @@ def lost(delivery: Delivery, says: str) -> None:
 
 def link(delivery: Delivery) -> str:
     """The deep link of a message, at the console's public address."""
-    return urljoin(settings.REPRISE_PUBLIC_URL.rstrip("/") + "/", delivery.message.body["link"].lstrip("/"))
+    base, path = str(settings.REPRISE_PUBLIC_URL), str(delivery.message.body["link"])
+    return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
 
 def _mail(delivery: Delivery) -> None:

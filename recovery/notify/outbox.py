@@ -80,7 +80,7 @@ def not_delivered(delivery: Delivery, says: str, *, again: bool, pause: float) -
 
 def backoff(attempts: int) -> float:
     """Seconds until the next try: 10, 20, 40 … at most an hour, each a quarter more or less (by chance)."""
-    seconds = min(FIRST_PAUSE * 2 ** min(attempts - 1, 20), LONGEST_PAUSE)
+    seconds: float = min(FIRST_PAUSE * 2 ** min(attempts - 1, 20), LONGEST_PAUSE)
     return seconds * _CHANCE.uniform(0.75, 1.25)
 
 

@@ -1,5 +1,6 @@
 """One POST to a receiver: allowed addresses only, no redirect, no proxy, no body read, one deadline for it all."""
 
+import ipaddress
 import logging
 import threading
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ import requests
 from django.conf import settings
 
 from recovery import outbound
-from recovery.errors import RepriseError
+from recovery.errors import RepriseError, WrongUse
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def check(url: str) -> str:
     parts = urlsplit(url)
     host = (parts.hostname or "").rstrip(".")
     if parts.scheme == "http" and not (allowed.name(host) or _allowed_literal(host, allowed)):
-        raise outbound.WrongUse(
+        raise WrongUse(
             f"{shown(url)} is plain http: everybody on the way could read it. Enter an https address, or have an "
             "operator allow the host in REPRISE_OUTBOUND_ALLOW."
         )
@@ -63,7 +64,7 @@ def check(url: str) -> str:
 
 def _allowed_literal(host: str, allowed: outbound.Allowed) -> bool:
     try:
-        return allowed.network(outbound.ipaddress.ip_address(host))
+        return allowed.network(ipaddress.ip_address(host))
     except ValueError:
         return False
 
@@ -81,11 +82,13 @@ class _Adapter(outbound.GuardedAdapter):
         pools, made = self.poolmanager.pool_classes_by_scheme, self.made
 
         def remembered(pool: Any) -> Any:
-            def _new_conn(self: Any) -> Any:
-                made.append(self)
-                return super(connection, self)._new_conn()
+            guarded = pool.ConnectionCls
 
-            connection: Any = type("Remembered", (pool.ConnectionCls,), {"_new_conn": _new_conn})
+            def connect(self: Any) -> Any:
+                made.append(self)
+                return guarded._new_conn(self)
+
+            connection = type("Remembered", (guarded,), {"_new_conn": connect})
             return type("RememberedPool", (pool,), {"ConnectionCls": connection})
 
         self.poolmanager.pool_classes_by_scheme = {k: remembered(v) for k, v in pools.items()}

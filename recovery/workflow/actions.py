@@ -267,9 +267,7 @@ def _resume(recovery: Recovery, attempted: Attempt, by: Actor) -> None:
         engine.again(step)
     if step.kind != "rollback":
         recovery.refresh_from_db()
-        announce(
-            event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=attempted.by
-        )
+        announce(event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=by)
     attempted.done(f"Resumed at step {step.kind}, which was {was['state']}.", before=was)
 
 

@@ -278,7 +278,7 @@ def test_no_fact_becomes_a_header_or_another_recipient(channel: Make, smtp: Any)
 
     head = smtp.mails[0].partition("\n\n")[0]
     assert "\nBcc" not in head
-    assert smtp.recipients == ["RCPT TO:<ops@example.com>"]
+    assert smtp.recipients == ["rcpt TO:<ops@example.com>"]
 
 
 @pytest.mark.django_db

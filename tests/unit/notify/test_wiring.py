@@ -8,6 +8,7 @@ from django.db import connection
 from django.urls import resolve
 from django.utils import timezone
 
+from console.celery import app
 from recovery.audit import guard
 from recovery.audit.actions import record, verify
 from recovery.errors import Refused
@@ -139,6 +140,14 @@ def test_a_broken_chain_is_told_once_for_each_first_problem() -> None:
 
     assert told() == ["audit.broken"]
     assert "its hash does not fit" in Message.objects.get().body["facts"]["problem"]
+
+
+def test_what_beat_wakes_is_known_to_the_workers(settings: Any) -> None:
+    app.loader.import_default_modules()
+
+    woken = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    assert woken <= set(app.tasks)
+    assert "recovery.notify.tasks.sweep" in woken
 
 
 @pytest.mark.parametrize("event", EVENTS)
