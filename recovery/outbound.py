@@ -47,7 +47,7 @@ class Allowed:
     networks: tuple[Network, ...] = ()
 
     def name(self, host: str) -> bool:
-        """Is this name allowed, whatever it resolves to? `*.corp.example` allows every name below it."""
+        """Is this name allowed, wherever it leads but to metadata? `*.corp.example` allows every name below it."""
         parts = host.split(".")
         return host in self.names or any(
             "*." + ".".join(parts[i:]) in self.names for i in range(1, len(parts))
@@ -116,17 +116,18 @@ def check(
     return url
 
 
-def problem(address: str, allowed: Allowed) -> str:
-    """Why this IP address may not be called; empty when it may."""
+def problem(address: str, allowed: Allowed, *, named: bool = False) -> str:
+    """Why this IP address may not be called; empty when it may. `named`: its name is an allowed one."""
     ip = _literal(address)
     if ip is None:
         return f"resolves to {address}, which is no IP address."
-    if allowed.network(ip):
-        return ""
     inner = _inside(ip)
-    if inner is not None and not allowed.network(inner) and (why := _why_not(inner)):
-        return f"is {ip}, which hides {inner}, {why}. {ADVICE}"
-    why = _why_not(ip)
+    if named and not {str(ip), str(inner)} & METADATA:
+        return ""
+    if inner is not None:  # judged by where a router would take it
+        why = "" if allowed.network(inner) else _why_not(inner)
+        return f"is {ip}, which hides {inner}, {why}. {ADVICE}" if why else ""
+    why = "" if allowed.network(ip) else _why_not(ip)
     return f"is {ip}, {why}. {ADVICE}" if why else ""
 
 
@@ -189,7 +190,8 @@ class _Guarded:
     def _new_conn(self) -> socket.socket:
         made: socket.socket = super()._new_conn()  # type: ignore[misc]
         peer = str(made.getpeername()[0])
-        refusal = "" if self.allowed.name(self.host.rstrip(".").lower()) else problem(peer, self.allowed)
+        named = self.allowed.name(self.host.rstrip(".").lower())
+        refusal = problem(peer, self.allowed, named=named)
         if refusal:
             made.close()
             raise NewConnectionError(self, f"{self.host} {refusal}")  # type: ignore[arg-type]
