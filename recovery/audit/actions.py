@@ -147,9 +147,8 @@ def verify(*, by: Actor | None = None) -> dict[str, Any]:
         return _told(check_chain())
     with attempt(action="audit.verify", by=by, target_kind="audit log"):
         by.check(Right.READ_AUDIT)
-    found = _told(
-        check_chain()
-    )  # outside of a transaction: it may take seconds, and nobody should wait for it
+    # outside of a transaction: it may take seconds, and nobody should wait for it
+    found = _told(check_chain())
     after = {"ok": found["ok"], "entries": found["entries"], "head": found["head"]}
     verdict = "the chain is unbroken" if found["ok"] else f"{len(found['problems'])} problems"
     says = f"Checked {found['entries']} entries: {verdict}."

@@ -182,7 +182,8 @@ def _announce_failure(flow_id: int) -> None:
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     since = flow.failing_since
     when = f"{since:%Y-%m-%d %H:%M:%S} UTC" if since else None
-    announce(event="flow.failed", flow=flow, facts={"failing_since": when}, dedupe=f"{flow_id}:{when}")
+    name = f"{flow_id}:{when or flow.failed_update}"
+    announce(event="flow.failed", flow=flow, facts={"failing_since": when}, dedupe=name)
 
 
 def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.Reading]) -> None:

@@ -16,6 +16,7 @@ from recovery.models import AuditEntry, Message, Step, Workspace
 from recovery.notify.actions import announce
 from recovery.notify.events import EVENTS
 from recovery.people.roles import SYSTEM
+from recovery.pipelines import inventory
 from recovery.pipelines.inventory import refresh
 from recovery.workflow import actions, broker, engine
 from recovery.workflow.moves import move
@@ -127,6 +128,15 @@ def test_a_failure_is_told_once_until_the_flow_has_completed_again(
     assert (first.event, first.environment, first.recovery) == ("flow.failed", "staging", "")
     assert first.body["title"] == "orders_flow fails in staging"
     assert str(first.body["link"]).startswith("/flows/")
+
+
+def test_a_failure_whose_time_nobody_knows_is_told_once_for_each_update() -> None:
+    flow = f.failed_flow(f.pipeline())
+    for update in ("u1", "u1", "u2"):
+        type(flow).objects.filter(pk=flow.pk).update(failing_since=None, failed_update=update)
+        inventory._announce_failure(flow.pk)
+
+    assert told() == ["flow.failed"] * 2
 
 
 def test_a_broken_chain_is_told_once_for_each_first_problem() -> None:
