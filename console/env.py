@@ -79,6 +79,20 @@ class Env(BaseSettings):
     )
     poll_seconds: float = Field(default=5.0, description="How often the inventory asks each workspace.")
 
+    audit_key: str = Field(
+        default="",
+        description="Ed25519 private key (PEM) that signs the audit log; empty: `audit.key` in REPRISE_HOME.",
+    )
+    audit_folder: str = Field(
+        default="",
+        description="Folder for the audit log's signed anchors and public keys; empty: REPRISE_HOME.",
+    )
+    trusted_proxies: int = Field(
+        default=0,
+        ge=0,
+        description="Proxies of your own in front of the console: how far X-Forwarded-For is believed.",
+    )
+
     @classmethod
     def settings_customise_sources(
         cls,

@@ -172,6 +172,16 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": ENV.poll_seconds,
         "options": {"expires": ENV.poll_seconds * 2},
     },
+    "sign-audit": {
+        "task": "recovery.audit.tasks.sign",
+        "schedule": 60.0,
+        "options": {"expires": 120.0},
+    },
+    "verify-audit": {  # every day: the task itself looks whether a day has passed, so that a restart loses none
+        "task": "recovery.audit.tasks.verify_daily",
+        "schedule": 900.0,
+        "options": {"expires": 1800.0},
+    },
     "reap-silent-steps": {
         "task": "recovery.workflow.tasks.reap",
         "schedule": ENV.heartbeat_seconds * 2,
@@ -192,6 +202,9 @@ REPRISE_PIPELINES_PORT = ENV.pipelines_port
 REPRISE_SPARK_PORT = ENV.spark_port
 REPRISE_SPARK_MASTER = ENV.spark_master
 REPRISE_HOME = HOME
+REPRISE_AUDIT_KEY = ENV.audit_key
+REPRISE_AUDIT_FOLDER = Path(ENV.audit_folder).expanduser() if ENV.audit_folder else HOME
+REPRISE_TRUSTED_PROXIES = ENV.trusted_proxies
 
 LOGGING = {
     "version": 1,

@@ -1,6 +1,6 @@
 """The records: tables and constraints. No behaviour beyond validity."""
 
-from recovery.models.audit import AuditEntry
+from recovery.models.audit import AuditAnchor, AuditCheck, AuditEntry, ReviewItem, SignOff, TokenSighting
 from recovery.models.hold import Hold
 from recovery.models.person import Person, Token
 from recovery.models.pipeline import Flow, Pipeline
@@ -10,6 +10,8 @@ from recovery.models.step import Step
 from recovery.models.workspace import Workspace
 
 __all__ = [
+    "AuditAnchor",
+    "AuditCheck",
     "AuditEntry",
     "Flow",
     "Hold",
@@ -17,7 +19,10 @@ __all__ = [
     "Pipeline",
     "Plan",
     "Recovery",
+    "ReviewItem",
+    "SignOff",
     "Step",
     "Token",
+    "TokenSighting",
     "Workspace",
 ]
