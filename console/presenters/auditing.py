@@ -22,8 +22,15 @@ class Row:
 
 
 def row(entry: Any) -> Row:
+    words = ACTIONS.get(entry.action, entry.action)
+    if (
+        entry.outcome in ("denied", "failed")
+        and entry.action not in tags.ONLY
+        and not entry.action.startswith("step.")
+    ):
+        words = f"tried: {words}"  # nobody shall read that it was done
     return Row(
-        entry, ACTIONS.get(entry.action, entry.action), status.badge(status.OUTCOME, entry.outcome),
+        entry, words, status.badge(status.OUTCOME, entry.outcome),
         tags.code(entry.action, entry.outcome),
     )  # fmt: skip
 

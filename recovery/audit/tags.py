@@ -63,6 +63,15 @@ ASKING: Final = frozenset(
 )  # fmt: skip
 """Acts of people that workers then carry out: a worker's entry names who took the last of them."""
 
+ONLY: Final[dict[str, str]] = {
+    "token.refused": "denied",
+    "session.refused": "denied",
+    "page.denied": "denied",
+    "command.denied": "denied",
+    "step.unknown": "unknown",
+}
+"""Acts whose name says how they end."""
+
 
 def code(action: str, outcome: str) -> str:
     """The stable code of what happened, `recovery.execute.done`: success, denial, failure and unknown each have one."""

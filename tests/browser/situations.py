@@ -134,7 +134,7 @@ def _audited(by: Any) -> dict[str, str]:
                target=done.flow.name, says=f"Started plan 4f9a1c03 of {done.label}.", reason="Ticket CRM-881: " + why,
                before={"state": "planned", "version": 0, "next_batch": 3, "code": f.OLD_CODE},
                after={"state": "running", "version": 1, "next_batch": 3, "code": f.CODE})
-        for why in ("dropDuplicates was removed on purpose.", "the second run, after the probe proved that nothing ran.")
+        for why in ("dropDuplicates was removed on purpose.", "run again, the probe proved that nothing ran.")
     ]  # fmt: skip
     record(action="step.run", outcome="done", by=SYSTEM, recovery=done.label, target_kind="step",
            target="seed #7, attempt 1", says="Step seed is done.", after={"version": 1})  # fmt: skip

@@ -175,8 +175,8 @@ class Command(RepriseCommand):
                 ids,
                 f"Signed with key {ids['new']} from now on. The old one, {ids['old']}, stays on the list.",
             )
-        known = {name: key.hex() for name, key in keys.public().items()}
         problem = keeping.problem_with_key()
+        known = {name: key.hex() for name, key in keys.public().items()}
         data = {"file": str(keys.list_file()), "keys": known, "problem": problem}
         return Answer(data, problem or "\n".join(f"{n}  {k}" for n, k in known.items()), int(bool(problem)))
 

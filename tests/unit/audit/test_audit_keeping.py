@@ -117,8 +117,9 @@ class TestChecks:
     def test_entries_of_the_first_format_still_verify(self, write: Callable[[int], None]) -> None:
         prev = chain.GENESIS
         for seq in (1, 2):
-            fields = {**dict.fromkeys(chain.FIELDS, ""), "seq": seq, "format": 1, "at": timezone.now(), "actor": "ada",
-                      "action": "step.run", "outcome": "done", "before": None, "after": {"n": 1}, "prev_hash": prev}  # fmt: skip
+            fields = {**dict.fromkeys(chain.FIELDS, ""), "seq": seq, "format": 1, "at": timezone.now(),
+                      "actor": "ada", "action": "step.run", "outcome": "done", "before": None, "after": {"n": 1},
+                      "prev_hash": prev}  # fmt: skip
             prev = chain.digest(fields)
             AuditEntry(**fields, hash=prev).save(force_insert=True)
         write(2)
