@@ -165,6 +165,7 @@ CELERY_TASK_DEFAULT_QUEUE = "control"
 CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.run_step": {"queue": "steps"},
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
+    "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
 }
 CELERY_BEAT_SCHEDULE = {
     "poll-inventory": {

@@ -72,7 +72,12 @@ def canonical(entry: Mapping[str, Any]) -> str:
     fields = {name: entry[name] for name in names}
     at: datetime = entry["at"]
     fields["at"] = at.astimezone(UTC).isoformat(timespec="microseconds")
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(fields)
+
+
+_ENCODER: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False
+)
 
 
 def _names(entry: Mapping[str, Any]) -> tuple[str, ...]:
