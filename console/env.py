@@ -98,6 +98,20 @@ class Env(BaseSettings):
         default="", description="File of certificates to trust for webhooks; empty: those of the public web."
     )
 
+    audit_key: str = Field(
+        default="",
+        description="Ed25519 private key (PEM) that signs the audit log; empty: `audit.key` in REPRISE_HOME.",
+    )
+    audit_folder: str = Field(
+        default="",
+        description="Folder for the audit log's signed anchors and public keys; empty: REPRISE_HOME.",
+    )
+    trusted_proxies: int = Field(
+        default=0,
+        ge=0,
+        description="Proxies of your own in front of the console: how far X-Forwarded-For is believed.",
+    )
+
     @classmethod
     def settings_customise_sources(
         cls,

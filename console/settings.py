@@ -165,12 +165,23 @@ CELERY_TASK_DEFAULT_QUEUE = "control"
 CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.run_step": {"queue": "steps"},
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
+    "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
 }
 CELERY_BEAT_SCHEDULE = {
     "poll-inventory": {
         "task": "recovery.pipelines.tasks.poll_workspaces",
         "schedule": ENV.poll_seconds,
         "options": {"expires": ENV.poll_seconds * 2},
+    },
+    "sign-audit": {
+        "task": "recovery.audit.tasks.sign",
+        "schedule": 60.0,
+        "options": {"expires": 120.0},
+    },
+    "verify-audit": {  # every day: the task itself looks whether a day has passed, so that a restart loses none
+        "task": "recovery.audit.tasks.verify_daily",
+        "schedule": 900.0,
+        "options": {"expires": 1800.0},
     },
     "reap-silent-steps": {
         "task": "recovery.workflow.tasks.reap",
@@ -210,6 +221,9 @@ EMAIL_USE_TLS = ENV.mail_security == "starttls"
 EMAIL_USE_SSL = ENV.mail_security == "tls"
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = ENV.mail_from
+REPRISE_AUDIT_KEY = ENV.audit_key
+REPRISE_AUDIT_FOLDER = Path(ENV.audit_folder).expanduser() if ENV.audit_folder else HOME
+REPRISE_TRUSTED_PROXIES = ENV.trusted_proxies
 
 LOGGING = {
     "version": 1,

@@ -1,114 +1,193 @@
-"""The audit log: filters in the address, pages, one entry opened, the chain checked, export for who may."""
+"""The audit log: filters in the address, one entry, one recovery's story, the queue, the chain, exports."""
 
-import io
-from collections.abc import Iterator
-from datetime import datetime
-from typing import Any
+from datetime import timedelta
+from typing import Any, cast
 from urllib.parse import urlencode
 
-from django.core.paginator import Paginator
-from django.db.models import QuerySet
-from django.http import Http404, HttpResponse
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 
 from console.middleware import Request
-from console.pages.base import page, require, show
+from console.pages.base import may_why, page, require, show, tried
 from console.presenters import auditing
-from recovery.audit import actions
+from recovery.audit import evidence, keeping, keys, listing, reviews
+from recovery.audit.listing import Wanted
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import WrongUse
-from recovery.models import AuditEntry
-from recovery.people.roles import Actor, Right
+from recovery.models import AuditAnchor, AuditCheck, AuditEntry, Recovery
+from recovery.people.roles import SYSTEM, Actor, Right
 
 PER_PAGE = 50
+STORY = 200
 
 
 @page(Right.READ_AUDIT)
 def log(request: Request, by: Actor) -> HttpResponse:
-    """Newest first."""
-    wanted = auditing.Wanted.of(request.GET.dict())
-    found = _filtered(wanted)
-    pages = Paginator(found, PER_PAGE)
-    shown = pages.get_page(request.GET.get("page"))
+    """Newest first; a page deep in the log costs as much as the first."""
+    wanted = Wanted.of(request.GET.dict())
+    found = listing.page(
+        wanted, before=_number(request, "before"), after=_number(request, "after"), size=PER_PAGE
+    )
+    query = urlencode(wanted.query())
     context = {
-        **_lists(),
-        "section": "audit",
+        **_frame(by, "log"),
+        "people": [SYSTEM.name, *User.objects.order_by("username").values_list("username", flat=True)[:500]],
+        "acts": sorted(ACTIONS.items(), key=lambda a: a[1]),
+        "outcomes": OUTCOMES,
+        "environments": ("production", "staging", "development"),
         "wanted": wanted,
-        "rows": auditing.rows(shown),
-        "shown": shown,
-        "query": urlencode(wanted.query()),
-        "total": pages.count,
-        "may_export": by.may(Right.EXPORT_AUDIT),
+        "rows": auditing.rows(found.entries),
+        "found": found,
+        "query": query,
+        "lead": f"{query}&" if query else "",
+        "first_page": not request.GET.get("before") and not request.GET.get("after"),
+        "story": Recovery.objects.filter(pk=_pk(wanted.recovery)).exists() if wanted.recovery else False,
     }
     return show(request, "audit/log.html", context)
 
 
-def _filtered(wanted: auditing.Wanted) -> QuerySet[AuditEntry]:
-    found = AuditEntry.objects.order_by("-seq")
-    fields = {
-        "recovery": wanted.recovery,
-        "actor": wanted.who,
-        "outcome": wanted.outcome,
-        "action": wanted.act,
-    }
-    found = found.filter(**{name: value for name, value in fields.items() if value})
-    since: datetime | None = wanted.since
-    return found.filter(at__gte=since) if since else found
+def _number(request: Request, name: str) -> int:
+    text = request.GET.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
-def _lists() -> dict[str, Any]:
+def _pk(label: str) -> int:
+    text = label.removeprefix("R-")
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
+
+
+def _frame(by: Actor, tab: str = "") -> dict[str, Any]:
+    """What every page of the audit shows: how the chain stands, what waits for review."""
+    check = keeping.standing()
+    hours = (timezone.now() - check.at) / timedelta(hours=1) if check else None
     return {
-        "people": list(AuditEntry.objects.order_by("actor").values_list("actor", flat=True).distinct()[:200]),
-        "acts": sorted(ACTIONS.items(), key=lambda a: a[1]),
-        "outcomes": OUTCOMES,
+        "section": "audit",
+        "tab": tab,
+        "standing": auditing.standing(check, hours_since=hours),
+        "newest": AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0,
+        "waiting": reviews.waiting(),
+        "may_export": by.may(Right.EXPORT_AUDIT),
+        "why_no_export": may_why(by, Right.EXPORT_AUDIT),
     }
 
 
-@page(Right.READ_AUDIT)
+@page(Right.READ_AUDIT, methods=("GET", "POST"))
 def entry(request: Request, by: Actor, seq: int) -> HttpResponse:
-    """Before and after, and where the entry stands in the chain."""
+    """Before and after, where the entry stands in the chain, and its review; POST signs it off."""
     found = AuditEntry.objects.filter(seq=seq).first()
     if found is None:
-        raise Http404(f"There is no audit entry {seq}.")
-    same = AuditEntry.objects.exclude(pk=found.pk).exclude(request_id="").filter(request_id=found.request_id)
+        raise Http404(_gone(seq))
+    note, refusal = request.POST.get("note", ""), None
+    if request.method == "POST":
+        refusal = tried(lambda: reviews.sign_off(seq=seq, note=note, by=by))
+        if refusal is None:
+            messages.success(request, f"Entry {seq} is signed off.")
+            return redirect("audit-review")
+    same = (
+        AuditEntry.objects.exclude(pk=found.pk).filter(request_id=found.request_id)
+        if found.request_id
+        else None
+    )
+    item = reviews.of_entry(found)
     context = {
-        "section": "audit",
+        **_frame(by),
         "row": auditing.row(found),
         "changes": auditing.changes(found.before, found.after),
-        "same": auditing.rows(same[:20]),
-        "newest": AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first(),
+        "diffs": auditing.diffs(found.before, found.after),
+        "same": auditing.rows(same.defer("before", "after").order_by("seq")[:20]) if same is not None else [],
+        "review": _reviewed(item, by) if item else None,
+        "anchor": AuditAnchor.objects.filter(kind="mark", seq__gte=seq).order_by("seq").first(),
+        "note": note,
+        "environment": found.environment,
     }
-    return show(request, "audit/entry.html", context)
+    return show(request, "audit/entry.html", context, refusal=refusal)
+
+
+def _gone(seq: int) -> str:
+    cut = AuditAnchor.objects.filter(kind="cut", seq__gte=seq).order_by("seq").first()
+    if cut is None:
+        return f"There is no audit entry {seq}."
+    return f"Entry {seq} was archived; it is in {cut.detail.get('file', 'the archive')}."
+
+
+def _reviewed(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
+    return auditing.review(item, name=by.name, missing_right=may_why(by, Right.REVIEW_AUDIT))
 
 
 @page(Right.READ_AUDIT)
+def review(request: Request, by: Actor) -> HttpResponse:
+    """What somebody who took no part has to look at; signed off on the entry's own page."""
+    signed = request.GET.get("show") == "signed"
+    rows = [_reviewed(q, by) for q in reviews.queue(signed=signed)]
+    return show(request, "audit/review.html", {**_frame(by, "review"), "rows": rows, "signed": signed})
+
+
+@page(Right.READ_AUDIT)
+def story(request: Request, by: Actor, label: str) -> HttpResponse:
+    """Everything that was done about one recovery, in order."""
+    recovery = (
+        Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=_pk(label.upper())).first()
+    )
+    if recovery is None:
+        raise Http404(f"There is no recovery {label[:20]}.")
+    after = _number(request, "after")
+    entries = AuditEntry.objects.filter(recovery=recovery.label, seq__gt=after).order_by("seq")
+    found = list(entries.defer("before", "after")[: STORY + 1])
+    context = {
+        **_frame(by),
+        "recovery": recovery,
+        "rows": auditing.rows(found[:STORY]),
+        "more": found[STORY - 1].seq if len(found) > STORY else 0,
+        "workspace": recovery.flow.pipeline.workspace.name,
+        "environment": recovery.flow.pipeline.environment,
+    }
+    return show(request, "audit/story.html", context)
+
+
+@page(Right.READ_AUDIT)
+def pack(request: Request, by: Actor, label: str) -> HttpResponse:
+    """The evidence of one recovery as a ZIP file; taking it is an entry."""
+    require(request, by, Right.EXPORT_AUDIT)
+    content, made = evidence.to_bytes(label=label, by=by)
+    name = f"reprise-{made['recovery']}-evidence.zip"
+    return HttpResponse(content, content_type="application/zip", headers=_attached(name))
+
+
+@page(Right.READ_AUDIT, methods=("GET", "POST"))
 def chain(request: Request, by: Actor) -> HttpResponse:
-    """Reads the whole log and says whether it is unbroken."""
-    begun = timezone.now()
-    found = actions.verify()
-    took = (timezone.now() - begun).total_seconds()
-    return show(request, "audit/chain.html", {"section": "audit", "chain": found, "took": took, "at": begun})
+    """How the last checks ended, what signs the log; POST reads the whole log now."""
+    refusal = None
+    if request.method == "POST":
+        refusal = tried(lambda: keeping.verify(by=by))
+        if refusal is None:
+            return redirect("audit-chain")
+    context = {
+        **_frame(by, "chain"),
+        "checks": AuditCheck.objects.all()[:10],
+        "anchor": AuditAnchor.objects.filter(kind="mark").order_by("-seq").first(),
+        "cut": AuditAnchor.objects.filter(kind="cut").order_by("-seq").first(),
+        "keys": sorted(keys.public()),
+        "head": AuditEntry.objects.order_by("-seq").first(),
+    }
+    return show(request, "audit/chain.html", context, refusal=refusal)
 
 
 @page(Right.READ_AUDIT)
 def export(request: Request, by: Actor) -> HttpResponse:
-    """The whole log as a file; the export is an entry of it."""
+    """What the list shows, all of it, as a file; the export is an entry of the log."""
     require(request, by, Right.EXPORT_AUDIT)
     fmt = request.GET.get("format", "csv")
     if fmt not in ("csv", "json"):
         raise WrongUse("The audit log is exported as csv or json.")
-    stream = io.StringIO()
-    actions.export(fmt=fmt, stream=stream, by=by)
+    pieces = keeping.export(fmt=fmt, by=by, wanted=Wanted.of(request.GET.dict()))
     kind = "text/csv" if fmt == "csv" else "application/json"
     name = f"reprise-audit-{timezone.now():%Y%m%dT%H%M%SZ}.{fmt}"
-    return HttpResponse(
-        _lines(stream),
-        content_type=f"{kind}; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    streamed = StreamingHttpResponse(pieces, content_type=f"{kind}; charset=utf-8", headers=_attached(name))
+    return cast(HttpResponse, streamed)  # both are HttpResponseBase, which is all that anybody asks of it
 
 
-def _lines(stream: io.StringIO) -> Iterator[bytes]:
-    stream.seek(0)
-    for line in stream:
-        yield line.encode()
+def _attached(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}

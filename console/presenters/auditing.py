@@ -1,64 +1,38 @@
 """Audit entries as rows, and before/after as changes. Pure over rows already read."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from django.utils.dateparse import parse_date
-
-from console.presenters import status
+from console.presenters import diff, status
 from console.presenters.reviewing import plain
-from recovery.audit.tags import ACTIONS, OUTCOMES
-
-
-@dataclass(frozen=True)
-class Wanted:
-    recovery: str = ""
-    who: str = ""
-    outcome: str = ""
-    act: str = ""
-    day: str = ""
-
-    @classmethod
-    def of(cls, query: Mapping[str, str]) -> "Wanted":
-        recovery = query.get("recovery", "").strip().upper()[:20]
-        return cls(
-            recovery=f"R-{recovery}" if recovery.isdigit() else recovery,
-            who=query.get("who", "")[:150],
-            outcome=query.get("outcome", "") if query.get("outcome") in OUTCOMES else "",
-            act=query.get("act", "") if query.get("act") in ACTIONS else "",
-            day=query.get("from", "")[:10],
-        )
-
-    @property
-    def since(self) -> datetime | None:
-        try:
-            day = parse_date(self.day)
-        except ValueError:
-            return None
-        return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
-
-    def query(self) -> dict[str, str]:
-        full = {
-            "recovery": self.recovery,
-            "who": self.who,
-            "outcome": self.outcome,
-            "act": self.act,
-            "from": self.day,
-        }
-        return {k: v for k, v in full.items() if v}
+from recovery.audit import reviewing, tags
+from recovery.audit.tags import ACTIONS
 
 
 @dataclass(frozen=True)
 class Row:
+    """`archived` has no entry any more: only its number is known."""
+
     entry: Any
     words: str
     badge: status.Badge
+    code: str
 
 
 def row(entry: Any) -> Row:
-    return Row(entry, ACTIONS.get(entry.action, entry.action), status.badge(status.OUTCOME, entry.outcome))
+    words = ACTIONS.get(entry.action, entry.action)
+    if (
+        entry.outcome in ("denied", "failed")
+        and entry.action not in tags.ONLY
+        and not entry.action.startswith("step.")
+    ):
+        words = f"tried: {words}"  # nobody shall read that it was done
+    return Row(
+        entry, words, status.badge(status.OUTCOME, entry.outcome),
+        tags.code(entry.action, entry.outcome),
+    )  # fmt: skip
 
 
 def rows(entries: Iterable[Any]) -> list[Row]:
@@ -73,13 +47,93 @@ class Change:
     same: bool
 
 
+LONG = 120
+"""A value of more characters, or of several lines, is shown as a diff of lines instead."""
+
+
 def changes(before: Any, after: Any) -> list[Change]:
-    """One line a value; where one side says nothing, that is said."""
-    old = before if isinstance(before, Mapping) else {} if before is None else {"value": before}
-    new = after if isinstance(after, Mapping) else {} if after is None else {"value": after}
+    """One line a value; where one side says nothing, that is said. Long values are left to `diffs`."""
+    old, new = _named(before), _named(after)
     found = []
     for key in dict.fromkeys([*old, *new]):
+        if _is_long(old.get(key), new.get(key)):
+            continue
         was = plain(old[key]) if key in old else "–"
         now = plain(new[key]) if key in new else "–"
         found.append(Change(str(key).replace("_", " "), was, now, was == now))
     return found
+
+
+def diffs(before: Any, after: Any) -> list[diff.Diff]:
+    """Each long value as lines, before and after."""
+    old, new = _named(before), _named(after)
+    long = [k for k in dict.fromkeys([*old, *new]) if _is_long(old.get(k), new.get(k))]
+    return [diff.compare(str(k).replace("_", " "), _lines(old.get(k)), _lines(new.get(k))) for k in long]
+
+
+def _named(side: Any) -> Mapping[str, Any]:
+    return side if isinstance(side, Mapping) else {} if side is None else {"value": side}
+
+
+def _is_long(*sides: Any) -> bool:
+    return any(len(text := _lines(s)) > LONG or (isinstance(s, str) and "\n" in text) for s in sides)
+
+
+def _lines(of: Any) -> str:
+    if of is None:
+        return ""
+    return of if isinstance(of, str) else json.dumps(of, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+WHY = {
+    "production": "Changed something in production",
+    "break-glass": "Went on without the approvals that the rule asks for",
+    "audit log": "Changed how the audit log is kept",
+}
+
+
+@dataclass(frozen=True)
+class ReviewRow:
+    """`why_not`: why this person may not sign it; None for who may."""
+
+    item: Any
+    row: Row | None
+    why: str
+    why_not: str | None
+    took_part: str
+
+    @property
+    def signed(self) -> Any:
+        return getattr(self.item, "sign_off", None)
+
+
+def review(of: Any, *, name: str, missing_right: str | None) -> ReviewRow:
+    """One item of the queue, as this person sees it."""
+    return ReviewRow(
+        item=of.item,
+        row=row(of.entry) if of.entry is not None else None,
+        why=WHY.get(of.item.why, of.item.why),
+        why_not=missing_right or reviewing.refusal(name, of.took_part) or None,
+        took_part=", ".join(sorted(of.took_part)),
+    )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the newest check of the chain said. `broken` makes the red banner, `late` a word."""
+
+    check: Any
+    badge: status.Badge
+    broken: bool
+    late: bool
+
+
+def standing(check: Any, *, hours_since: float | None) -> Standing:
+    """From the newest check, or None before the first; `late` after two days without one."""
+    late = hours_since is not None and hours_since > 48
+    if check is None:
+        return Standing(None, status.Badge("unknown", "Not checked yet"), broken=False, late=False)
+    if not check.ok:
+        return Standing(check, status.Badge("failed", "Chain broken"), broken=True, late=late)
+    word = status.Badge("attention", "Check is late") if late else status.Badge("ok", "Chain unbroken")
+    return Standing(check, word, broken=False, late=late)

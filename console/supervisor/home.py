@@ -22,6 +22,7 @@ KNOWN_FILES = frozenset(
     {
         "instance.env", "demo.json", "people.json", "supervisor.json", "pipelines.json",
         "pipelines.token", "pipelines.lock", "pipelines.pids", "spark.token", "spark.remote", "broker.sock",
+        "audit.key", "audit.key.turn", "audit.key.new", "audit.keys",
     }
 )  # fmt: skip
 KNOWN_FOLDERS = frozenset(
@@ -31,7 +32,7 @@ KNOWN_FOLDERS = frozenset(
     }
 )  # fmt: skip
 KNOWN_PATTERNS = (  # a database's -wal and -shm, a schedule's .dat, the audit chain's anchor, a poller's lock
-    "reprise.sqlite3*", "pipelines.sqlite3*", "beat-schedule*", "audit-*.head", "poll-*.lock",
+    "reprise.sqlite3*", "pipelines.sqlite3*", "beat-schedule*", "audit-*.head", "audit-*.anchors", "poll-*.lock",
 )  # fmt: skip
 LOCK = "supervisor.lock"  # stays: removing a locked file would let a second supervisor in
 SOCKET_LIMIT = 100  # bytes that a Unix socket's path may have, with some air

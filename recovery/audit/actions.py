@@ -1,4 +1,4 @@
-"""The only door into the audit log: append, and hand out.
+"""The only door into the audit log: append. What is done with the log stands in keeping.py.
 
 An entry is written in the transaction of the change it tells about: both are there or neither. Two
 writers are put in order by the database (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory lock held
@@ -10,17 +10,15 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from recovery.audit import anchor, chain, tags
-from recovery.audit.exporting import write_csv, write_json
-from recovery.audit.verifying import check_chain
-from recovery.errors import Denied, OutcomeUnknown, RepriseError, WrongUse
-from recovery.models import AuditEntry
-from recovery.people.roles import Actor, Right, Stranger
+from recovery.audit import anchor, anchoring, chain, cleansing, origin, reviewing, tags
+from recovery.errors import Denied, OutcomeUnknown, RepriseError
+from recovery.models import AuditEntry, Recovery, ReviewItem
+from recovery.people.roles import Actor, Role, Stranger
 
 log = logging.getLogger(__name__)
 
@@ -36,48 +34,95 @@ def record(
     target: str = "",
     recovery: str = "",
     says: str,
+    reason: str = "",
+    behalf: str = "",
+    environment: str = "",
     before: Any = None,
     after: Any = None,
 ) -> AuditEntry:
     """Append one entry; inside the caller's transaction when there is one.
 
-    `before` and `after` are plain JSON values (dates allowed). Raises ValueError for an unregistered
-    action or outcome and TypeError for a value that is not JSON: both are bugs of the caller.
+    `before` and `after` are plain JSON values (dates allowed). What looks like a secret is withheld. Where it is not
+    given, the environment is the recovery's, and a task acts on behalf of who last asked something of its recovery.
+    Raises ValueError for an unregistered action or outcome and TypeError for a value that is not JSON: both are bugs
+    of the caller.
     """
     tags.check(action, outcome)
+    source = origin.current()
+    is_person = isinstance(by, Actor) and by.role is not Role.SYSTEM
     fields = {
         "actor": chain.plain_text(by.name, 150),
         "role": by.role.value if isinstance(by, Actor) else "nobody",
+        "behalf": behalf or ("" if is_person or not recovery else _asked_by(recovery)),
         "via": chain.plain_text(by.via, 20),
-        "request_id": chain.plain_text(by.request_id, 64),
+        "request_id": chain.plain_text(by.request_id or source.request_id, 64),
+        "task_id": chain.plain_text(source.task_id, 64),
+        "session": source.session,
+        "address": source.address,
         "action": action,
         "outcome": outcome,
         "target_kind": chain.plain_text(target_kind, 30),
-        "target": chain.plain_text(target, 400),
+        "target": chain.plain_text(cleansing.text(target), 400),
         "recovery": chain.plain_text(recovery, 20),
-        "says": chain.plain_text(says, 20_000),
-        "before": chain.plain(before),
-        "after": chain.plain(after),
+        "environment": environment or _environment(recovery),
+        "says": chain.plain_text(cleansing.text(says), 20_000),
+        "reason": chain.plain_text(cleansing.text(reason), 20_000),
+        "before": chain.plain(cleansing.value(before)),
+        "after": chain.plain(cleansing.value(after)),
     }
     with transaction.atomic():
         return _append(fields)
 
 
-def _append(fields: dict[str, Any]) -> AuditEntry:
+def _asked_by(recovery: str) -> str:
+    """Who last asked the workers for something in this recovery. The log says it, whoever woke the task."""
+    asked = AuditEntry.objects.filter(recovery=recovery, outcome="done", action__in=tags.ASKING)
+    return (
+        asked.exclude(role=Role.SYSTEM.value).order_by("-seq").values_list("actor", flat=True).first() or ""
+    )
+
+
+def _environment(recovery: str) -> str:
+    number = recovery.removeprefix("R-")
+    if not number.isdecimal():
+        return ""
+    found = Recovery.objects.filter(pk=int(number)).values_list("flow__pipeline__environment", flat=True)
+    return found.first() or ""
+
+
+def lock() -> None:
+    """Wait for one's turn to append; held until the commit. SQLite takes turns by BEGIN IMMEDIATE."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-    head = AuditEntry.objects.order_by("-seq").values_list("seq", "hash").first()
-    seq, prev_hash = (head[0] + 1, head[1]) if head else (1, chain.GENESIS)
-    fields = {**fields, "seq": seq, "at": timezone.now(), "prev_hash": prev_hash}
+
+
+def _append(fields: dict[str, Any]) -> AuditEntry:
+    lock()
+    seq, prev_hash = head()
+    fields = {**fields, "format": chain.FORMAT, "seq": seq + 1, "at": timezone.now(), "prev_hash": prev_hash}
     entry = AuditEntry(**fields, hash=chain.digest(fields))
     entry.save(force_insert=True)
+    if why := reviewing.why(entry.action, entry.outcome, entry.environment):
+        ReviewItem(seq=entry.seq, why=why, at=entry.at).save(force_insert=True)
     transaction.on_commit(lambda: _remember(anchor.Anchor(seq=entry.seq, hash=entry.hash)), robust=True)
     return entry
 
 
+def head() -> tuple[int, str]:
+    """Number and hash of the newest entry; of the last archived one where nothing came after it."""
+    found = AuditEntry.objects.order_by("-seq").values_list("seq", "hash").first()
+    if found:
+        return found
+    cut = anchoring.newest(anchoring.CUT)
+    return (cut.statement.seq, cut.statement.hash) if cut else (0, chain.GENESIS)
+
+
 def _remember(head: anchor.Anchor) -> None:
-    anchor.advance(anchor.path(connection), head)
+    def hash_of(seq: int) -> str | None:
+        return AuditEntry.objects.filter(seq=seq).values_list("hash", flat=True).first()
+
+    anchor.advance(anchor.path(connection), head, hash_of)
 
 
 @dataclass
@@ -89,6 +134,8 @@ class Attempt:
     target_kind: str
     target: str
     recovery: str
+    reason: str = ""
+    environment: str = ""
 
     def done(self, says: str, *, before: Any = None, after: Any = None) -> AuditEntry:
         """Append the row of success, in the same transaction as the change."""
@@ -97,13 +144,21 @@ class Attempt:
     def _record(self, outcome: str, says: str, before: Any = None, after: Any = None) -> AuditEntry:
         return record(
             action=self.action, outcome=outcome, by=self.by, target_kind=self.target_kind, target=self.target,
-            recovery=self.recovery, says=says, before=before, after=after,
+            recovery=self.recovery, says=says, reason=self.reason, environment=self.environment,
+            before=before, after=after,
         )  # fmt: skip
 
 
 @contextmanager
 def attempt(
-    *, action: str, by: Actor | Stranger, target_kind: str = "", target: str = "", recovery: str = ""
+    *,
+    action: str,
+    by: Actor | Stranger,
+    target_kind: str = "",
+    target: str = "",
+    recovery: str = "",
+    reason: str = "",
+    environment: str = "",
 ) -> Iterator[Attempt]:
     """Run the body in a transaction; when it fails, take it back and append why, then raise on.
 
@@ -112,7 +167,8 @@ def attempt(
     although the change is gone; for that, call this outside of other transactions. Also a decorator.
     Success is the body's to record: `trying.done(says=…)`.
     """
-    trying = Attempt(action=action, by=by, target_kind=target_kind, target=target, recovery=recovery)
+    trying = Attempt(action=action, by=by, target_kind=target_kind, target=target, recovery=recovery, reason=reason,
+                     environment=environment)  # fmt: skip
     try:
         with transaction.atomic():
             yield trying
@@ -136,47 +192,3 @@ def _outcome_of(error: Exception) -> str:
     if isinstance(error, Denied):
         return "denied"
     return "unknown" if isinstance(error, OutcomeUnknown) else "failed"
-
-
-def verify(*, by: Actor | None = None) -> dict[str, Any]:
-    """Check the whole chain: `{ok, entries, head, problems: [{seq, says}]}`, in bounded memory.
-
-    With `by`, the right to read the log is checked and the check itself is audited. Raises Denied.
-    """
-    if by is None:
-        return _told(check_chain())
-    with attempt(action="audit.verify", by=by, target_kind="audit log"):
-        by.check(Right.READ_AUDIT)
-    # outside of a transaction: it may take seconds, and nobody should wait for it
-    found = _told(check_chain())
-    after = {"ok": found["ok"], "entries": found["entries"], "head": found["head"]}
-    verdict = "the chain is unbroken" if found["ok"] else f"{len(found['problems'])} problems"
-    says = f"Checked {found['entries']} entries: {verdict}."
-    record(action="audit.verify", outcome="done", by=by, target_kind="audit log", says=says, after=after)
-    return found
-
-
-def _told(found: dict[str, Any]) -> dict[str, Any]:
-    """People are told of a chain that is broken, once for each first problem; then the finding, as it is."""
-    from recovery.notify.actions import announce  # that room writes to this one
-
-    if not found["ok"]:
-        first = found["problems"][0]
-        told = {"problems": len(found["problems"]), "problem": first["says"], "entries": found["entries"]}
-        with transaction.atomic():
-            announce(event="audit.broken", facts=told, dedupe=f"{first['seq']}:{first['says']}")
-    return found
-
-
-def export(*, fmt: str, stream: TextIO, by: Actor) -> int:
-    """Write the log, oldest first, to `stream` as "csv" or "json"; answers how many entries.
-
-    The export's own row is written first, and is the last one exported. Raises Denied, WrongUse.
-    """
-    with attempt(action="audit.export", by=by, target_kind="audit log", target=fmt) as trying:
-        by.check(Right.EXPORT_AUDIT)
-        if fmt not in ("csv", "json"):
-            raise WrongUse(f"The audit log is exported as csv or json, not as {fmt!r}.")
-        last = trying.done(f"Exported the audit log as {fmt.upper()}.")
-    entries = AuditEntry.objects.filter(seq__lte=last.seq).order_by("seq")
-    return write_csv(entries, stream) if fmt == "csv" else write_json(entries, stream)

@@ -1,4 +1,4 @@
-"""The highest entry this machine has seen, kept in a file outside the database.
+"""The highest entry this machine has seen, kept in a file outside the database (signed anchors: anchoring.py).
 
 A chain proves its middle, not its end: whoever can write to the database could cut off the newest
 entries, or rewrite all of them with new hashes, and the rest would still fit together. The anchor
@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TextIO
@@ -29,16 +30,22 @@ class Anchor:
 
 def path(connection: BaseDatabaseWrapper) -> Path | None:
     """Where the anchor of this very database lies, or None for one in memory."""
+    name = name_of(connection)
+    return Path(settings.REPRISE_HOME) / f"audit-{name}.head" if name else None
+
+
+def name_of(connection: BaseDatabaseWrapper) -> str:
+    """12 hex digits that tell this database from every other; "" for one in memory, which leaves no files."""
     name = str(connection.settings_dict["NAME"])
     if connection.vendor == "sqlite":
         if ":memory:" in name or "mode=memory" in name:
-            return None
+            return ""
         identity = str(Path(name).resolve())
     else:
         with connection.cursor() as cursor:  # the oid tells a database from one dropped and made again
             cursor.execute("SELECT oid FROM pg_database WHERE datname = current_database()")
             identity = f"{connection.settings_dict['HOST']}/{name}/{cursor.fetchone()[0]}"
-    return Path(settings.REPRISE_HOME) / f"audit-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.head"
+    return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
 
 def read(file: Path | None) -> Anchor | None:
@@ -52,14 +59,20 @@ def read(file: Path | None) -> Anchor | None:
     return Anchor(seq=int(found["seq"]), hash=str(found["hash"]))
 
 
-def advance(file: Path | None, anchor: Anchor) -> None:
-    """Move the anchor forward, never back. A full or read-only disk is logged: the act itself is done."""
+def advance(file: Path | None, anchor: Anchor, hash_of: Callable[[int], str | None]) -> None:
+    """Move the anchor forward, never back, and never over an entry that is no longer what it was.
+
+    `hash_of(seq)` says what the database holds now. Where that is not what was seen, somebody cut the end off or
+    rewrote it, and the file stays: it is the evidence that `verify` reads. A full or read-only disk is logged: the
+    act itself is done.
+    """
     if file is None:
         return
     try:
         with _locked(file) as handle:
             text = handle.read()
-            if text and json.loads(text)["seq"] >= anchor.seq:
+            seen = json.loads(text) if text else None
+            if seen and (seen["seq"] >= anchor.seq or hash_of(seen["seq"]) != seen["hash"]):
                 return
             handle.seek(0)
             handle.write(json.dumps(asdict(anchor)).ljust(len(text)))  # one write, no truncation before it

@@ -1,5 +1,9 @@
 """How an entry becomes a hash: one canonical text per entry, sha256 over it and the hash before.
 
+Format 1: sha256 over the canonical JSON of all fields, the hash before among them. Format 2: sha256 over the hash
+before and the sha256 of the contents, so that a proof of the way from one entry to another needs the entries in
+between as 64 digits each, and shows nothing of them. Entries keep the format they were written with.
+
 The text must come out the same after a round trip through SQLite's JSON text and PostgreSQL's jsonb,
 which rewrites numbers and refuses NUL. So values are made plain *before* they are stored and hashed.
 """
@@ -14,11 +18,20 @@ from typing import Any, Final
 GENESIS: Final = "0" * 64
 """`prev_hash` of the first entry."""
 
-FIELDS: Final = (
+FIRST_FIELDS: Final = (
     "seq", "at", "actor", "role", "via", "request_id", "action", "outcome", "target_kind", "target",
     "recovery", "says", "before", "after", "prev_hash",
 )  # fmt: skip
-"""What the hash covers: every field but the hash itself and the database's own row id."""
+"""What format 1 covers."""
+
+LATER_FIELDS: Final = ("format", "behalf", "task_id", "session", "address", "environment", "reason")
+"""What format 2 covers beside them. In an entry of format 1 they are empty, or somebody wrote them later."""
+
+FIELDS: Final = (*FIRST_FIELDS, *LATER_FIELDS)
+"""Every field but the hash itself and the database's own row id."""
+
+FORMAT: Final = 2
+"""What is written today."""
 
 
 def plain_text(text: str, limit: int | None = None) -> str:
@@ -52,10 +65,45 @@ def _plain_number(value: float) -> int | float | str:
     return int(value) if value.is_integer() else value
 
 
-def digest(entry: Mapping[str, Any]) -> str:
-    """sha256 (hex) of the canonical JSON of `entry`'s FIELDS. `at` is an aware datetime."""
+def canonical(entry: Mapping[str, Any]) -> str:
+    """The text that stands for an entry's contents. `at` is an aware datetime. Raises ValueError for a format
+    that this version does not know, and for an entry of format 1 with fields that it cannot have had."""
+    names = _names(entry)
+    fields = {name: entry[name] for name in names}
     at: datetime = entry["at"]
-    fields = {name: entry[name] for name in FIELDS}
     fields["at"] = at.astimezone(UTC).isoformat(timespec="microseconds")
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return _ENCODER.encode(fields)
+
+
+_ENCODER: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False
+)
+
+
+def _names(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    if entry["format"] == FORMAT:
+        return _SECOND
+    if entry["format"] != 1:
+        raise ValueError(f"format {entry['format']} is not known")
+    if any(entry[name] for name in LATER_FIELDS if name != "format"):
+        raise ValueError("it holds fields that its format does not have")
+    return FIRST_FIELDS
+
+
+_SECOND: Final = tuple(name for name in FIELDS if name != "prev_hash")
+
+
+def contents(entry: Mapping[str, Any]) -> str:
+    """sha256 (hex) of an entry's contents."""
+    return hashlib.sha256(canonical(entry).encode("ascii")).hexdigest()
+
+
+def link(prev_hash: str, contents_hash: str) -> str:
+    """The hash of an entry of format 2: sha256 (hex) over the hash before and its contents' hash."""
+    return hashlib.sha256(f"{prev_hash}\n{contents_hash}".encode()).hexdigest()
+
+
+def digest(entry: Mapping[str, Any]) -> str:
+    """What the entry's `hash` has to be, by its own format. Raises ValueError as `canonical` does."""
+    found = contents(entry)
+    return found if entry["format"] == 1 else link(entry["prev_hash"], found)

@@ -2,7 +2,8 @@
 
 import csv
 import json
-from typing import Any, Final, TextIO
+from collections.abc import Iterator
+from typing import Any, Final
 
 from django.db.models import QuerySet
 
@@ -10,40 +11,51 @@ from recovery.audit import chain, tags
 from recovery.models import AuditEntry
 
 COLUMNS: Final = (*chain.FIELDS, "hash")
+FORMATS: Final = ("csv", "json")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-def _row(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**entry, "at": entry["at"].isoformat(timespec="microseconds")}
+class _Line:
+    """What csv writes to: gives each line back instead of keeping it."""
+
+    def write(self, line: str) -> str:
+        return line
 
 
-def _cell(value: Any) -> str:
+def row(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry's columns as plain JSON, with the stable code of what happened."""
+    at = entry["at"].isoformat(timespec="microseconds")
+    return {**entry, "at": at, "code": tags.code(entry["action"], entry["outcome"])}
+
+
+def cell(value: Any) -> str:
     """One CSV cell. Text that a spreadsheet would run as a formula is led by an apostrophe."""
     if value is None:
         return ""
     if not isinstance(value, str):
         return json.dumps(value, sort_keys=True)
-    return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return f"'{value}" if value.lstrip(" ").startswith(_FORMULA) else value
 
 
-def write_csv(entries: QuerySet[AuditEntry], stream: TextIO) -> int:
-    """One line an entry below a header; `before` and `after` as JSON. Answers how many entries."""
-    writer = csv.writer(stream)
-    writer.writerow([*COLUMNS, "words"])
-    count = 0
-    for entry in entries.values(*COLUMNS).iterator(chunk_size=500):
-        row = _row(entry)
-        writer.writerow([*(_cell(row[name]) for name in COLUMNS), tags.words(row["action"])])
-        count += 1
-    return count
+def lines(entries: QuerySet[AuditEntry], fmt: str) -> Iterator[str]:
+    """The export as text, an entry at a time: `csv` with a header, or one JSON list."""
+    found = entries.values(*COLUMNS).iterator(chunk_size=500)
+    return _csv(found) if fmt == "csv" else _json(found)
 
 
-def write_json(entries: QuerySet[AuditEntry], stream: TextIO) -> int:
-    """A JSON list of entries. Answers how many."""
-    count = 0
-    stream.write("[")
-    for entry in entries.values(*COLUMNS).iterator(chunk_size=500):
-        stream.write(",\n" if count else "\n")
-        stream.write(json.dumps(_row(entry), sort_keys=True))
-        count += 1
-    stream.write("\n]\n")
-    return count
+def _csv(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
+    writer = csv.writer(_Line())
+    yield str(writer.writerow([*COLUMNS, "code", "words"]))
+    for entry in entries:
+        cells = row(entry)
+        words = tags.ACTIONS.get(entry["action"], "")
+        yield str(writer.writerow([*(cell(cells[name]) for name in (*COLUMNS, "code")), words]))
+
+
+def _json(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
+    yield "["
+    lead = "\n"
+    for entry in entries:
+        yield lead + json.dumps(row(entry), sort_keys=True)
+        lead = ",\n"
+    yield "\n]\n"

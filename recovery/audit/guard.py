@@ -1,64 +1,108 @@
 """The database's own refusal to change the audit log: triggers against UPDATE, DELETE and TRUNCATE.
 
-The model refuses as well, but raw SQL, another program or a bug would pass it by. Whoever owns the
-database can still drop a trigger: then `verify` finds the change by the chain, and says that the
-guard is gone. Used by a migration: what `install` makes must stay what that migration made.
+The model refuses as well, but raw SQL, another program or a bug would pass it by. Whoever owns the database can
+still drop a trigger: then `verify` finds the change by the chain, and says that the guard is gone. One way is
+open: an entry may be deleted once an anchor of kind `cut` covers it, which `archiving` writes in the same
+transaction; a cut that our key has not signed is found by `verify`. Used by migrations: what `install` makes
+must stay what they made.
 """
 
 from typing import Final
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-TABLE: Final = "recovery_auditentry"
-UPDATE_TRIGGER: Final = "audit_no_update"
-DELETE_TRIGGER: Final = "audit_no_delete"
-TRUNCATE_TRIGGER: Final = "audit_no_truncate"
+ENTRIES: Final = "recovery_auditentry"
+BESIDE: Final = ("recovery_auditanchor", "recovery_reviewitem", "recovery_signoff")
+TABLES: Final = (ENTRIES, *BESIDE)
 SAYS: Final = "The audit log is append-only."
-
-_SQLITE: Final = (
-    f"CREATE TRIGGER {UPDATE_TRIGGER} BEFORE UPDATE ON {TABLE} "
-    f"BEGIN SELECT RAISE(ABORT, '{SAYS}'); END",
-    f"CREATE TRIGGER {DELETE_TRIGGER} BEFORE DELETE ON {TABLE} "
-    f"BEGIN SELECT RAISE(ABORT, '{SAYS}'); END",
-)  # fmt: skip
-
-_POSTGRES: Final = (
-    "CREATE OR REPLACE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-    f"$$ BEGIN RAISE EXCEPTION '{SAYS}' USING ERRCODE = 'integrity_constraint_violation'; END $$",
-    f"CREATE TRIGGER {UPDATE_TRIGGER} BEFORE UPDATE ON {TABLE} FOR EACH ROW EXECUTE FUNCTION audit_refuse()",
-    f"CREATE TRIGGER {DELETE_TRIGGER} BEFORE DELETE ON {TABLE} FOR EACH ROW EXECUTE FUNCTION audit_refuse()",
-    f"CREATE TRIGGER {TRUNCATE_TRIGGER} BEFORE TRUNCATE ON {TABLE} "
-    "FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse()",
-)
+_CUT: Final = "SELECT 1 FROM recovery_auditanchor WHERE kind = 'cut' AND seq >= OLD.seq"
+_BODIES: Final = {
+    "audit_refuse": f"BEGIN RAISE EXCEPTION '{SAYS}' USING ERRCODE = 'integrity_constraint_violation'; END",
+    "audit_refuse_uncut": f"BEGIN IF EXISTS ({_CUT}) THEN RETURN OLD; END IF; "
+    f"RAISE EXCEPTION '{SAYS}' USING ERRCODE = 'integrity_constraint_violation'; END",
+}
 
 
-def _names(connection: BaseDatabaseWrapper) -> tuple[str, ...]:
-    both = (UPDATE_TRIGGER, DELETE_TRIGGER)
-    return both if connection.vendor == "sqlite" else (*both, TRUNCATE_TRIGGER)
+def trigger(table: str, event: str) -> str:
+    """The name of a trigger; those of the entries are older than the other tables."""
+    return f"audit_no_{event}" if table == ENTRIES else f"{table}_no_{event}"
+
+
+def _sqlite(table: str) -> dict[str, str]:
+    unless = f"WHEN NOT EXISTS ({_CUT}) " if table == ENTRIES else ""
+    refuse = f"BEGIN SELECT RAISE(ABORT, '{SAYS}'); END"
+    update, delete = trigger(table, "update"), trigger(table, "delete")
+    return {
+        update: f"CREATE TRIGGER {update} BEFORE UPDATE ON {table} {refuse}",
+        delete: f"CREATE TRIGGER {delete} BEFORE DELETE ON {table} {unless}{refuse}",
+    }
+
+
+def _postgres(table: str) -> dict[str, str]:
+    function = "audit_refuse_uncut" if table == ENTRIES else "audit_refuse"
+    made = {}
+    for event, each, does in (
+        ("update", "ROW", "audit_refuse"),
+        ("delete", "ROW", function),
+        ("truncate", "STATEMENT", "audit_refuse"),
+    ):
+        name = trigger(table, event)
+        made[name] = (
+            f"CREATE TRIGGER {name} BEFORE {event.upper()} ON {table} FOR EACH {each} EXECUTE FUNCTION {does}()"
+        )
+    return made
 
 
 def install(connection: BaseDatabaseWrapper) -> None:
-    """Create the triggers. Raises DatabaseError when they are already there."""
+    """Create the triggers of every table. Raises DatabaseError when they are already there."""
     with connection.cursor() as cursor:
-        for statement in _SQLITE if connection.vendor == "sqlite" else _POSTGRES:
-            cursor.execute(statement)
+        if connection.vendor == "postgresql":
+            for name, body in _BODIES.items():
+                cursor.execute(
+                    f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $${body}$$"
+                )
+        for table in TABLES:
+            made = _sqlite(table) if connection.vendor == "sqlite" else _postgres(table)
+            for statement in made.values():
+                cursor.execute(statement)
 
 
 def remove(connection: BaseDatabaseWrapper) -> None:
     """Drop the triggers: for the way back of the migration, and for tests that force a change."""
-    on = "" if connection.vendor == "sqlite" else f" ON {TABLE}"
     with connection.cursor() as cursor:
-        for name in _names(connection):
-            cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
+        for table in TABLES:
+            if table not in connection.introspection.table_names(cursor):
+                continue
+            for name in _sqlite(table) if connection.vendor == "sqlite" else _postgres(table):
+                on = "" if connection.vendor == "sqlite" else f" ON {table}"
+                cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
 
 
-def stands(connection: BaseDatabaseWrapper) -> bool:
-    """Are all triggers in place and switched on?"""
-    if connection.vendor == "sqlite":
-        sql = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s"
-    else:
-        sql = "SELECT tgname FROM pg_trigger WHERE tgrelid = %s::regclass AND tgenabled <> 'D'"
+def missing(connection: BaseDatabaseWrapper) -> list[str]:
+    """Names of triggers that are gone, switched off, or no longer what was installed."""
+    found = _sqlite_triggers(connection) if connection.vendor == "sqlite" else _postgres_triggers(connection)
+    expected: dict[str, str] = {}
+    for table in TABLES:
+        expected |= _sqlite(table) if connection.vendor == "sqlite" else _postgres(table)
+    return sorted(name for name, made in expected.items() if found.get(name) != made)
+
+
+def _sqlite_triggers(connection: BaseDatabaseWrapper) -> dict[str, str]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, [TABLE])
-        found = {row[0] for row in cursor.fetchall()}
-    return found >= set(_names(connection))
+        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        return dict(cursor.fetchall())
+
+
+def _postgres_triggers(connection: BaseDatabaseWrapper) -> dict[str, str]:
+    """By name, the statement that made it; one with another function body, or switched off, is left out."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT t.tgname, pg_get_triggerdef(t.oid), p.proname, p.prosrc FROM pg_trigger t "
+            "JOIN pg_proc p ON p.oid = t.tgfoid WHERE t.tgenabled = 'O' AND NOT t.tgisinternal"
+        )
+        rows = cursor.fetchall()
+    return {
+        name: made.replace(" ON public.", " ON ")
+        for name, made, function, body in rows
+        if _BODIES.get(function) == body
+    }

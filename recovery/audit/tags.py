@@ -10,6 +10,7 @@ ACTIONS: Final[dict[str, str]] = {
     "person.password": "set a password",
     "token.create": "made an access token",
     "token.revoke": "withdrew an access token",
+    "token.use": "used an access token",
     "token.refused": "tried an access token that is not good",
     "session.sign_in": "signed in",
     "session.refused": "tried to sign in",
@@ -44,6 +45,11 @@ ACTIONS: Final[dict[str, str]] = {
     "message.lost": "gave a message up",
     "audit.export": "exported the audit log",
     "audit.verify": "checked the audit log",
+    "audit.pack": "took the evidence of a recovery along",
+    "audit.review": "signed an act off",
+    "audit.archive": "archived old entries of the audit log",
+    "audit.key": "changed the key that signs the audit log",
+    "setting.change": "changed a setting",
     "page.denied": "asked for a page without the right to see it",
     "command.denied": "ran a command without the right to",
 }
@@ -54,6 +60,29 @@ OUTCOMES: Final[dict[str, str]] = {
     "failed": "Failed",
     "unknown": "Unknown",
 }
+
+ASKING: Final = frozenset(
+    {
+        "recovery.open", "recovery.stop", "recovery.facts", "recovery.strategy", "recovery.patch",
+        "recovery.validate", "recovery.execute", "recovery.halt", "recovery.resume",
+        "recovery.rollback",
+    }
+)  # fmt: skip
+"""Acts of people that workers then carry out: a worker's entry names who took the last of them."""
+
+ONLY: Final[dict[str, str]] = {
+    "token.refused": "denied",
+    "session.refused": "denied",
+    "page.denied": "denied",
+    "command.denied": "denied",
+    "step.unknown": "unknown",
+}
+"""Acts whose name says how they end."""
+
+
+def code(action: str, outcome: str) -> str:
+    """The stable code of what happened, `recovery.execute.done`: success, denial, failure and unknown each have one."""
+    return f"{action}.{outcome}"
 
 
 def words(action: str) -> str:

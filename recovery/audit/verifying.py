@@ -1,11 +1,17 @@
-"""Proves that the audit log is whole: reads it once, from the first entry to the last, in chunks."""
+"""Proves that the audit log is whole: reads it once, from the first entry to the last, in chunks.
 
-from collections.abc import Mapping
+What it is compared with lies outside of the database: the keys that signed the anchors, the file of anchors, and
+the file with the newest entry that this machine has seen.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any, Final
 
 from django.db import connection
 
-from recovery.audit import anchor, chain, guard
+from recovery.audit import anchor, anchoring, chain, guard, keys
+from recovery.audit.anchoring import Signed
 from recovery.models import AuditEntry
 
 MOST_PROBLEMS: Final = 100
@@ -15,9 +21,9 @@ MOST_PROBLEMS: Final = 100
 class _Walk:
     """Where the walk stands: the entry before, and what was found so far."""
 
-    def __init__(self) -> None:
-        self.seq = 0
-        self.hash = chain.GENESIS
+    def __init__(self, seq: int = 0, hash: str = chain.GENESIS) -> None:
+        self.seq = seq
+        self.hash = hash
         self.entries = 0
         self.count = 0
         self.problems: list[dict[str, Any]] = []
@@ -30,53 +36,170 @@ class _Walk:
     def step(self, entry: Mapping[str, Any]) -> None:
         seq: int = entry["seq"]
         if seq > self.seq + 1:
-            gap = (
-                f"Entry {self.seq + 1} is"
-                if seq == self.seq + 2
-                else f"Entries {self.seq + 1} to {seq - 1} are"
-            )
-            self.problem(self.seq + 1, f"{gap} missing: removed after the fact.")
+            self.problem(self.seq + 1, f"{_span(self.seq + 1, seq - 1)} missing: removed after the fact.")
         elif seq <= self.seq:
             self.problem(seq, f"Entry {seq} has no place in the chain: inserted after the fact.")
-        if chain.digest(entry) != entry["hash"]:
-            self.problem(seq, f"Entry {seq} is not what was written: its hash does not fit its contents.")
+        wrong = _wrong(entry)
+        if wrong:
+            self.problem(seq, f"Entry {seq} is not what was written: {wrong}.")
         elif entry["prev_hash"] != self.hash and seq == self.seq + 1:
             self.problem(
                 seq, f"Entry {seq} does not follow the entry before it: inserted, moved or rewritten."
             )
-        self.seq, self.hash = seq, entry["hash"]
         self.entries += 1
+        if seq > self.seq:
+            self.seq, self.hash = seq, entry["hash"]
 
 
-def check_chain() -> dict[str, Any]:
-    """`{ok, entries, head, problems: [{seq, says}]}`; `head` is the newest hash, "" for an empty log.
+def _wrong(entry: Mapping[str, Any]) -> str:
+    try:
+        return "" if chain.digest(entry) == entry["hash"] else "its hash does not fit its contents"
+    except (ValueError, TypeError, AttributeError) as error:
+        return str(error) if isinstance(error, ValueError) else "a value in it has another type"
 
-    Finds any change, removal (at the end too, by the anchor), insertion and reorder, and a database
-    that no longer refuses changes (`seq` 0).
+
+def _span(first: int, last: int) -> str:
+    return f"Entry {first} is" if first == last else f"Entries {first} to {last} are"
+
+
+class _Anchors:
+    """The signed anchors beside the walk: each is compared when its entry is passed."""
+
+    def __init__(self, walk: _Walk, start: int) -> None:
+        self.walk, self.start = walk, start
+        self.known = keys.public()
+        self.groups: Iterator[tuple[int, list[Signed]]] = (
+            (seq, list(group)) for seq, group in groupby(anchoring.every(), key=lambda s: s.statement.seq)
+        )
+        self.next = next(self.groups, None)
+        self.good = 0
+        self.last: Signed | None = None
+
+    def pass_by(self, seq: int, hash: str) -> None:
+        """Compare what was said of the entries up to this one."""
+        while self.next is not None and self.next[0] <= seq:
+            found = self._sound(*self.next)
+            for said in found:
+                have = hash if said.statement.seq == seq else _hash_at(said.statement.seq)
+                self._compare(said, have)
+            self.next = next(self.groups, None)
+
+    def _sound(self, seq: int, group: list[Signed]) -> list[Signed]:
+        """Those of a group whose signatures fit; the rest are problems, and so is one that only the file has."""
+        inside = {s.signature for s in group if not s.outside}
+        sound = []
+        for said in group:
+            where = "in the file beside the log" if said.outside else "in the database"
+            if problem := said.problem(self.known):
+                self.walk.problem(seq, f"The anchor of entry {seq} {where} {problem}.")
+                continue
+            if said.outside and said.signature not in inside:
+                self.walk.problem(seq, f"The signed anchor of entry {seq} was removed from the database.")
+            if not said.outside or said.signature not in inside:
+                sound.append(said)
+        return sound
+
+    def _compare(self, said: Signed, have: str | None) -> None:
+        seq, at = said.statement.seq, said.statement.at[:16].replace("T", " ")
+        if have is None and seq <= self.start:
+            return  # archived; the cut that covers it is signed too
+        if have is None:
+            self.walk.problem(seq, f"Entry {seq}, signed on {at} UTC, is missing.")
+        elif have != said.statement.hash:
+            self.walk.problem(seq, f"Entry {seq} has another hash than was signed on {at} UTC: rewritten.")
+        else:
+            self.good += 1
+            self.last = said
+
+    def beyond(self) -> int:
+        """What was signed about entries behind the last one that was read: the highest that is gone, or 0.
+
+        An entry may have come, and been signed, while the log was read: it is there when looked for now.
+        """
+        gone = 0
+        while self.next is not None:
+            for said in self._sound(*self.next):
+                have = _hash_at(said.statement.seq)
+                if have is None and said.statement.seq > self.start:
+                    gone = said.statement.seq
+                else:
+                    self._compare(said, have)
+            self.next = next(self.groups, None)
+        return gone
+
+
+def _hash_at(seq: int) -> str | None:
+    return AuditEntry.objects.filter(seq=seq).values_list("hash", flat=True).first()
+
+
+def check_chain(*, after: int | None = None) -> dict[str, Any]:
+    """`{ok, entries, first, head, problems: [{seq, says}], anchors, anchored}`.
+
+    `head` is the newest hash, "" for an empty log; `first` the first entry that was not archived; `anchors` how many
+    signed anchors fit, `anchored` the entry of the last. Finds any change, removal (at the end too), insertion and
+    reorder, forged or removed anchors, and a database that no longer refuses changes (`seq` 0). `after`: only the
+    entries behind this one, which the caller has checked before.
     """
-    walk = _Walk()
+    cut = _Walk()
+    start, start_hash, unread = _start(cut)
+    walk = _Walk(after or start, (_hash_at(after) or "") if after else start_hash)
+    walk.problems, walk.count = cut.problems, cut.count
     remembered, unreadable = _remembered()
-    if unreadable:
-        walk.problem(0, unreadable)
+    if unreadable or unread:
+        walk.problem(0, unreadable or unread)
+    anchors = _Anchors(walk, start)
+    if after is not None:
+        anchors.groups = (g for g in anchors.groups if g[0] >= after)
+        anchors.next = next(anchors.groups, None)
     met = ""
-    for entry in (
-        AuditEntry.objects.order_by("seq", "pk").values(*chain.FIELDS, "hash").iterator(chunk_size=500)
-    ):
+    found = AuditEntry.objects.filter(seq__gt=after) if after is not None else AuditEntry.objects.all()
+    for entry in found.order_by("seq", "pk").values(*chain.FIELDS, "hash").iterator(chunk_size=1000):
         walk.step(entry)
+        anchors.pass_by(entry["seq"], entry["hash"])
         if remembered and entry["seq"] == remembered.seq:
             met = entry["hash"]
-    if remembered:
-        _compare(walk, remembered, met)
-    if not guard.stands(connection):
-        walk.problem(0, "The database no longer refuses changes to the log: its triggers are gone.")
+    _end(walk, anchors, remembered, met)
+    if gone := guard.missing(connection):
+        walk.problem(
+            0,
+            f"The database no longer refuses changes to the log: its triggers are gone ({', '.join(gone)}).",
+        )
     if walk.count > len(walk.problems):
         walk.problems.append({"seq": 0, "says": f"{walk.count - len(walk.problems)} more problems."})
-    head = walk.hash if walk.entries else ""
-    return {"ok": not walk.count, "entries": walk.entries, "head": head, "problems": walk.problems}
+    return {
+        "ok": not walk.count,
+        "entries": walk.entries,
+        "first": start + 1,
+        "head": walk.hash if walk.entries else "",
+        "problems": walk.problems,
+        "anchors": anchors.good,
+        "anchored": anchors.last.statement.seq if anchors.last else 0,
+    }
+
+
+def _start(walk: _Walk) -> tuple[int, str, str]:
+    """Where the log begins: behind the highest cut that our key signed. (seq, hash, what could not be read)."""
+    seq, hash, known = 0, chain.GENESIS, keys.public()
+    try:
+        cuts = anchoring.cuts()
+    except OSError:
+        return seq, hash, f"The file {anchoring.file()}, which holds the signed anchors, cannot be read."
+    inside = {c.signature for c in cuts if not c.outside}
+    for cut in cuts:
+        at = cut.statement.seq
+        if problem := cut.problem(known):
+            walk.problem(at, f"The record that entries up to {at} were archived {problem}.")
+            continue
+        if cut.outside and cut.signature not in inside:
+            walk.problem(
+                at, f"The record that entries up to {at} were archived was removed from the database."
+            )
+        seq, hash = at, cut.statement.hash
+    return seq, hash, ""
 
 
 def _remembered() -> tuple[anchor.Anchor | None, str]:
-    """The anchor, read *before* the log: entries that come meanwhile can only be newer."""
+    """The newest entry seen, read *before* the log: entries that come meanwhile can only be newer."""
     file = anchor.path(connection)
     try:
         return anchor.read(file), ""
@@ -84,14 +207,18 @@ def _remembered() -> tuple[anchor.Anchor | None, str]:
         return None, f"The file {file}, which remembers the end of the log, cannot be read."
 
 
-def _compare(walk: _Walk, remembered: anchor.Anchor, met: str) -> None:
+def _end(walk: _Walk, anchors: _Anchors, remembered: anchor.Anchor | None, met: str) -> None:
+    """Compare the end with what was seen and signed before."""
+    last = max(anchors.beyond(), remembered.seq if remembered else 0)
     file = anchor.path(connection)
-    reset = f"If the database was reset or restored on purpose, remove {file}."
-    if walk.seq < remembered.seq:
-        cut = "Entry" if walk.seq + 1 == remembered.seq else f"Entries {walk.seq + 1} to"
-        verb = "is" if cut == "Entry" else "are"
-        walk.problem(walk.seq + 1, f"{cut} {remembered.seq} {verb} missing at the end. {reset}")
-    elif met and met != remembered.hash:
+    reset = (
+        f" If the database was reset or restored on purpose, remove {file} and {anchoring.file()}."
+        if file
+        else ""
+    )
+    if walk.seq < last:
+        walk.problem(walk.seq + 1, f"{_span(walk.seq + 1, last)} missing at the end.{reset}")
+    elif remembered and met and met != remembered.hash:
         walk.problem(
-            remembered.seq, f"Entry {remembered.seq} has another hash than when it was written. {reset}"
+            remembered.seq, f"Entry {remembered.seq} has another hash than when it was written.{reset}"
         )

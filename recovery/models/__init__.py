@@ -1,6 +1,6 @@
 """The records: tables and constraints. No behaviour beyond validity."""
 
-from recovery.models.audit import AuditEntry
+from recovery.models.audit import AuditAnchor, AuditCheck, AuditEntry, ReviewItem, SignOff, TokenSighting
 from recovery.models.hold import Hold
 from recovery.models.notice import Channel, Delivery, Message
 from recovery.models.person import Person, Token
@@ -11,6 +11,8 @@ from recovery.models.step import Step
 from recovery.models.workspace import Workspace
 
 __all__ = [
+    "AuditAnchor",
+    "AuditCheck",
     "AuditEntry",
     "Channel",
     "Delivery",
@@ -21,7 +23,10 @@ __all__ = [
     "Pipeline",
     "Plan",
     "Recovery",
+    "ReviewItem",
+    "SignOff",
     "Step",
     "Token",
+    "TokenSighting",
     "Workspace",
 ]

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from recovery.audit.actions import attempt, record
+from recovery.audit.token_use import note_use
 from recovery.errors import Denied, Refused, WrongUse
 from recovery.models import Person, Token
 from recovery.people.roles import Actor, Right, Role, Stranger
@@ -122,7 +123,9 @@ def actor_for_token(text: str, *, via: str, request_id: str = "") -> Actor:
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
-    return actor_for_user(token.user, via=via, request_id=request_id)
+    actor = actor_for_user(token.user, via=via, request_id=request_id)
+    note_use(token, by=actor)
+    return actor
 
 
 def _token_problem(token: Token | None) -> str:

@@ -23,6 +23,7 @@ class Right(StrEnum):
     APPROVE = "vote on plans"
     READ_AUDIT = "read the audit log"
     EXPORT_AUDIT = "export the audit log"
+    REVIEW_AUDIT = "sign off acts in the review queue"
     MANAGE = "change settings, people and service tokens"
     PROVISION = "set up a new instance"
 
@@ -30,9 +31,18 @@ class Right(StrEnum):
 RIGHTS: dict[Role, frozenset[Right]] = {
     Role.VIEWER: frozenset({Right.VIEW}),
     Role.RESPONDER: frozenset({Right.VIEW, Right.RECOVER, Right.READ_AUDIT}),
-    Role.APPROVER: frozenset({Right.VIEW, Right.APPROVE, Right.READ_AUDIT}),
-    Role.AUDITOR: frozenset({Right.VIEW, Right.READ_AUDIT, Right.EXPORT_AUDIT}),
-    Role.ADMIN: frozenset({Right.VIEW, Right.RECOVER, Right.READ_AUDIT, Right.EXPORT_AUDIT, Right.MANAGE}),
+    Role.APPROVER: frozenset({Right.VIEW, Right.APPROVE, Right.READ_AUDIT, Right.REVIEW_AUDIT}),
+    Role.AUDITOR: frozenset({Right.VIEW, Right.READ_AUDIT, Right.EXPORT_AUDIT, Right.REVIEW_AUDIT}),
+    Role.ADMIN: frozenset(
+        {
+            Right.VIEW,
+            Right.RECOVER,
+            Right.READ_AUDIT,
+            Right.EXPORT_AUDIT,
+            Right.REVIEW_AUDIT,
+            Right.MANAGE,
+        }
+    ),
     Role.SYSTEM: frozenset({Right.VIEW, Right.PROVISION}),
 }
 

@@ -85,6 +85,7 @@ def addresses() -> dict[str, str]:
            after={"strategy": "continue", "key": []})  # fmt: skip
     record(action="recovery.execute", outcome="denied", by=Actor("viewer", Role.VIEWER, via="page"), recovery="R-1",
            target_kind="flow", target=failed.name, says="viewer may not run recoveries.")  # fmt: skip
+    audited = _audited(by)
     return {
         "inventory": "/",
         "inventory-all": "/?show=all",
@@ -113,6 +114,7 @@ def addresses() -> dict[str, str]:
         "recoveries": "/recoveries",
         "audit": "/audit",
         "audit-entry": "/audit/1",
+        **audited,
         "audit-chain": "/audit/chain",
         "settings": "/settings",
         "notifications": "/settings/notifications",
@@ -122,6 +124,38 @@ def addresses() -> dict[str, str]:
         "account": "/account",
         "missing": "/no-such-page",
         "denied": "/audit/export?format=csv&as=viewer",
+    }
+
+
+def _audited(by: Any) -> dict[str, str]:
+    """Acts in production: one that waits for its review, one that was signed off; a story; two checks."""
+    from recovery.audit import keeping, reviews
+    from recovery.audit.actions import record
+    from recovery.people.roles import SYSTEM, Actor, Role
+    from tests import factories as f
+
+    done = f.verified(f.failed_flow(f.pipeline(f.workspace("main-eu"), "payments", environment="production")))
+    acts = [
+        record(action="recovery.execute", outcome="done", by=by, recovery=done.label, target_kind="flow",
+               target=done.flow.name, says=f"Started plan 4f9a1c03 of {done.label}.", reason="Ticket CRM-881: " + why,
+               before={"state": "planned", "version": 0, "next_batch": 3, "code": f.OLD_CODE},
+               after={"state": "running", "version": 1, "next_batch": 3, "code": f.CODE})
+        for why in ("dropDuplicates was removed on purpose.", "run again, the probe proved that nothing ran.")
+    ]  # fmt: skip
+    record(action="step.run", outcome="done", by=SYSTEM, recovery=done.label, target_kind="step",
+           target="seed #7, attempt 1", says="Step seed is done.", after={"version": 1})  # fmt: skip
+    reviews.sign_off(
+        seq=acts[0].seq, note="Plan, rehearsal and proof agree.", by=Actor("auditor", Role.AUDITOR)
+    )
+    keeping.sign()
+    keeping.verify(by=Actor("auditor", Role.AUDITOR))
+    return {
+        "audit-review": "/audit/review",
+        "audit-signed-off": "/audit/review?show=signed",
+        "audit-to-review": f"/audit/{acts[1].seq}",
+        "audit-story": f"/audit/recovery/{done.label}",
+        "audit-filtered": f"/audit?recovery={done.label}&who=responder",
+        "audit-none-fits": "/audit?q=nothing-like-this",
     }
 
 

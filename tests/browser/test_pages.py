@@ -29,8 +29,9 @@ NAMES = (
     "flow-recoveries", "diagnose", "stop-before", "stop-done", "offset-none", "offset-working",
     "offset-failed", "offset", "patch-away", "review-none", "review", "review-revert", "confirm", "void",
     "run", "run-unknown", "run-failed", "rollback", "cancel", "verify", "verify-failed", "rolled-back",
-    "cancelled", "recoveries", "audit", "audit-entry", "audit-chain", "settings", "notifications", "channel-new",
-    "channel", "components", "account",
+    "cancelled", "recoveries", "audit", "audit-entry", "audit-chain", "audit-review", "audit-signed-off",
+    "audit-to-review", "audit-story", "audit-filtered", "audit-none-fits", "settings", "notifications",
+    "channel-new", "channel", "components", "account",
     "missing",
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.utils import timezone
 
 from recovery.audit.actions import attempt
+from recovery.audit.origin import Origin, acting_from, new_id
 from recovery.errors import RepriseError, Unreachable, WrongUse
 from recovery.people.actions import actor_for_token
 from recovery.people.roles import Actor, Right
@@ -85,6 +86,10 @@ class RepriseCommand(BaseCommand):
         return actor_for_token(token_text(self._token_file), via="command")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        with acting_from(Origin(request_id=new_id("cmd"))):
+            self._handle(options)
+
+    def _handle(self, options: dict[str, Any]) -> None:
         self._token_file: str | None = options.pop("token_file", None)
         self.__dict__.pop("actor", None)
         self.as_json = as_json = bool(options.pop("json"))

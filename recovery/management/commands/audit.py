@@ -1,72 +1,216 @@
-"""`manage.py audit verify|export`: is the log whole, and what is in it."""
+"""`manage.py audit verify|export|review|pack|archive|keys`: is the log whole, what is in it, who looked at it."""
 
-import io
+import argparse
 import json
 from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from recovery.audit.actions import export, verify
-from recovery.errors import Refused
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.audit import archiving, keeping, keys, reviews
+from recovery.audit.evidence import pack
+from recovery.audit.listing import Wanted
+from recovery.audit.tags import ACTIONS, OUTCOMES
+from recovery.errors import Refused, WrongUse
+from recovery.management.commands._base import Answer, RepriseCommand, shown, table
 from recovery.people.roles import Right
+
+HELP = {
+    "verify": "Read the whole log and say whether it is unbroken; exit 1 when it is not. With --archive, check one.",
+    "export": "The log, oldest first, on stdout or into a new file (mode 0600). The export is an entry itself.",
+    "review": "What waits for review; with --sign and --note, sign one entry off.",
+    "pack": "Everything about one recovery in one ZIP file that can be read and checked offline.",
+    "archive": "Move old entries into a signed file. The log stays provable; this cannot be undone.",
+    "keys": "The public keys that signed the log; with --renew, sign with a new one from now on.",
+}
 
 
 class Command(RepriseCommand):
-    """verify: exit 1 on a broken chain. export: the log on stdout or in a new file (mode 0600)."""
+    """One sub-command an act; each is an entry of the log."""
 
-    help = "Checks or exports the audit log."
+    help = "The audit log: is it whole, what is in it, who looked at it."
     right = Right.READ_AUDIT
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("act", choices=["verify", "export"])
-        parser.add_argument("--format", choices=["csv", "json"], default="csv", help="Of the export.")
-        parser.add_argument("--output", help="A file that is not there yet; else stdout.")
+        acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
+        subs = {}
+        for name, words in HELP.items():
+            sub = acts.add_parser(name, help=words, description=words)
+            sub.add_argument(
+                "--json", action="store_true", default=argparse.SUPPRESS, help="One JSON object on stdout."
+            )
+            sub.add_argument(
+                "--token-file",
+                default=argparse.SUPPRESS,
+                help="File with your access token, instead of REPRISE_TOKEN.",
+            )
+            subs[name] = sub
+        subs["verify"].add_argument(
+            "--archive", help="A file that `audit archive` wrote, in place of the log."
+        )
+        self._export_options(subs["export"])
+        subs["review"].add_argument("--sign", type=int, metavar="ENTRY", help="Sign this entry off.")
+        subs["review"].add_argument("--note", default="", help="What you looked at, and what you found.")
+        subs["review"].add_argument("--signed", action="store_true", help="List what was signed off instead.")
+        subs["pack"].add_argument("recovery", metavar="RECOVERY", help="R-7, or 7.")
+        subs["pack"].add_argument("--output", required=True, help="A file that is not there yet.")
+        subs["archive"].add_argument(
+            "--older-than", type=int, required=True, metavar="DAYS", help=f"At least {archiving.LEAST_DAYS}."
+        )
+        subs["archive"].add_argument(
+            "--to", required=True, metavar="FOLDER", help="Where the file and its signature go."
+        )
+        subs["keys"].add_argument("--renew", action="store_true", help="Make a new key and sign with it.")
+
+    def _export_options(self, sub: ArgumentParser) -> None:
+        sub.add_argument("--format", choices=["csv", "json"], default="csv")
+        sub.add_argument("--output", help="A file that is not there yet; else stdout.")
+        sub.add_argument("--recovery", default="", help="Of this recovery.")
+        sub.add_argument("--who", default="", help="By this person, or on their behalf.")
+        sub.add_argument(
+            "--action", choices=sorted(ACTIONS), default="", metavar="ACTION", help="recovery.execute, …"
+        )
+        sub.add_argument("--outcome", choices=list(OUTCOMES), default="")
+        sub.add_argument("--environment", default="")
+        sub.add_argument(
+            "--from", default="", metavar="WHEN", help="A day or a time, UTC: 2026-11-21, 2026-11-21T03:00."
+        )
+        sub.add_argument("--to", default="", metavar="WHEN", help="A day (to its end) or a time, UTC.")
+        sub.add_argument("--text", default="", help="That holds this text.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        if options["act"] == "verify":
-            return self.verified()
-        return self.exported(options["format"], options["output"])
+        act: dict[str, Any] = {
+            "verify": self.verified, "export": self.exported, "review": self.reviewed, "pack": self.packed,
+            "archive": self.archived, "keys": self.keyring,
+        }  # fmt: skip
+        found: Answer = act[options["act"]](options)
+        return found
 
-    def verified(self) -> Answer:
-        """The chain, checked from the first entry to the last."""
-        found = verify(by=self.actor)
+    def verified(self, options: dict[str, Any]) -> Answer:
+        """The chain, checked from the first entry to the last; or an archive of it."""
+        if options["archive"]:
+            return self._verified_archive(Path(options["archive"]).expanduser())
+        found = keeping.verify(by=self.actor)
         if found["ok"]:
-            return Answer(
-                found, f"The audit log is whole: {found['entries']} entries, head {found['head'][:12]}."
-            )
+            signed = f" Signed up to entry {found['anchored']}." if found["anchored"] else " Not signed yet."
+            text = f"The audit log is whole: {found['entries']} entries, head {found['head'][:12]}.{signed}"
+            return Answer(found, text)
         lines = [
             f"The audit log is NOT whole: {len(found['problems'])} problems in {found['entries']} entries."
         ]
-        lines += [f"  {p['says']}" for p in found["problems"]]
+        lines += [f"  {shown(p['says'])}" for p in found["problems"]]
         lines.append("Keep this database as it is, and call whoever is responsible for the audit.")
         return Answer(found, "\n".join(lines), exit_code=1)
 
-    def exported(self, fmt: str, output: str | None) -> Answer:
+    def _verified_archive(self, file: Path) -> Answer:
+        problems = archiving.check_archive(file)
+        says = "\n".join(problems) or f"{file.name} is what was archived: its signature and its chain fit."
+        return Answer(
+            {"ok": not problems, "file": str(file), "problems": problems}, says, int(bool(problems))
+        )
+
+    def exported(self, options: dict[str, Any]) -> Answer:
         """The log. With --json and no --output, the one object on stdout holds the entries."""
-        if output is None and self.as_json:
-            buffer = io.StringIO()
-            count = export(fmt="json", stream=buffer, by=self.actor)
-            return Answer({"format": "json", "count": count, "entries": json.loads(buffer.getvalue())}, "")
+        names = {"act": "action", "env": "environment", "q": "text"}
+        given = {
+            n: options[names.get(n, n)]
+            for n in ("recovery", "who", "outcome", "act", "env", "from", "to", "q")
+        }
+        fmt, output = options["format"], options["output"]
         if output is None:
+            fmt = "json" if self.as_json else fmt
+            pieces = keeping.export(fmt=fmt, by=self.actor, wanted=Wanted.of(given))
+            if self.as_json:
+                entries = json.loads("".join(pieces))
+                return Answer({"format": "json", "count": len(entries), "entries": entries}, "")
             raw = cast(TextIO, self.stdout._out)  # the wrapper's own write() would add line ends
-            export(fmt=fmt, stream=raw, by=self.actor)
+            for piece in pieces:
+                raw.write(piece)
             return Answer({}, "")
-        file = Path(output).expanduser()
-        try:
-            file.touch(mode=0o600, exist_ok=False)
-        except FileExistsError as error:
-            raise Refused(
-                f"{file} is already there. Name another file: an export never overwrites."
-            ) from error
-        except OSError as error:
-            raise Refused(f"{file} cannot be written: {error.strerror}.") from error
-        try:
-            with file.open("w", encoding="utf-8", newline="") as stream:
-                count = export(fmt=fmt, stream=stream, by=self.actor)
-        except BaseException:
-            file.unlink(missing_ok=True)  # half a log must not be taken for a whole one
-            raise
+        file = _new(output)
+        count = _fill(file, lambda: keeping.export(fmt=fmt, by=self.actor, wanted=Wanted.of(given)), fmt)
         return Answer(
             {"format": fmt, "file": str(file), "count": count}, f"Exported {count} entries to {file}."
         )
+
+    def reviewed(self, options: dict[str, Any]) -> Answer:
+        """The queue, or one sign-off."""
+        if options["sign"] is not None:
+            made = reviews.sign_off(seq=options["sign"], note=options["note"], by=self.actor)
+            data = {"entry": options["sign"], "by": made.by, "note": made.note, "at": made.at.isoformat()}
+            return Answer(data, f"Entry {options['sign']} is signed off by {made.by}.")
+        if options["note"]:
+            raise WrongUse("A note belongs to a sign-off: name the entry with --sign.")
+        items = [_item(q) for q in reviews.queue(signed=options["signed"])]
+        rows = [(i["entry"], i["why"], i["at"][:16].replace("T", " "), i["who"], i["says"]) for i in items]
+        word = "signed off" if options["signed"] else "waiting"
+        text = table(("ENTRY", "WHY", "TIME (UTC)", "WHO", "WHAT"), rows) if rows else f"Nothing is {word}."
+        return Answer({"waiting": reviews.waiting(), "items": items}, text)
+
+    def packed(self, options: dict[str, Any]) -> Answer:
+        file = _new(options["output"])
+        try:
+            with file.open("wb") as stream:
+                made = pack(label=options["recovery"], stream=stream, by=self.actor)
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
+        return Answer({"file": str(file), **made}, f"The evidence of {made['recovery']} is in {file}.")
+
+    def archived(self, options: dict[str, Any]) -> Answer:
+        folder = Path(options["to"]).expanduser()
+        made = archiving.archive(days=options["older_than"], folder=folder, by=self.actor)
+        if made is None:
+            return Answer(
+                {"entries": 0}, f"No entry is older than {options['older_than']} days. Nothing was removed."
+            )
+        return Answer(
+            vars(made), f"Entries {made.first} to {made.last} are in {made.file}, and no longer in the log."
+        )
+
+    def keyring(self, options: dict[str, Any]) -> Answer:
+        if options["renew"]:
+            ids = keeping.renew_key(by=self.actor)
+            return Answer(
+                ids,
+                f"Signed with key {ids['new']} from now on. The old one, {ids['old']}, stays on the list.",
+            )
+        problem = keeping.problem_with_key()
+        known = {name: key.hex() for name, key in keys.public().items()}
+        data = {"file": str(keys.list_file()), "keys": known, "problem": problem}
+        return Answer(data, problem or "\n".join(f"{n}  {k}" for n, k in known.items()), int(bool(problem)))
+
+
+def _item(of: reviews.Queued) -> dict[str, Any]:
+    sign = getattr(of.item, "sign_off", None)
+    return {
+        "entry": of.item.seq, "why": of.item.why, "at": of.item.at.isoformat(),
+        "who": of.entry.actor if of.entry else "", "says": of.entry.says if of.entry else "archived",
+        "took_part": sorted(of.took_part),
+        **({"signed_by": sign.by, "note": sign.note, "signed_at": sign.at.isoformat()} if sign else {}),
+    }  # fmt: skip
+
+
+def _new(name: str) -> Path:
+    file = Path(name).expanduser()
+    try:
+        file.touch(mode=0o600, exist_ok=False)
+    except FileExistsError as error:
+        raise Refused(f"{file} is already there. Name another file: an export never overwrites.") from error
+    except OSError as error:
+        raise Refused(f"{file} cannot be written: {error.strerror}.") from error
+    return file
+
+
+def _fill(file: Path, begin: Callable[[], Iterator[str]], fmt: str) -> int:
+    """Write the export and answer how many entries. A failure removes the file: half a log is no log."""
+    pieces = 0
+    try:
+        with file.open("w", encoding="utf-8", newline="") as stream:
+            for piece in begin():
+                stream.write(piece)
+                pieces += 1
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    return pieces - (1 if fmt == "csv" else 2)  # a header; or the list's two brackets

@@ -1,12 +1,16 @@
 """Actors, and a log with five entries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
 
-from recovery.audit import guard
+from recovery.audit import anchor, guard, keeping
 from recovery.audit.actions import record
+from recovery.audit.anchoring import Signed
 from recovery.people.roles import SYSTEM, Actor, Role
 
 
@@ -39,3 +43,60 @@ def force(five_entries: None) -> Callable[[str], None]:
         guard.install(connection)
 
     return run
+
+
+@pytest.fixture
+def kept_outside(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path, db: None) -> Path:
+    """A folder with keys, anchors and head of its own, also for a database in memory."""
+    settings.REPRISE_HOME = settings.REPRISE_AUDIT_FOLDER = tmp_path
+    settings.REPRISE_AUDIT_KEY = ""
+    monkeypatch.setattr(anchor, "name_of", lambda _: "tests")
+    return tmp_path
+
+
+@pytest.fixture
+def write(
+    kept_outside: Path, django_capture_on_commit_callbacks: Callable[..., AbstractContextManager[list[Any]]]
+) -> Callable[[int], None]:
+    """Append so many entries as a running console does: what comes after the commit comes too."""
+
+    def run(count: int) -> None:
+        for number in range(count):
+            with django_capture_on_commit_callbacks(execute=True):
+                record(
+                    action="recovery.open", outcome="done", by=SYSTEM, target=f"flow {number}", says=f"Entry {number}.",
+                    reason="because", before={"n": number}, after={"n": number + 1},
+                )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def sign(
+    kept_outside: Path, django_capture_on_commit_callbacks: Callable[..., AbstractContextManager[list[Any]]]
+) -> Callable[[], Signed | None]:
+    """Sign where the log stands, with the line in the file beside it."""
+
+    def run() -> Signed | None:
+        with django_capture_on_commit_callbacks(execute=True):
+            return keeping.sign()
+
+    return run
+
+
+@pytest.fixture
+def signed_log(write: Callable[[int], None], sign: Callable[[], Signed | None]) -> None:
+    """Eight entries; the first three and the first six are signed, the last two were only seen."""
+    write(3)
+    sign()
+    write(3)
+    sign()
+    write(2)
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """As somebody who owns the database: its triggers are off meanwhile."""
+    guard.remove(connection)
+    yield
+    guard.install(connection)

@@ -8,7 +8,10 @@ import pytest
 from django.contrib.auth.models import User
 
 from recovery.audit import tags
-from recovery.audit.actions import attempt, export, record, verify
+from recovery.audit.actions import attempt, record
+from recovery.audit.exporting import cell
+from recovery.audit.keeping import export, verify
+from recovery.audit.listing import Wanted
 from recovery.errors import Denied, OutcomeUnknown, Refused, Unreachable, WrongUse
 from recovery.models import AuditEntry
 from recovery.people.roles import SYSTEM, Actor, Stranger
@@ -114,30 +117,43 @@ def test_every_code_has_words() -> None:
     assert all(tags.words(code) and "." in code for code in tags.ACTIONS)
 
 
+def exported(fmt: str, by: Actor, **wanted: str) -> str:
+    return "".join(export(fmt=fmt, by=by, wanted=Wanted(**wanted)))
+
+
 @pytest.mark.usefixtures("five_entries")
 class TestExport:
     def test_json_holds_every_field_and_its_own_row_last(self, auditor: Actor) -> None:
-        out = io.StringIO()
-        assert export(fmt="json", stream=out, by=auditor) == 6
-        rows = json.loads(out.getvalue())
+        rows = json.loads(exported("json", auditor))
         assert [r["seq"] for r in rows] == [1, 2, 3, 4, 5, 6]
         assert rows[-1]["action"] == "audit.export"
         assert rows[1]["prev_hash"] == rows[0]["hash"]
+        assert rows[0]["code"] == "step.run.done"
+
+    def test_an_empty_selection_is_still_json_and_csv(self, auditor: Actor) -> None:
+        assert json.loads(exported("json", auditor, who="nobody")) == []
+        assert len(exported("csv", auditor, who="nobody").splitlines()) == 1
 
     def test_csv_has_a_header_and_a_line_an_entry(self, auditor: Actor) -> None:
         record(action="step.run", outcome="done", by=SYSTEM, target="=cmd()", says="a\nb", after={"x": 1})
-        out = io.StringIO()
-        assert export(fmt="csv", stream=out, by=auditor) == 7
-        rows = list(csv.DictReader(io.StringIO(out.getvalue())))
+        rows = list(csv.DictReader(io.StringIO(exported("csv", auditor))))
         assert len(rows) == 7
         assert (rows[5]["target"], rows[5]["says"], rows[5]["after"]) == ("'=cmd()", "a\nb", '{"x": 1}')
-        assert rows[5]["words"] == "ran a step"
+        assert (rows[5]["words"], rows[5]["code"]) == ("ran a step", "step.run.done")
+
+    @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\n=1", "  =1", "＝1"])
+    def test_what_a_spreadsheet_would_run_is_only_text(self, text: str) -> None:
+        assert cell(text) == f"'{text}"
+
+    def test_filters_of_the_list_are_those_of_the_export_and_are_written_down(self, auditor: Actor) -> None:
+        record(action="recovery.open", outcome="denied", by=auditor, says="No.")
+        rows = json.loads(exported("json", auditor, outcome="denied"))
+        assert [r["seq"] for r in rows] == [6]
+        assert AuditEntry.objects.get(seq=7).after == {"filters": {"outcome": "denied"}}
 
     def test_a_viewer_may_not_and_the_try_is_a_row(self, viewer: Actor) -> None:
-        out = io.StringIO()
         with pytest.raises(Denied, match="may not export the audit log"):
-            export(fmt="json", stream=out, by=viewer)
-        assert out.getvalue() == ""
+            export(fmt="json", by=viewer)
         assert AuditEntry.objects.values_list("actor", "action", "outcome").first() == (
             "viewer",
             "audit.export",
@@ -146,7 +162,7 @@ class TestExport:
 
     def test_another_format_is_refused(self, auditor: Actor) -> None:
         with pytest.raises(WrongUse, match="csv or json"):
-            export(fmt="xml", stream=io.StringIO(), by=auditor)
+            export(fmt="xml", by=auditor)
 
     def test_a_check_by_somebody_is_a_row(self, auditor: Actor, viewer: Actor) -> None:
         assert verify(by=auditor)["ok"]

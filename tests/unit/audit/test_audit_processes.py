@@ -13,7 +13,8 @@ WRITE = """
 import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 import django; django.setup()
-from recovery.audit.actions import record, verify
+from recovery.audit.actions import record
+from recovery.audit.keeping import verify
 from recovery.people.roles import SYSTEM
 if sys.argv[1] == "write":
     for n in range(int(sys.argv[2])):

@@ -1,17 +1,11 @@
 """Inventory, flow, recoveries, audit, settings and tokens, as people use them."""
 
-import csv
-import io
-import json
 import re
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
-from recovery.audit.actions import record
-from recovery.models import AuditEntry, Flow, Token
-from recovery.people.roles import Actor, Role
+from recovery.models import Flow, Token
 from tests import factories as f
 
 pytestmark = pytest.mark.django_db
@@ -134,80 +128,6 @@ def test_recoveries_are_listed_with_the_open_ones_first(responder: Client) -> No
 
     assert re.findall(r">(R-\d+)</a>", page)[0] == first.label
     assert len(re.findall(r">(R-\d+)</a>", text(responder, "/recoveries?show=ended"))) == 1
-
-
-def entries(number: int) -> None:
-    by = Actor("responder", Role.RESPONDER, via="page", request_id="req-1")
-    for n in range(number):
-        record(
-            action="recovery.open",
-            outcome="done",
-            by=by,
-            target="flow",
-            recovery=f"R-{n}",
-            says=f"Opened {n}.",
-        )
-
-
-def test_the_audit_log_is_paged_and_filtered_by_its_address(responder: Client) -> None:
-    entries(53)
-    record(
-        action="recovery.stop", outcome="denied", by=Actor("viewer", Role.VIEWER), recovery="R-7", says="No."
-    )
-
-    assert "Page 1 of 2" in text(responder, "/audit")
-    assert re.findall(r'href="/audit/(\d+)"', text(responder, "/audit?page=2")) == ["4", "3", "2", "1"]
-    assert re.findall(r'href="/audit/(\d+)"', text(responder, "/audit?recovery=7")) == ["54", "8"]
-    assert re.findall(r'href="/audit/(\d+)"', text(responder, "/audit?outcome=denied")) == ["54"]
-    assert re.findall(r'href="/audit/(\d+)"', text(responder, "/audit?who=viewer")) == ["54"]
-    assert "No entry fits" in text(responder, f"/audit?from={timezone.now().year + 1}-01-01")
-    assert "54 entries" in text(responder, "/audit?from=nonsense")
-
-
-def test_an_audit_entry_shows_before_and_after_and_its_place_in_the_chain(responder: Client) -> None:
-    by = Actor("responder", Role.RESPONDER, via="page", request_id="req-1")
-    made = record(
-        action="recovery.execute",
-        outcome="done",
-        by=by,
-        says="Started.",
-        before={"state": "planned"},
-        after={"state": "running"},
-    )
-
-    page = text(responder, f"/audit/{made.seq}")
-
-    assert "<del>planned</del>" in page
-    assert "<ins>running</ins>" in page
-    assert made.hash in page
-
-
-def test_the_chain_is_checked_when_asked(responder: Client) -> None:
-    entries(3)
-
-    assert "The chain is unbroken." in text(responder, "/audit/chain")
-
-
-@pytest.mark.parametrize("fmt", ["csv", "json"])
-def test_the_whole_log_can_be_taken_along_and_that_is_an_entry_too(client: Client, fmt: str) -> None:
-    entries(3)
-    client.force_login(f.person("auditor"))
-
-    answer = client.get(f"/audit/export?format={fmt}")
-
-    assert f'.{fmt}"' in answer["Content-Disposition"]
-    body = answer.content.decode()
-    if fmt == "csv":
-        assert len(list(csv.DictReader(io.StringIO(body)))) == 4
-    else:
-        assert "audit.export" in json.dumps(json.loads(body))
-    assert AuditEntry.objects.filter(action="audit.export", actor="auditor").count() == 1
-
-
-def test_an_export_in_an_unknown_form_is_refused(client: Client) -> None:
-    client.force_login(f.person("auditor"))
-
-    assert client.get("/audit/export?format=xml").status_code == 409
 
 
 def test_a_token_is_shown_once_and_withdrawn_by_its_owner_alone(responder: Client) -> None:

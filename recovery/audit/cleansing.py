@@ -1,0 +1,63 @@
+"""Takes secrets out of what is about to be written down for ever. Pure.
+
+Nobody means to put one here; an error text, a settings change or a diff may carry one all the same. What looks
+like a secret by its name or by its shape is withheld before anything is stored or hashed.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+WITHHELD: Final = "(withheld)"
+
+_NAMES: Final = re.compile(
+    r"(pass(word|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key|"
+    r"authori[sz]ation|credentials?|cookie|session[_-]?key|client[_-]?secret|sas)$",
+    re.IGNORECASE,
+)
+_REFERENCE: Final = re.compile(r"(file|env):")  # says where a secret is kept, not what it is
+
+_SHAPES: Final = (
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), WITHHELD),
+    (re.compile(r"\brp_[A-Za-z0-9_-]{20,}"), WITHHELD),  # our own access tokens
+    (re.compile(r"\bdapi[0-9a-f]{32}(-\d+)?"), WITHHELD),  # Databricks personal access tokens
+    (re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b"), WITHHELD),
+    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{30,}"), WITHHELD),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), WITHHELD),  # JSON web tokens
+    (re.compile(r"(\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/-]{8,}=*", re.IGNORECASE), rf"\1{WITHHELD}"),
+    (re.compile(r"([?&;]sig=)[^&\s\"']+"), rf"\1{WITHHELD}"),  # shared access signatures
+    (re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"), rf"\1{WITHHELD}"),  # scheme://user:password@host
+    (
+        re.compile(
+            r"(?P<name>[\w.\-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|account[_-]?key))"
+            r"(?P<mid>[\"']?\s*[=:]\s*[\"']?)(?!file:|env:|\(withheld\))(?P<value>[^\s\"'&;,)]{6,})",
+            re.IGNORECASE,
+        ),
+        rf"\g<name>\g<mid>{WITHHELD}",
+    ),
+)  # fmt: skip
+
+
+def text(of: str) -> str:
+    """`of` with everything withheld that has the shape of a secret."""
+    for shape, instead in _SHAPES:
+        of = shape.sub(instead, of)
+    return of
+
+
+def value(of: Any) -> Any:
+    """A JSON-like value, cleansed inside. A number or a truth value is never a secret."""
+    if isinstance(of, str):
+        return text(of)
+    if isinstance(of, Mapping):
+        return {k: _named(str(k), v) for k, v in of.items()}
+    if isinstance(of, list | tuple | set | frozenset):
+        kind = list if isinstance(of, tuple) else type(of)
+        return kind(value(v) for v in of)
+    return of
+
+
+def _named(name: str, of: Any) -> Any:
+    if isinstance(of, str) and of and _NAMES.search(name) and not _REFERENCE.match(of):
+        return WITHHELD
+    return value(of)

@@ -1,0 +1,48 @@
+"""docs/audit-actions.md, generated from the registry; a test compares it.
+
+python -m recovery.audit.document > docs/audit-actions.md
+"""
+
+import sys
+
+from recovery.audit import reviewing
+from recovery.audit.tags import ACTIONS, ASKING, ONLY, OUTCOMES, code
+
+HEAD = """# What the audit log records
+
+Generated from `recovery/audit/tags.py`. Every entry has a stable code, `<action>.<outcome>`: success, denial, failure
+and an outcome that nobody saw each have one of their own. Codes are never renamed and never used for something else.
+
+| outcome | means |
+|---|---|
+| `done` | it happened; the entry was written in the same transaction |
+| `denied` | the person may not; nothing was changed |
+| `failed` | it was refused or went wrong; what it had changed was taken back. Of `audit.verify`: the chain is broken |
+| `unknown` | it was sent and nobody saw how it ended |
+
+*Asks workers*: entries that a worker then writes about the same recovery name this person in `behalf`. *Reviewed*:
+where the act is put into the review queue.
+
+| code on success | who did it … | on denial | on failure | outcome unknown | asks workers | reviewed |
+|---|---|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page as Markdown."""
+    lines = [HEAD]
+    for action, words in sorted(ACTIONS.items()):
+        codes = [f"`{code(action, o)}`" if ONLY.get(action, o) == o else "" for o in OUTCOMES]
+        asks = "yes" if action in ASKING else ""
+        lines.append(f"| {codes[0]} | {words} | {' | '.join(codes[1:])} | {asks} | {_reviewed(action)} |\n")
+    return "".join(lines)
+
+
+def _reviewed(action: str) -> str:
+    if reviewing.why(action, "done", ""):
+        return "always"
+    return "in production" if reviewing.why(action, "done", reviewing.PRODUCTION) else ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

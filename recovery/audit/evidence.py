@@ -1,0 +1,214 @@
+"""The evidence pack of one recovery: a ZIP that can be read and checked without the console, years later.
+
+`index.html` for people; plan, approvals, steps, verification and entries as JSON; `proof.json`, the way of the chain
+from the recovery's first entry to a signed anchor (of entries in between only the hash of their contents, so that
+nothing of other recoveries is shown); `verify.py`, which needs Python alone; `manifest.json` with every file's sha256,
+and its signature. Pack format 1.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+from django.apps import apps
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import ForeignKey, Model
+from django.template import Context, Engine
+from django.utils import timezone
+
+from recovery.audit import anchoring, chain, cleansing, keys, tags
+from recovery.audit.actions import attempt
+from recovery.audit.anchoring import Signed
+from recovery.audit.exporting import COLUMNS, row
+from recovery.audit.keeping import sign
+from recovery.errors import NotFound, Refused, Unreachable
+from recovery.models import AuditEntry, Plan, Recovery, Step
+from recovery.people.roles import Actor, Right
+
+OFFLINE: Final = Path(__file__).parent / "offline"
+OWN_FILES: Final = (Plan, Step)
+"""Records that have a file of their own; every other table that points at a recovery or plan goes to approvals.json."""
+
+
+def pack(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
+    """Write the ZIP into `stream`; answers {recovery, entries, signed, files}. Taking it is an entry, and in it.
+
+    Raises Denied, NotFound.
+    """
+    name = f"R-{label.strip().upper().removeprefix('R-')}"
+    with attempt(action="audit.pack", by=by, target_kind="recovery", target=name) as trying:
+        by.check(Right.EXPORT_AUDIT)
+        recovery = _recovery(name)
+        trying.recovery = recovery.label
+        trying.done(f"Took the evidence of {recovery.label} along.")
+    with contextlib.suppress(Refused, Unreachable):
+        sign()  # without it the proof leads to another signature, or says that there is none
+    files = _files(recovery)
+    manifest = {n: hashlib.sha256(content).hexdigest() for n, content in sorted(files.items())}
+    files["manifest.json"] = _json(manifest)
+    signature = _signature(files["manifest.json"], json.loads(files["proof.json"])["public_key"])
+    if signature:
+        files["manifest.sig"] = signature.encode() + b"\n"
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for path, content in files.items():
+            zipped.writestr(f"reprise-{recovery.label}/{path}", content)
+    return {
+        "recovery": recovery.label, "entries": files["entries.jsonl"].count(b"\n"), "signed": bool(signature),
+        "files": sorted(files),
+    }  # fmt: skip
+
+
+def _recovery(name: str) -> Recovery:
+    number = name.removeprefix("R-")
+    found = Recovery.objects.select_related("flow__pipeline__workspace")
+    one = found.filter(pk=int(number)).first() if number.isdecimal() and len(number) < 19 else None
+    if one is None:
+        raise NotFound(f"There is no recovery {name}.")
+    return one
+
+
+def _files(recovery: Recovery) -> dict[str, bytes]:
+    """Every file but the manifest, by name."""
+    entries = [
+        row(e) for e in AuditEntry.objects.filter(recovery=recovery.label).order_by("seq").values(*COLUMNS)
+    ]
+    plans = [
+        {"hash": p.hash, "sealed_by": p.sealed_by, "sealed_at": p.sealed_at, "voided_at": p.voided_at,
+         "drift": p.drift, "body": p.body}
+        for p in recovery.plans.order_by("pk")
+    ]  # fmt: skip
+    steps = [_step(s) for s in recovery.steps.order_by("ordinal")]
+    facts = {
+        "recovery": recovery.label, "state": recovery.state, "strategy": recovery.strategy,
+        "workspace": recovery.flow.pipeline.workspace.name, "environment": recovery.flow.pipeline.environment,
+        "pipeline": recovery.flow.pipeline.name, "flow": recovery.flow.name, "opened_by": recovery.created_by,
+        "opened_at": recovery.created_at, "ended_at": recovery.ended_at, "reason": cleansing.text(recovery.reason),
+        "made_at": timezone.now(),
+    }  # fmt: skip
+    approvals, proof = _others(recovery), _proof(entries)
+    verification = {
+        "measured": recovery.measured,
+        "criteria": plans[-1]["body"].get("criteria", []) if plans else [],
+    }
+    worded = [{**e, "words": tags.ACTIONS.get(e["action"], "")} for e in entries]
+    shown = {"facts": facts, "plans": plans, "approvals": approvals, "steps": steps, "proof": proof,
+             "measured": recovery.measured, "entries": worded}  # fmt: skip
+    return {
+        "index.html": _page(shown),
+        "recovery.json": _json(facts),
+        "plan.json": _json({"plans": plans}),
+        "approvals.json": _json(approvals),
+        "steps.json": _json(steps),
+        "steps.log": "\n".join(_log(steps)).encode() + b"\n",
+        "verification.json": _json(verification),
+        "entries.jsonl": b"".join(json.dumps(e, sort_keys=True).encode() + b"\n" for e in entries),
+        "proof.json": _json(proof),
+        "verify.py": (OFFLINE / "verify.py").read_bytes(),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    names = ("ordinal", "kind", "says", "state", "attempt", "started_at", "ended_at", "worker", "problem")
+    values = ("args", "result", "evidence", "log")
+    found = {name: getattr(step, name) for name in names}
+    cleansed: dict[str, Any] = cleansing.value({name: getattr(step, name) for name in values})
+    return {
+        **found,
+        **cleansed,
+        "problem": cleansing.text(step.problem),
+        "plan": step.plan.hash if step.plan else "",
+    }
+
+
+def _log(steps: list[dict[str, Any]]) -> Iterator[str]:
+    for step in steps:
+        yield f"== {step['ordinal']} {step['kind']}: {step['state']}"
+        yield from (f"{line[0]} {line[1]}" for line in step["log"])
+
+
+def _others(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
+    """Rows of every other table that points at this recovery or its plans (approvals, votes), by table."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for model in apps.get_app_config("recovery").get_models():
+        if model in OWN_FILES:
+            continue
+        links = [
+            f for f in model._meta.fields if isinstance(f, ForeignKey) and f.related_model in (Recovery, Plan)
+        ]
+        for link in links:
+            key = "" if link.related_model is Recovery else "__recovery"
+            rows = model._default_manager.filter(**{f"{link.name}{key}": recovery}).order_by("pk")
+            found.setdefault(model._meta.model_name or "", []).extend(_values(r) for r in rows)
+    return {name: list({r["id"]: r for r in rows}.values()) for name, rows in found.items() if rows}
+
+
+def _values(of: Model) -> dict[str, Any]:
+    fields = {f.attname: getattr(of, f.attname) for f in of._meta.concrete_fields}
+    cleansed: dict[str, Any] = cleansing.value(fields)
+    return cleansed
+
+
+def _proof(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """The links from the first of these entries to the first good anchor behind the last of them."""
+    if not entries:
+        return {
+            "first": 0,
+            "last": 0,
+            "prev_hash": chain.GENESIS,
+            "links": [],
+            "anchor": None,
+            "public_key": "",
+        }
+    first, last = entries[0]["seq"], entries[-1]["seq"]
+    anchor = anchoring.next_after(last)
+    until = anchor.statement.seq if anchor else last
+    between = AuditEntry.objects.filter(seq__gte=first, seq__lte=until).order_by("seq")
+    links = [
+        [e["seq"], e["format"], chain.canonical(e) if e["format"] == 1 else chain.contents(e)]
+        for e in between.values(*chain.FIELDS).iterator(chunk_size=500)
+    ]
+    return {
+        "first": first, "last": until, "prev_hash": entries[0]["prev_hash"], "links": links,
+        "anchor": anchor.as_dict() if anchor else None, "public_key": _public(anchor),
+    }  # fmt: skip
+
+
+def _public(anchor: Signed | None) -> str:
+    return keys.public()[anchor.key_id].hex() if anchor else ""
+
+
+def _signature(message: bytes, public_key: str) -> str:
+    """Of the same key as the anchor's; "" where this process does not have it."""
+    try:
+        key = keys.private()
+    except Unreachable:
+        return ""
+    return key.sign(message).hex() if keys.raw(key).hex() == public_key else ""
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, cls=_Exact, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
+class _Exact(DjangoJSONEncoder):
+    """Times with microseconds, as they are stored."""
+
+    def default(self, o: Any) -> Any:
+        return o.isoformat() if hasattr(o, "isoformat") else super().default(o)
+
+
+def _page(shown: dict[str, Any]) -> bytes:
+    template = Engine().from_string((OFFLINE / "index.html").read_text("utf-8"))
+    return template.render(Context(shown)).encode()
+
+
+def to_bytes(*, label: str, by: Actor) -> tuple[bytes, dict[str, Any]]:
+    """The pack in memory: a recovery's evidence is small."""
+    stream = io.BytesIO()
+    made = pack(label=label, stream=stream, by=by)
+    return stream.getvalue(), made

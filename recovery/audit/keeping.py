@@ -1,0 +1,159 @@
+"""What is done with the audit log as a whole: checked, signed, exported. Each is an entry of it."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.audit import anchoring, keys
+from recovery.audit.actions import attempt, head, lock, record
+from recovery.audit.anchoring import KEY, MARK, Signed
+from recovery.audit.exporting import FORMATS, lines
+from recovery.audit.listing import Wanted, stream
+from recovery.audit.verifying import check_chain
+from recovery.errors import Refused, RepriseError, WrongUse
+from recovery.models import AuditCheck
+from recovery.people.roles import SYSTEM, Actor, Right
+
+DAILY: Final = timedelta(hours=23)
+"""After this long the log is checked again."""
+
+KEPT_CHECKS: Final = 400
+STORED_PROBLEMS: Final = 20
+
+
+def verify(*, by: Actor | None = None) -> dict[str, Any]:
+    """Check the whole chain: `{ok, entries, first, head, problems: [{seq, says}], anchors, anchored}`.
+
+    With `by`, the right to read the log is checked, and the check is kept and audited. Raises Denied.
+    """
+    if by is None:
+        return check_chain()
+    with attempt(action="audit.verify", by=by, target_kind="audit log"):
+        by.check(Right.READ_AUDIT)
+    return _kept(by)
+
+
+def _kept(by: Actor) -> dict[str, Any]:
+    begun, since = timezone.now(), time.monotonic()
+    found = check_chain()  # outside of a transaction: it may take a minute, and nobody should wait for it
+    verdict = "the chain is unbroken" if found["ok"] else f"{len(found['problems'])} problems"
+    says = f"Checked {found['entries']} entries: {verdict}."
+    after = {k: found[k] for k in ("ok", "entries", "head", "anchors", "anchored")}
+    after |= {"problems": found["problems"][:STORED_PROBLEMS]}
+    with transaction.atomic():
+        AuditCheck.objects.create(
+            at=begun, seconds=time.monotonic() - since, by=by.name, ok=found["ok"], entries=found["entries"],
+            last=found["first"] + found["entries"] - 1, problems=found["problems"][:STORED_PROBLEMS],
+        )  # fmt: skip
+        old = AuditCheck.objects.order_by("-pk").values_list("pk", flat=True)[KEPT_CHECKS:][:1]
+        AuditCheck.objects.filter(pk__lte=old[0]).delete() if old else None
+        if not found["ok"]:
+            _tell(found)
+        record(
+            action="audit.verify", outcome="done" if found["ok"] else "failed", by=by,
+            target_kind="audit log", says=says, after=after,
+        )  # fmt: skip
+    return found
+
+
+def _tell(found: dict[str, Any]) -> None:
+    """People are told of a chain that is broken, once for each first problem."""
+    from recovery.notify.actions import announce  # that room writes to this one
+
+    first = found["problems"][0]
+    told = {"problems": len(found["problems"]), "problem": first["says"], "entries": found["entries"]}
+    announce(event="audit.broken", facts=told, dedupe=f"{first['seq']}:{first['says']}")
+
+
+def verify_daily() -> bool:
+    """Check the log if that has not been done for a day. Was it?"""
+    last = AuditCheck.objects.first()
+    if last is not None and timezone.now() - last.at < DAILY:
+        return False
+    _kept(SYSTEM)
+    return True
+
+
+def sign(key: Ed25519PrivateKey | None = None) -> Signed | None:
+    """Sign where the log stands, unless that is signed already. What came since the last anchor is checked first:
+    a signature under forged entries would make them ours. Raises Refused then, Unreachable without a key."""
+    with transaction.atomic():
+        lock()
+        seq, hash = head()
+        last = anchoring.newest()
+        if seq == 0 or (last is not None and last.statement.seq >= seq):
+            return None
+    found = check_chain(after=last.statement.seq if last else 0)
+    if not found["ok"]:
+        raise Refused(
+            f"The audit log was not signed: {found['problems'][0]['says']} Run audit verify, and keep this database."
+        )
+    return anchoring.say(MARK, seq, hash, key=key)
+
+
+def sign_or_report() -> None:
+    """The regular signature. What is found wrong on the way is kept as a check that failed, once."""
+    try:
+        sign()
+    except Refused:
+        last = AuditCheck.objects.first()
+        if last is None or last.ok:
+            _kept(SYSTEM)
+
+
+def renew_key(*, by: Actor) -> dict[str, str]:
+    """Pass signing to a new key: the old one signs the log as it stands, and the new one's name.
+
+    Answers {old, new}: key ids. Raises Denied, Refused (the key comes from outside, or the chain is broken).
+    """
+    with attempt(action="audit.key", by=by, target_kind="audit log"):
+        by.check(Right.MANAGE)
+    old = keys.private()
+    sign(old)
+    with attempt(action="audit.key", by=by, target_kind="audit log") as trying:
+        new = keys.renew()
+        ids = {"old": keys.key_id(keys.raw(old)), "new": keys.key_id(keys.raw(new))}
+        seq, hash = head()
+        detail = {"key_id": ids["new"], "public": keys.raw(new).hex()}
+        anchoring.say(KEY, seq, hash, detail=detail, key=old)
+        trying.done(
+            f"The audit log is signed with key {ids['new']} from now on.",
+            before={"key": ids["old"]}, after={"key": ids["new"]},
+        )  # fmt: skip
+    return ids
+
+
+def export(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str]:
+    """The log, oldest first, as text in pieces; what `wanted` says, else all of it.
+
+    The export's own entry is written first, before this returns, and is the last one that may be exported.
+    Raises Denied, WrongUse.
+    """
+    filters = wanted or Wanted()
+    with attempt(action="audit.export", by=by, target_kind="audit log", target=fmt) as trying:
+        by.check(Right.EXPORT_AUDIT)
+        if fmt not in FORMATS:
+            raise WrongUse(f"The audit log is exported as csv or json, not as {fmt!r}.")
+        part = "part of the" if filters.query() else "the"
+        says = f"Exported {part} audit log as {fmt.upper()}."
+        last = trying.done(says, after={"filters": filters.query()} if filters.query() else None)
+    return lines(stream(filters, last=last.seq), fmt)
+
+
+def standing() -> AuditCheck | None:
+    """The newest check, for the banner; None before the first."""
+    return AuditCheck.objects.first()
+
+
+def problem_with_key() -> str:
+    """Why the log cannot be signed by this process; "" when it can."""
+    try:
+        keys.private()
+    except RepriseError as error:
+        return error.sentence
+    return ""

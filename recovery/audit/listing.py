@@ -1,0 +1,169 @@
+"""Which entries somebody asked for, newest first, a page at a time: the list page, its exports, the commands.
+
+Every page is found by its place in the log (the entry before or after it), so a page deep in a million entries costs
+as much as the first. A search for text reads a limited stretch of the log and says how far it came.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet
+from django.utils.dateparse import parse_date, parse_datetime
+
+from recovery.audit.tags import ACTIONS, OUTCOMES
+from recovery.models import AuditEntry
+
+SEARCHED: Final = 20_000
+"""So many entries a search for text reads before it asks whether to go on."""
+
+SLACK: Final = 5_000
+"""Entries around a time's place in the log that are looked at too, for clocks that were set back."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The filters, as they stand in an address. `who` acted, or somebody acted on their behalf."""
+
+    recovery: str = ""
+    who: str = ""
+    outcome: str = ""
+    act: str = ""
+    env: str = ""
+    since: str = ""
+    until: str = ""
+    q: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Wanted":
+        """From an address; what is no filter, or no value of one, is left out."""
+        recovery = query.get("recovery", "").strip().upper()[:20]
+        return cls(
+            recovery=f"R-{recovery}" if recovery.isdecimal() else recovery,
+            who=query.get("who", "").strip()[:150],
+            outcome=query.get("outcome", "") if query.get("outcome") in OUTCOMES else "",
+            act=query.get("act", "") if query.get("act") in ACTIONS else "",
+            env=query.get("env", "").strip()[:20],
+            since=query.get("from", "").strip()[:25],
+            until=query.get("to", "").strip()[:25],
+            q=query.get("q", "").strip()[:200],
+        )
+
+    def query(self) -> dict[str, str]:
+        """Back into an address: only what is set."""
+        names = {"since": "from", "until": "to"}
+        found = {names.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in found.items() if value}
+
+
+@dataclass(frozen=True)
+class Found:
+    """One page. `before` and `after`: the place from which the next page of older or newer entries is asked, or 0.
+
+    `searched`: the lowest entry that a search for text has read, where there is more to read; else 0.
+    """
+
+    entries: list[AuditEntry]
+    before: int = 0
+    after: int = 0
+    searched: int = 0
+
+
+def matching(wanted: Wanted) -> list[QuerySet[AuditEntry]]:
+    """The entries, as one set, or as two whose union it is: a person acts, or a task does on their behalf."""
+    found = AuditEntry.objects.all()
+    given = {
+        "recovery": wanted.recovery,
+        "outcome": wanted.outcome,
+        "action": wanted.act,
+        "environment": wanted.env,
+    }
+    found = found.filter(**{name: value for name, value in given.items() if value})
+    found = _in_period(found, moment(wanted.since), _end(wanted.until))
+    if wanted.q:
+        text = Q(says__icontains=wanted.q) | Q(target__icontains=wanted.q) | Q(reason__icontains=wanted.q)
+        found = found.filter(text | Q(actor__icontains=wanted.q) | Q(request_id=wanted.q))
+    if not wanted.who:
+        return [found]
+    return [found.filter(actor=wanted.who), found.filter(behalf=wanted.who).exclude(actor=wanted.who)]
+
+
+def page(wanted: Wanted, *, before: int = 0, after: int = 0, size: int = 50) -> Found:
+    """Newest first: those below `before`, or the ones just above `after`, else the newest."""
+    sets = matching(wanted)
+    floor = 0
+    if wanted.q and not wanted.recovery:
+        top = before or (_newest() + 1)
+        floor = max(0, top - 1 - SEARCHED) if not after else 0
+        if after:
+            sets = [s.filter(seq__lte=after + SEARCHED) for s in sets]
+        sets = [s.filter(seq__gt=floor) for s in sets]
+    if after and not before:
+        rows = _merged([s.filter(seq__gt=after).order_by("seq") for s in sets], size + 1)
+        more, rows = len(rows) > size, rows[:size][::-1]
+        return Found(rows, rows[-1].seq if rows else after + 1, rows[0].seq if more else 0)
+    sets = [s.filter(seq__lt=before) for s in sets] if before else sets
+    rows = _merged([s.order_by("-seq") for s in sets], size + 1)
+    more, rows = len(rows) > size, rows[:size]
+    newer = (rows[0].seq if rows else before - 1) if before else 0
+    return Found(rows, rows[-1].seq if more else 0, newer, floor + 1 if floor and not more else 0)
+
+
+def _merged(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
+    rows = [row for found in sets for row in found.defer("before", "after")[:most]]
+    if len(sets) > 1:
+        rows.sort(key=lambda e: e.seq, reverse=sets[0].query.order_by == ("-seq",))
+    return rows[:most]
+
+
+def stream(wanted: Wanted, *, last: int) -> QuerySet[AuditEntry]:
+    """Everything that fits, oldest first, up to entry `last`: for exports."""
+    sets = matching(replace(wanted, who=""))
+    found = sets[0].filter(seq__lte=last)
+    if wanted.who:
+        found = found.filter(Q(actor=wanted.who) | Q(behalf=wanted.who))
+    return found.order_by("seq")
+
+
+def _newest() -> int:
+    return AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0
+
+
+def _in_period(
+    found: QuerySet[AuditEntry], since: datetime | None, until: datetime | None
+) -> QuerySet[AuditEntry]:
+    """Times and, so that the log is not read from its end, the stretch of the log in which they lie."""
+    by_time = AuditEntry.objects.order_by("at", "seq").values_list("seq", flat=True)
+    if since:
+        first = by_time.filter(at__gte=since).first()
+        found = found.filter(at__gte=since, seq__gte=(first or 0) - SLACK)
+    if until:
+        last = by_time.filter(at__lt=until).last()
+        found = found.filter(at__lt=until, seq__lte=(last or 0) + SLACK)
+    return found
+
+
+def moment(text: str) -> datetime | None:
+    """A day (its beginning) or a time, UTC unless it names its zone; None for nothing or nonsense."""
+    try:
+        at = parse_datetime(text)
+        day = parse_date(text) if at is None else None
+    except ValueError:
+        return None
+    if at is None and day is not None:
+        at = datetime(day.year, day.month, day.day)
+    return at.replace(tzinfo=at.tzinfo or UTC) if at else None
+
+
+def _end(text: str) -> datetime | None:
+    """A day is meant whole: up to the beginning of the next."""
+    at = moment(text)
+    return at + timedelta(days=1) if at and len(text) <= 10 else at
+
+
+def as_row(entry: AuditEntry) -> dict[str, Any]:
+    """One entry as JSON, with its stable code."""
+    from recovery.audit.exporting import COLUMNS, row
+
+    return row({name: getattr(entry, name) for name in COLUMNS})

@@ -1,0 +1,1 @@
+"""What an evidence pack carries beside its data: a page that needs no console, and a check that needs no library."""

@@ -1,0 +1,35 @@
+"""Which acts somebody else has to look at afterwards, and who that may be. Pure."""
+
+from collections.abc import Collection
+from typing import Final
+
+PRODUCTION: Final = "production"
+
+DESTRUCTIVE: Final = frozenset({"recovery.execute", "recovery.resume", "recovery.rollback"})
+"""Acts that change checkpoints, code or tables once they are taken."""
+
+BREAK_GLASS: Final = "recovery.break_glass"
+
+OF_THE_LOG: Final = frozenset({"audit.archive", "audit.key"})
+"""Acts on the audit log itself."""
+
+
+def why(action: str, outcome: str, environment: str) -> str:
+    """Why the act is put into the review queue: "break-glass", "production", "audit log"; "" for one that is not.
+
+    A denied or refused act changed nothing and needs no review; a try at break-glass does, however it ended.
+    """
+    if action == BREAK_GLASS:
+        return "break-glass"
+    if outcome not in ("done", "unknown"):
+        return ""
+    if action in DESTRUCTIVE and environment == PRODUCTION:
+        return "production"
+    return "audit log" if action in OF_THE_LOG else ""
+
+
+def refusal(by: str, took_part: Collection[str]) -> str:
+    """Why `by` may not sign off an act in which these people took part; "" for who may."""
+    if by in took_part:
+        return f"{by} took part in this. It is reviewed by somebody who did not."
+    return ""

@@ -1,0 +1,88 @@
+"""Nothing that looks like a secret is written down, and nothing else is lost."""
+
+import pytest
+
+from recovery.audit import cleansing
+from recovery.audit.actions import record
+from recovery.models import AuditEntry
+from recovery.people.roles import SYSTEM
+
+SECRETS = [
+    "rp_" + "a1B2" * 10,
+    "dapi" + "0123456789abcdef" * 2,
+    "AKIA" + "ABCDEFGH12345678",
+    "ghp_" + "x" * 36,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    "Bearer abcdefghijklmnop",
+    "Authorization: Basic dXNlcjpwYXNzd29yZA==",
+    "postgresql://reprise:hunter22@db/reprise",
+    "password=hunter22",
+    '"client_secret": "hunter22"',
+    "REPRISE_TOKEN=hunter22",
+    "fs.azure.account.key=x; account_key: hunter22",
+    "https://x.blob.core.windows.net/a?sv=1&sig=abc%2Fdef",
+    "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2Vw\n-----END PRIVATE KEY-----",
+]
+MARKS = (
+    "a1B2",
+    "0123456789abcdef",
+    "ABCDEFGH",
+    "xxxx",
+    "c2ln",
+    "abcdefghij",
+    "dXNl",
+    "hunter22",
+    "abc%2F",
+    "MC4C",
+)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_secret_within_a_sentence_is_withheld_and_the_sentence_stays(secret: str) -> None:
+    found = cleansing.text(f"The server said: {secret} and closed.")
+    assert cleansing.WITHHELD in found
+    assert not any(mark in found for mark in MARKS)
+    assert found.startswith("The server said: ")
+    assert found.endswith(" and closed.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Made access token laptop for ada.",
+        "The token laptop expired on 2026-11-21 10:00 UTC. Make a new one in the console and set REPRISE_TOKEN.",
+        "design=somethinglong",
+        "file:/run/secrets/token",
+        "token_ref=file:/run/secrets/api",
+        "dropDuplicates([\"customer_id\"])",
+        "Key columns: customer_id, sequence_num",
+        "s3://bucket/checkpoints/0",
+    ],
+)  # fmt: skip
+def test_other_text_stays_as_it_is(text: str) -> None:
+    assert cleansing.text(text) == text
+
+
+def test_values_are_judged_by_their_name_too_at_any_depth() -> None:
+    given = {
+        "password": "x", "api_key": "y", "nested": [{"Client-Secret": "z", "kept": "w"}], "token": 17, "secret": "",
+        "key": ["customer_id"], "token_ref": "env:TOKEN", "credential": "file:/run/secrets/c", "sets": {"a"},
+    }  # fmt: skip
+    hidden = cleansing.WITHHELD
+    assert cleansing.value(given) == {
+        "password": hidden, "api_key": hidden, "nested": [{"Client-Secret": hidden, "kept": "w"}], "token": 17,
+        "secret": "", "key": ["customer_id"], "token_ref": "env:TOKEN", "credential": "file:/run/secrets/c",
+        "sets": {"a"},
+    }  # fmt: skip
+
+
+@pytest.mark.django_db
+def test_no_part_of_an_entry_holds_a_secret() -> None:
+    secret = SECRETS[0]
+    record(
+        action="setting.change", outcome="done", by=SYSTEM, target=secret, says=f"Set {secret}.", reason=secret,
+        before={"password": "old-password"}, after={"url": f"https://u:{secret}@host", "list": [secret]},
+    )  # fmt: skip
+    stored = str(AuditEntry.objects.values().get())
+    assert secret not in stored
+    assert "old-password" not in stored

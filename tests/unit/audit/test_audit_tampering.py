@@ -1,0 +1,284 @@
+"""Whoever owns the database, but neither the key nor the files beside it, changes nothing unseen.
+
+Each forgery is made as its maker would (the triggers off, and on again), and is found at its place.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recovery.audit import anchoring, chain, guard, keeping, keys
+from recovery.audit.verifying import check_chain
+from recovery.errors import Refused
+from recovery.models import AuditAnchor, AuditCheck, AuditEntry
+from tests.unit.audit.conftest import unguarded
+
+pytestmark = pytest.mark.usefixtures("signed_log")
+ENTRIES = 8
+FORGED: dict[str, Any] = {
+    "at": timezone.now() - timedelta(days=400), "actor": "eve", "role": "viewer", "behalf": "eve", "via": "page",
+    "request_id": "req-0", "task_id": "t", "session": "s", "address": "10.0.0.1", "action": "recovery.cancel",
+    "outcome": "denied", "target_kind": "x", "target": "x", "recovery": "R-9", "environment": "staging", "says": "x",
+    "reason": "x", "before": {"n": -1}, "after": None, "format": 1, "prev_hash": "0" * 63 + "1", "hash": "f" * 64,
+}  # fmt: skip
+
+
+def problems() -> list[dict[str, Any]]:
+    found = check_chain()
+    assert found["ok"] is (not found["problems"])
+    return found["problems"]  # type: ignore[no-any-return]
+
+
+def forge(number: int, **values: Any) -> None:
+    with unguarded():
+        AuditEntry.objects.filter(seq=number).update(**values)
+
+
+def remove(first: int, last: int) -> None:
+    with unguarded():
+        AuditEntry.objects.filter(seq__gte=first, seq__lte=last)._raw_delete(using="default")  # type: ignore[attr-defined]
+
+
+def swap(one: int, other: int) -> None:
+    with unguarded():
+        for seq, to in ((one, 10**6), (other, one), (10**6, other)):
+            AuditEntry.objects.filter(seq=seq).update(seq=to)
+
+
+def rewrite(first: int, **values: Any) -> None:
+    """Change an entry and give it and all behind it hashes that fit."""
+    with unguarded():
+        prev = (
+            AuditEntry.objects.filter(seq=first - 1).values_list("hash", flat=True).first() or chain.GENESIS
+        )
+        for entry in AuditEntry.objects.filter(seq__gte=first).order_by("seq").values(*chain.FIELDS):
+            new = {**entry, **(values if entry["seq"] == first else {}), "prev_hash": prev}
+            prev = chain.digest(new)
+            AuditEntry.objects.filter(seq=entry["seq"]).update(**{**new, "hash": prev})
+
+
+def test_the_log_is_whole_before_anybody_touches_it() -> None:
+    found = check_chain()
+    assert (found["ok"], found["entries"], found["anchored"]) == (True, ENTRIES, 6)
+    assert found["anchors"] == 2
+
+
+def test_every_field_has_a_forgery() -> None:
+    assert set(FORGED) | {"seq"} == {*chain.FIELDS, "hash"}
+
+
+@pytest.mark.parametrize("seq", [1, 4, ENTRIES])
+@pytest.mark.parametrize("field", sorted(FORGED))
+def test_one_changed_field_is_found_at_its_entry(field: str, seq: int) -> None:
+    forge(seq, **{field: FORGED[field]})
+    assert problems()[0]["seq"] == seq
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_forgery_is_found_at_the_first_entry_it_touches(data: st.DataObject) -> None:
+    seqs = st.integers(1, ENTRIES)
+    first, last = sorted((data.draw(seqs), data.draw(seqs)))
+    kind = data.draw(st.sampled_from(["change", "remove", "swap", "renumber", "rewrite"]))
+    with transaction.atomic():
+        expected = first
+        if kind == "change":
+            field = data.draw(st.sampled_from(sorted(FORGED)))
+            forge(first, **{field: FORGED[field]})
+        elif kind == "remove":
+            remove(first, last)
+        elif kind == "swap":
+            last = last if last > first else first % ENTRIES + 1
+            expected = min(first, last)
+            swap(first, last)
+        elif kind == "renumber":
+            forge(first, seq=first + 100)
+        else:  # with fitting hashes it is found where somebody outside knows the hash: signed at 3 and 6, seen at 8
+            rewrite(first, says="forged")
+            expected = next(n for n in (3, 6, 8) if n >= first)
+        assert problems()[0]["seq"] == expected
+        transaction.set_rollback(True)
+    assert problems() == []
+
+
+@pytest.mark.parametrize("kept", range(ENTRIES))
+def test_a_log_cut_off_anywhere_is_found_where_it_ends(kept: int) -> None:
+    remove(kept + 1, ENTRIES)
+    found = problems()
+    assert found[-1]["seq"] == kept + 1
+    assert "missing at the end" in found[-1]["says"]
+
+
+def test_an_end_cut_off_behind_the_last_signature_is_found_without_the_machine_that_saw_it(
+    kept_outside: Path,
+) -> None:
+    next(kept_outside.glob("*.head")).unlink()
+    remove(5, ENTRIES)
+    assert [p["seq"] for p in problems()] == [5]
+
+
+def test_new_entries_over_a_cut_end_do_not_hide_it(write: Callable[[int], None]) -> None:
+    remove(7, ENTRIES)
+    write(5)
+    found = problems()
+    assert found[0]["seq"] == ENTRIES
+    assert "another hash than when it was written" in found[0]["says"]
+
+
+def test_an_entry_put_in_with_a_number_of_its_own_is_found() -> None:
+    fields = AuditEntry.objects.filter(seq=4).values(*chain.FIELDS).get()
+    new = {**fields, "seq": 0}
+    AuditEntry(**new, hash=chain.digest(new)).save(force_insert=True)
+    assert problems()[0] == {"seq": 0, "says": "Entry 0 has no place in the chain: inserted after the fact."}
+
+
+def test_an_entry_put_in_between_moves_all_behind_it_and_is_found_where_one_was_signed() -> None:
+    with unguarded():
+        for seq in range(ENTRIES, 3, -1):
+            AuditEntry.objects.filter(seq=seq).update(seq=seq + 1)
+        fields = AuditEntry.objects.filter(seq=3).values(*chain.FIELDS).get()
+        new = {**fields, "seq": 4, "says": "never happened", "prev_hash": AuditEntry.objects.get(seq=3).hash}
+        AuditEntry(**new, hash=chain.digest(new)).save(force_insert=True)
+    rewrite(5)
+    assert [p["seq"] for p in problems()] == [6, 8]
+
+
+def test_a_whole_log_written_anew_is_found_at_its_first_signature(kept_outside: Path) -> None:
+    next(kept_outside.glob("*.head")).unlink()
+    rewrite(1, says="forged")
+    assert [p["seq"] for p in problems()] == [3, 6]
+
+
+class TestAnchors:
+    def test_one_removed_from_the_database_is_missed_by_the_file(self) -> None:
+        with unguarded():
+            AuditAnchor.objects.filter(seq=3)._raw_delete(using="default")  # type: ignore[attr-defined]
+        assert problems() == [
+            {"seq": 3, "says": "The signed anchor of entry 3 was removed from the database."}
+        ]
+
+    def test_one_that_was_changed_carries_a_signature_that_does_not_fit(self) -> None:
+        rewrite(6, says="forged")
+        with unguarded():
+            AuditAnchor.objects.filter(seq=6).update(hash=AuditEntry.objects.get(seq=6).hash)
+        said = problems()[0]
+        assert said["seq"] == 6
+        assert "forged or changed" in said["says"]
+
+    def test_one_of_a_key_that_nobody_listed_proves_nothing(
+        self, kept_outside: Path, sign: Callable[[], Any]
+    ) -> None:
+        (kept_outside / "audit.key").unlink()
+        sign()
+        listed = (kept_outside / "audit.keys").read_text().splitlines()
+        (kept_outside / "audit.keys").write_text(listed[0] + "\n")
+        assert "not on the list of public keys" in problems()[0]["says"]
+
+    def test_a_lost_file_beside_the_log_is_no_forgery(self, kept_outside: Path) -> None:
+        next(kept_outside.glob("*.anchors")).unlink()
+        assert problems() == []
+
+    def test_a_line_that_a_stop_of_the_machine_tore_is_passed_over(
+        self, kept_outside: Path, write: Callable[[int], None], sign: Callable[[], Any]
+    ) -> None:
+        file = next(kept_outside.glob("*.anchors"))
+        file.write_bytes(file.read_bytes()[:-30])
+        sign()
+        assert problems() == []
+        assert file.read_bytes().count(b"\n") == 3
+
+    def test_what_is_forged_is_never_signed_and_the_banner_comes_up(self) -> None:
+        forge(7, says="forged")
+        with pytest.raises(Refused, match="Entry 7 is not what was written"):
+            keeping.sign()
+        keeping.sign_or_report()
+        keeping.sign_or_report()
+        assert AuditCheck.objects.values_list("ok", flat=True).get() is False
+        assert AuditAnchor.objects.count() == 2
+
+    def test_what_is_signed_already_is_not_signed_again(self, sign: Callable[[], Any]) -> None:
+        assert sign().statement.seq == ENTRIES
+        assert sign() is None
+
+    def test_two_anchors_in_another_order_in_the_file_are_both_good(self, kept_outside: Path) -> None:
+        file = next(kept_outside.glob("*.anchors"))
+        file.write_text("".join(reversed(file.read_text().splitlines(keepends=True))))
+        with unguarded():
+            forged = AuditEntry.objects.filter(seq=2)
+            forged.update(says="x")
+        assert problems()[0]["seq"] == 2
+
+
+class TestGuard:
+    @pytest.mark.parametrize("table", guard.TABLES)
+    @pytest.mark.parametrize(
+        "statement", ["UPDATE {} SET seq = seq + 1", "DELETE FROM {}", "TRUNCATE {} CASCADE"]
+    )
+    def test_the_database_refuses_to_change_what_is_kept(self, table: str, statement: str) -> None:
+        if "TRUNCATE" in statement and connection.vendor == "sqlite":
+            statement = "DELETE FROM {} WHERE 1 = 1"  # SQLite has no TRUNCATE
+        if "UPDATE" in statement and table == "recovery_signoff":
+            statement = "UPDATE {} SET note = 'x'"
+        _rows_everywhere()
+        with (
+            pytest.raises(DatabaseError, match="append-only"),
+            transaction.atomic(),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement.format(table))
+
+    @pytest.mark.parametrize("name", ["audit_no_update", "recovery_signoff_no_delete"])
+    def test_a_trigger_that_is_gone_is_named(self, name: str) -> None:
+        table = "recovery_signoff" if "signoff" in name else guard.ENTRIES
+        on = "" if connection.vendor == "sqlite" else f" ON {table}"
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TRIGGER {name}{on}")
+        assert problems() == [
+            {
+                "seq": 0,
+                "says": f"The database no longer refuses changes to the log: its triggers are gone ({name}).",
+            }
+        ]
+
+    def test_a_trigger_of_the_same_name_that_refuses_nothing_is_no_trigger(self) -> None:
+        with connection.cursor() as cursor:
+            if connection.vendor == "sqlite":
+                cursor.execute("DROP TRIGGER audit_no_update")
+                cursor.execute(
+                    "CREATE TRIGGER audit_no_update BEFORE UPDATE ON recovery_auditentry BEGIN SELECT 1; END"
+                )
+            else:
+                cursor.execute(
+                    "CREATE OR REPLACE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+                    "$$BEGIN RETURN NEW; END$$"
+                )
+        assert "audit_no_update" in problems()[0]["says"]
+
+    def test_a_cut_that_our_key_has_not_signed_lets_entries_go_and_is_found(self) -> None:
+        entry = AuditEntry.objects.get(seq=4)
+        AuditAnchor(
+            kind=anchoring.CUT, seq=4, hash=entry.hash, at=timezone.now(), key_id=next(iter(keys.public())),
+            signature="00" * 64,
+        ).save(force_insert=True)  # fmt: skip
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM recovery_auditentry WHERE seq <= 4")
+        found = problems()
+        assert found[0]["seq"] == 4
+        assert "archived carries a signature that does not fit" in found[0]["says"]
+        assert "Entries 1 to 4 are missing" in found[1]["says"]
+
+
+def _rows_everywhere() -> None:
+    from recovery.models import ReviewItem, SignOff
+
+    item = ReviewItem(seq=1, why="production", at=timezone.now())
+    item.save(force_insert=True)
+    SignOff(item=item, by="a", note="b", at=timezone.now()).save(force_insert=True)
+    connection.check_constraints()  # PostgreSQL cuts off no table while a check of it waits for the commit
