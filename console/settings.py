@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from console import env as environment
 
@@ -69,7 +69,8 @@ TEMPLATES = [
 def database(url: str, sqlite_name: str) -> dict[str, Any]:
     """A Django database entry: PostgreSQL from a URL, else a SQLite file in REPRISE_HOME.
 
-    SQLite runs in WAL with BEGIN IMMEDIATE, so that two writers wait for each other instead of
+    What follows a `?` are libpq's own words (`sslmode`, `target_session_attrs` …); `host` may there be the
+    folder of a Unix socket. SQLite runs in WAL with BEGIN IMMEDIATE, so that two writers wait for each other instead of
     failing half-way.
     """
     if not url:
@@ -85,14 +86,18 @@ def database(url: str, sqlite_name: str) -> dict[str, Any]:
     parts = urlsplit(url)
     if parts.scheme not in ("postgres", "postgresql"):
         raise ValueError(f"Database URL has scheme {parts.scheme!r}; Reprise knows postgresql:// only.")
+    options = dict(parse_qsl(parts.query))
+    host = options.pop("host", "") or parts.hostname or ""
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.path.lstrip("/"),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": parts.hostname or "",
+        "HOST": host,
         "PORT": parts.port or "",
         "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,  # after the server was started again, the next request finds it
+        "OPTIONS": options,
     }
 
 
