@@ -1,11 +1,49 @@
 """The Celery application: workers, beat and every process that wakes them."""
 
+import logging.config
 import os
+from typing import Any
 
-from celery import Celery
+from celery import Celery, signals
+
+from console.life import Pulse
+from recovery import trace
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 app = Celery("reprise")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["recovery.workflow", "recovery.pipelines"])
+app.steps["worker"].add(Pulse)
+
+HEADER = "request_id"
+_bound: dict[str, Any] = {}  # task id -> the block that holds its request's id
+
+
+@signals.setup_logging.connect
+def set_up_logging(**_: Any) -> None:
+    """As every other process: Celery would write in a form of its own."""
+    from django.conf import settings
+
+    logging.config.dictConfig(settings.LOGGING)
+
+
+@signals.before_task_publish.connect
+def send_request_id(headers: dict[str, Any], **_: Any) -> None:
+    """A message carries the id of the request that sends it; what beat sends has none."""
+    if trace.current():
+        headers[HEADER] = trace.current()
+
+
+@signals.task_prerun.connect
+def bind_request_id(task_id: str, task: Any, **_: Any) -> None:
+    """The task belongs to the request that sent it, else to itself."""
+    block = trace.bound(str(task.request.get(HEADER) or f"task-{task_id.replace('-', '')[:12]}"))
+    block.__enter__()
+    _bound[task_id] = block
+
+
+@signals.task_postrun.connect
+def unbind_request_id(task_id: str, **_: Any) -> None:
+    if block := _bound.pop(task_id, None):
+        block.__exit__(None, None, None)

@@ -7,7 +7,7 @@ environment does not, so that `bin/manage` speaks to the instance that runs in t
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
@@ -43,6 +43,9 @@ class Env(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="REPRISE_", extra="ignore")
 
     secret_key: str = Field(default="", description="Signs sessions; required outside tests.")
+    secret_key_fallbacks: str = Field(
+        default="", description="Former secret keys, by commas: what they signed still holds. For a rotation."
+    )
     debug: bool = Field(default=False, description="Django's debug pages. Never in production.")
     allowed_hosts: str = Field(
         default="localhost,127.0.0.1", description="Host names that the console answers to, by commas."
@@ -51,6 +54,13 @@ class Env(BaseSettings):
         default="http://127.0.0.1:8000", description="Address of the console in links and messages."
     )
     secure: bool = Field(default=False, description="Served over HTTPS: secure cookies, HSTS.")
+    metrics_token: str = Field(
+        default="",
+        description="Bearer token of `/metrics`; empty: read from this machine only, without HTTPS.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="How logs are written: lines for people, or `json`."
+    )
     database_url: str = Field(
         default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
     )

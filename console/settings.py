@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from console import env as environment
+from console import logs
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = environment.home()
@@ -14,6 +15,7 @@ with contextlib.suppress(OSError):  # bin/demo says it in one sentence; a read-o
     HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 SECRET_KEY = ENV.secret_key or "only-for-tests-and-checks-not-for-serving"
+SECRET_KEY_FALLBACKS = [key.strip() for key in ENV.secret_key_fallbacks.split(",") if key.strip()]
 DEBUG = ENV.debug
 ALLOWED_HOSTS = [h.strip() for h in ENV.allowed_hosts.split(",") if h.strip()]
 CSRF_TRUSTED_ORIGINS = [ENV.public_url]
@@ -33,6 +35,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "console.middleware.RequestIdMiddleware",
+    "console.pages.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -88,6 +91,7 @@ def database(url: str, sqlite_name: str) -> dict[str, Any]:
         raise ValueError(f"Database URL has scheme {parts.scheme!r}; Reprise knows postgresql:// only.")
     options = dict(parse_qsl(parts.query))
     host = options.pop("host", "") or parts.hostname or ""
+    options.setdefault("connect_timeout", "5")  # seconds: a server that is away is said, not waited for
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.path.lstrip("/"),
@@ -171,6 +175,7 @@ CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.run_step": {"queue": "steps"},
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
 }
+CELERY_BEAT_SCHEDULER = "console.life:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "poll-inventory": {
         "task": "recovery.pipelines.tasks.poll_workspaces",
@@ -193,15 +198,11 @@ REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds
 REPRISE_SILENCE_SECONDS = ENV.silence_seconds
 REPRISE_COUNT_BYTES = ENV.count_bytes
 REPRISE_PUBLIC_URL = ENV.public_url
+REPRISE_SECURE = ENV.secure
+REPRISE_METRICS_TOKEN = ENV.metrics_token
 REPRISE_PIPELINES_PORT = ENV.pipelines_port
 REPRISE_SPARK_PORT = ENV.spark_port
 REPRISE_SPARK_MASTER = ENV.spark_master
 REPRISE_HOME = HOME
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["stderr"], "level": "INFO"},
-}
+LOGGING = logs.config(ENV.log_format)

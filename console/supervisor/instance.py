@@ -116,8 +116,8 @@ def children(instance: Instance) -> list[Child]:
     broker_command = broker.command(place, home / "broker")
     pipelines = [sys.executable, "manage.py", "serve_pipelines", "--port", str(pipelines_port(home))]
     pipelines += ["--token-file", str(home / "pipelines.token")]
-    web = [sys.executable, "-m", "gunicorn", "console.wsgi:application", "--bind", f"fd://{fd}"]
-    web += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--no-control-socket"]
+    web = [sys.executable, "-m", "gunicorn", "-c", "python:console.gunicorn", "console.wsgi:application"]
+    web += ["--bind", f"fd://{fd}", "--workers", "1", "--threads", "8"]
     worker = [*CELERY, "worker", "-Q", "control,steps,probes", "-c", "3", "-l", "INFO"]
     worker += ["--without-gossip", "--without-mingle"]
     beat = [*CELERY, "beat", "-l", "INFO", "-s", str(home / "beat-schedule"), "--pidfile="]

@@ -15,6 +15,7 @@ from typing import Any, Final, TextIO
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from recovery import trace
 from recovery.audit import anchor, chain, tags
 from recovery.audit.exporting import write_csv, write_json
 from recovery.audit.verifying import check_chain
@@ -49,7 +50,7 @@ def record(
         "actor": chain.plain_text(by.name, 150),
         "role": by.role.value if isinstance(by, Actor) else "nobody",
         "via": chain.plain_text(by.via, 20),
-        "request_id": chain.plain_text(by.request_id, 64),
+        "request_id": chain.plain_text(by.request_id or trace.current(), 64),
         "action": action,
         "outcome": outcome,
         "target_kind": chain.plain_text(target_kind, 30),

@@ -1,6 +1,7 @@
 """The records: tables and constraints. No behaviour beyond validity."""
 
 from recovery.models.audit import AuditEntry
+from recovery.models.heartbeat import Heartbeat
 from recovery.models.hold import Hold
 from recovery.models.person import Person, Token
 from recovery.models.pipeline import Flow, Pipeline
@@ -12,6 +13,7 @@ from recovery.models.workspace import Workspace
 __all__ = [
     "AuditEntry",
     "Flow",
+    "Heartbeat",
     "Hold",
     "Person",
     "Pipeline",

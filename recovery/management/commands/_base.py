@@ -21,6 +21,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.utils import timezone
 
+from recovery import trace
 from recovery.audit.actions import attempt
 from recovery.errors import RepriseError, Unreachable, WrongUse
 from recovery.people.actions import actor_for_token
@@ -89,7 +90,8 @@ class RepriseCommand(BaseCommand):
         self.__dict__.pop("actor", None)
         self.as_json = as_json = bool(options.pop("json"))
         try:
-            found = self._checked_answer(options)
+            with trace.bound(trace.new("cmd")):
+                found = self._checked_answer(options)
         except RepriseError as error:
             self._refuse(error, as_json)
         except (OperationalError, ProgrammingError, InterfaceError, ImproperlyConfigured) as error:

@@ -100,5 +100,5 @@ def test_a_database_url_may_name_a_socket_and_how_to_speak_tls() -> None:
     socket = settings.database("postgresql://reprise@/reprise?host=/run/postgresql", "x")
 
     assert (made["USER"], made["PASSWORD"], made["HOST"], made["PORT"]) == ("re@prise", "a/b", "db", 5433)
-    assert made["OPTIONS"] == {"sslmode": "verify-full"}
-    assert (socket["HOST"], socket["OPTIONS"]) == ("/run/postgresql", {})
+    assert made["OPTIONS"] == {"sslmode": "verify-full", "connect_timeout": "5"}
+    assert socket["HOST"] == "/run/postgresql"
