@@ -80,6 +80,14 @@ class Env(BaseSettings):
     )
     spark_port: int = Field(default=0, description="Port of Spark Connect, 0 = any free one.")
     spark_master: str = Field(default="local[2]", description="Master of the Spark driver.")
+    spark_driver_host: str = Field(
+        default="127.0.0.1",
+        description="Name or address by which executors on other machines reach the driver.",
+    )
+    spark_conf: str = Field(
+        default="",
+        description="Further settings of Spark, one `name value` a line; keys of S3 belong into its `_FILE`.",
+    )
     heartbeat_seconds: float = Field(default=2.0, description="How often a running step says that it lives.")
     silence_seconds: float = Field(
         default=20.0, description="A running step silent for this long becomes unknown."

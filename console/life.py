@@ -96,3 +96,7 @@ def main(part: str) -> int:
     if says:
         print(says, file=sys.stderr)  # noqa: T201
     return 1 if says else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -13,6 +13,8 @@ from structlog.types import Processor
 
 from recovery import trace
 
+OTHERS: Final = ("django", "django.server", "gunicorn.error", "celery", "celery.task")
+"""Loggers that bring handlers of their own; they shall write as all do."""
 KEYS: Final = re.compile(r"token|secret|password|authorization|cookie|csrf", re.IGNORECASE)
 VALUES: Final = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), r"\1 …"),
@@ -90,14 +92,7 @@ def config(form: str, level: str = "INFO") -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            name: {"handlers": [], "propagate": True}
-            for name in (
-                "django",
-                "django.server",
-                "gunicorn.error",
-                "gunicorn.access",
-                "celery",
-                "celery.task",
-            )
+            **{name: {"handlers": [], "propagate": True} for name in OTHERS},
+            "gunicorn.access": {"handlers": [], "level": "WARNING"},  # it would tell of every poll of a page
         },
     }

@@ -203,6 +203,8 @@ REPRISE_METRICS_TOKEN = ENV.metrics_token
 REPRISE_PIPELINES_PORT = ENV.pipelines_port
 REPRISE_SPARK_PORT = ENV.spark_port
 REPRISE_SPARK_MASTER = ENV.spark_master
+REPRISE_SPARK_DRIVER_HOST = ENV.spark_driver_host
+REPRISE_SPARK_CONF = ENV.spark_conf
 REPRISE_HOME = HOME
 
 LOGGING = logs.config(ENV.log_format)

@@ -1,7 +1,10 @@
 """What machines ask: is the process there, may people come, what are the numbers; and who may ask for those."""
 
+import socket
+import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
+from console.celery import app
 from recovery.audit.actions import record
 from recovery.errors import Unreachable
 from recovery.health import heartbeats, readiness
@@ -194,6 +198,25 @@ def test_with_a_token_only_who_has_it_reads_the_numbers(
     answer = client.get("/metrics", REMOTE_ADDR="192.0.2.7", HTTP_AUTHORIZATION=header)
 
     assert answer.status_code == status
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_a_broker_that_takes_the_connection_and_says_nothing_is_not_waited_for(
+    kind: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = socket.socket(socket.AF_UNIX) if kind == "unix" else socket.socket()
+    with silent:
+        silent.bind(str(home / "s") if kind == "unix" else ("127.0.0.1", 0))
+        silent.listen()
+        url = (
+            f"redis+socket://{home}/s" if kind == "unix" else f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        )
+        monkeypatch.setattr(app.conf, "broker_url", url)
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match="broker does not answer"):
+            readiness.broker.check()
+
+    assert time.monotonic() - began < 20
 
 
 def test_a_part_is_well_while_it_speaks_and_each_host_speaks_for_itself() -> None:

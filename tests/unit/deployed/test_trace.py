@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from celery.app.trace import build_tracer
 from celery.worker.request import Request
-from django.db import transaction
 from django.test import Client, RequestFactory
 from kombu import Connection
 
@@ -17,6 +16,7 @@ from recovery.server import updates
 from recovery.server.auth import digest
 from recovery.server.http import ApiHandler
 from recovery.server.models import ApiToken, Event, Pipeline, Update
+from recovery.workflow import broker
 from tests import factories
 from tests.unit.pipelines.api import Api
 from tests.unit.pipelines.stub import Stub, serving
@@ -62,8 +62,8 @@ def run(request: Request) -> None:
 def test_a_page_hands_its_id_to_the_task_that_it_wakes(
     client: Client, queue: Callable[[str], Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # the test's own transaction is never committed, so what waits for a commit is done at once
-    monkeypatch.setattr(transaction, "on_commit", lambda act, **_: act())
+    # the test's own transaction is never committed, so what waits for a commit is sent at once
+    monkeypatch.setattr(broker, "send_on_commit", lambda task, *args: task.delay(*args))
     recovery = factories.opened()
     client.force_login(factories.person("responder"))
     answer = client.post(f"/recoveries/{recovery.pk}/stop", headers={"x-request-id": ID})
