@@ -45,6 +45,9 @@ class Rounds:
         self.left -= 1
         return self.left <= 0
 
+    def set(self) -> None:
+        self.left = 0
+
 
 @pytest.fixture
 def beaten(monkeypatch: pytest.MonkeyPatch) -> list[str]:
