@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
@@ -70,7 +71,8 @@ def broken_database(monkeypatch: pytest.MonkeyPatch, broker: Callable[[bool], No
 
 
 def one_migration_missing(monkeypatch: pytest.MonkeyPatch, broker: Callable[[bool], None]) -> None:
-    MigrationRecorder(connection).record_unapplied("recovery", "0003_heartbeat")
+    newest = MigrationLoader(connection).graph.leaf_nodes("recovery")[0]
+    MigrationRecorder(connection).record_unapplied(*newest)
 
 
 def no_broker(monkeypatch: pytest.MonkeyPatch, broker: Callable[[bool], None]) -> None:
