@@ -2,7 +2,8 @@
 #
 #   base ── wheels-web ────────────────► web        console and beat: no Spark, no compiler
 #     │         └── wheels-spark ──┬───► worker     adds PySpark (Connect sessions of the steps)
-#     └── app                      └───► pipelines  adds a Java runtime: the API server owns the Spark driver
+#     └── app                      └───► pipelines  adds a Java runtime: the API server owns the Spark driver;
+#                                                   Spark's master and workers run from it too
 #
 # Pin PYTHON_IMAGE by digest where you build: --build-arg PYTHON_IMAGE=python:3.12.12-slim-bookworm@sha256:…
 ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
@@ -23,7 +24,7 @@ RUN python -m uv pip sync --no-cache --python /opt/venv/bin/python --require-has
 FROM base AS app
 RUN groupadd --system --gid 10001 reprise \
  && useradd --system --uid 10001 --gid reprise --home-dir /var/lib/reprise --shell /usr/sbin/nologin reprise \
- && install -d -o reprise -g reprise -m 0700 /var/lib/reprise
+ && install -d -o reprise -g reprise -m 0700 /var/lib/reprise /var/lib/reprise/storage /var/lib/reprise/warehouse
 WORKDIR /app
 COPY manage.py ./
 COPY console console
@@ -36,8 +37,8 @@ USER 10001:10001
 FROM app AS web
 COPY --from=wheels-web /opt/venv /opt/venv
 EXPOSE 8000
-CMD ["gunicorn", "console.wsgi:application", "--bind", "0.0.0.0:8000", "--worker-class", "gthread", \
-     "--workers", "2", "--threads", "8", "--no-control-socket", "--worker-tmp-dir", "/tmp"]
+CMD ["gunicorn", "-c", "python:console.gunicorn", "console.wsgi:application", "--bind", "0.0.0.0:8000", \
+     "--workers", "2", "--threads", "8", "--worker-tmp-dir", "/tmp"]
 
 FROM app AS worker
 COPY --from=wheels-spark /opt/venv /opt/venv

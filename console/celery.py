@@ -1,41 +1,55 @@
 """The Celery application: workers, beat and every process that wakes them."""
 
+import logging.config
 import os
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from typing import Any
 
-from celery import Celery
-from celery.signals import before_task_publish, task_postrun, task_prerun
+from celery import Celery, signals
+
+from console.life import Pulse
+from recovery import trace
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 app = Celery("reprise")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["recovery.workflow", "recovery.pipelines", "recovery.audit", "recovery.notify"])
+app.steps["worker"].add(Pulse)
 
-REQUEST_HEADER = "reprise_request_id"
-_open: dict[str, AbstractContextManager[None]] = {}
-
-
-@before_task_publish.connect
-def hand_on_request(headers: dict[str, Any], **_: Any) -> None:
-    """The id of the request or command that woke the task goes along, also from task to task."""
-    from recovery.audit.origin import current
-
-    headers[REQUEST_HEADER] = current().request_id
+HEADER = "request_id"
+_bound: dict[str, ExitStack] = {}  # task id -> the blocks that hold its request's id and its own
 
 
-@task_prerun.connect
-def enter_task(task_id: str, task: Any, **_: Any) -> None:
+@signals.setup_logging.connect
+def set_up_logging(**_: Any) -> None:
+    """As every other process: Celery would write in a form of its own."""
+    from django.conf import settings
+
+    logging.config.dictConfig(settings.LOGGING)
+
+
+@signals.before_task_publish.connect
+def send_request_id(headers: dict[str, Any], **_: Any) -> None:
+    """A message carries the id of the request that sends it, also from task to task; what beat sends has none."""
+    if trace.current():
+        headers[HEADER] = trace.current()
+
+
+@signals.task_prerun.connect
+def bind_request_id(task_id: str, task: Any, **_: Any) -> None:
+    """The task belongs to the request that sent it, else to itself; its audit entries name it."""
     from recovery.audit.origin import Origin, acting_from
 
-    request_id = str(getattr(task.request, REQUEST_HEADER, None) or "")[:64]
-    entered = acting_from(Origin(request_id=request_id, task_id=task_id))
-    entered.__enter__()
-    _open[task_id] = entered
+    blocks = ExitStack()
+    blocks.enter_context(
+        trace.bound(str(task.request.get(HEADER) or f"task-{task_id.replace('-', '')[:12]}"))
+    )
+    blocks.enter_context(acting_from(Origin(task_id=task_id)))
+    _bound[task_id] = blocks
 
 
-@task_postrun.connect
-def leave_task(task_id: str, **_: Any) -> None:
-    if entered := _open.pop(task_id, None):
-        entered.__exit__(None, None, None)
+@signals.task_postrun.connect
+def unbind_request_id(task_id: str, **_: Any) -> None:
+    if blocks := _bound.pop(task_id, None):
+        blocks.close()

@@ -43,6 +43,9 @@ class Env(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="REPRISE_", extra="ignore")
 
     secret_key: str = Field(default="", description="Signs sessions; required outside tests.")
+    secret_key_fallbacks: str = Field(
+        default="", description="Former secret keys, by commas: what they signed still holds. For a rotation."
+    )
     debug: bool = Field(default=False, description="Django's debug pages. Never in production.")
     allowed_hosts: str = Field(
         default="localhost,127.0.0.1", description="Host names that the console answers to, by commas."
@@ -55,6 +58,13 @@ class Env(BaseSettings):
         default="",
         description="Names, addresses and networks, by commas, that the console may call although they are not "
         "public: workspaces and webhooks of the own network (`pipelines`, `10.0.0.0/8`, `*.corp.example`).",
+    )
+    metrics_token: str = Field(
+        default="",
+        description="Bearer token of `/metrics`; empty: read from this machine only, without HTTPS.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="How logs are written: lines for people, or `json`."
     )
     database_url: str = Field(
         default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
@@ -75,6 +85,14 @@ class Env(BaseSettings):
     )
     spark_port: int = Field(default=0, description="Port of Spark Connect, 0 = any free one.")
     spark_master: str = Field(default="local[2]", description="Master of the Spark driver.")
+    spark_driver_host: str = Field(
+        default="127.0.0.1",
+        description="Name or address by which executors on other machines reach the driver.",
+    )
+    spark_conf: str = Field(
+        default="",
+        description="Further settings of Spark, one `name value` a line; keys of S3 belong into its `_FILE`.",
+    )
     heartbeat_seconds: float = Field(default=2.0, description="How often a running step says that it lives.")
     silence_seconds: float = Field(
         default=20.0, description="A running step silent for this long becomes unknown."

@@ -1,15 +1,18 @@
 """What every request carries: an id that joins its audit entries, and headers that keep pages out of caches."""
 
-import re
+import logging
+import time
 from collections.abc import Callable
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from recovery.audit.origin import Origin, acting_from, client_address, new_id
+from recovery import trace
+from recovery.audit.origin import Origin, acting_from, client_address
 from recovery.people.roles import Actor
 
-GIVEN = re.compile(r"[A-Za-z0-9._-]{8,64}")
+log = logging.getLogger(__name__)
+SLOW_SECONDS = 2.0
 
 
 class Request(HttpRequest):
@@ -25,22 +28,37 @@ def _session_key(request: HttpRequest) -> str | None:
 
 
 class RequestIdMiddleware:
-    """Takes `X-Request-ID` from a proxy in front, else makes one; answers with it. Says where acts come from."""
+    """Takes `X-Request-ID` from a proxy in front, else makes one, and answers with it. Says where acts come from."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: Request) -> HttpResponse:
-        given = request.headers.get("X-Request-ID", "")
-        request.request_id = given if GIVEN.fullmatch(given) else new_id("req")
+        request.request_id = trace.accepted(request.headers.get(trace.HEADER, ""), "req")
         request.actor = None
         address = client_address(request.META, settings.REPRISE_TRUSTED_PROXIES)
-        with acting_from(
-            Origin(request.request_id, address=address, session_key=lambda: _session_key(request))
-        ):
+        source = Origin(address=address, session_key=lambda: _session_key(request))
+        with trace.bound(request.request_id), acting_from(source):
+            began = time.monotonic()
             response = self.get_response(request)
-        response["X-Request-ID"] = request.request_id
+            note(request, response.status_code, time.monotonic() - began)
+        response[trace.HEADER] = request.request_id
         if not response.has_header("Cache-Control"):
             # A page shows what one person may see at one moment: neither proxy nor back button keeps it.
             response["Cache-Control"] = "no-store"
         return response
+
+
+def note(request: Request, status: int, seconds: float) -> None:
+    """One line for what changes something, failed or was slow; looking is not told, pages ask every few seconds."""
+    if request.method in ("GET", "HEAD") and status < 400 and seconds < SLOW_SECONDS:
+        return
+    who = request.actor.name if request.actor else ""
+    said = {
+        "method": request.method,
+        "path": request.path,
+        "status": status,
+        "seconds": round(seconds, 3),
+        "who": who,
+    }
+    log.info("%(method)s %(path)s %(status)s", said, extra=said)

@@ -3,9 +3,10 @@
 import contextlib
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from console import env as environment
+from console import logs
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = environment.home()
@@ -14,6 +15,7 @@ with contextlib.suppress(OSError):  # bin/demo says it in one sentence; a read-o
     HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 SECRET_KEY = ENV.secret_key or "only-for-tests-and-checks-not-for-serving"
+SECRET_KEY_FALLBACKS = [key.strip() for key in ENV.secret_key_fallbacks.split(",") if key.strip()]
 DEBUG = ENV.debug
 ALLOWED_HOSTS = [h.strip() for h in ENV.allowed_hosts.split(",") if h.strip()]
 CSRF_TRUSTED_ORIGINS = [ENV.public_url]
@@ -33,6 +35,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "console.middleware.RequestIdMiddleware",
+    "console.pages.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -69,7 +72,8 @@ TEMPLATES = [
 def database(url: str, sqlite_name: str) -> dict[str, Any]:
     """A Django database entry: PostgreSQL from a URL, else a SQLite file in REPRISE_HOME.
 
-    SQLite runs in WAL with BEGIN IMMEDIATE, so that two writers wait for each other instead of
+    What follows a `?` are libpq's own words (`sslmode`, `target_session_attrs` …); `host` may there be the
+    folder of a Unix socket. SQLite runs in WAL with BEGIN IMMEDIATE, so that two writers wait for each other instead of
     failing half-way.
     """
     if not url:
@@ -85,14 +89,19 @@ def database(url: str, sqlite_name: str) -> dict[str, Any]:
     parts = urlsplit(url)
     if parts.scheme not in ("postgres", "postgresql"):
         raise ValueError(f"Database URL has scheme {parts.scheme!r}; Reprise knows postgresql:// only.")
+    options = dict(parse_qsl(parts.query))
+    host = options.pop("host", "") or parts.hostname or ""
+    options.setdefault("connect_timeout", "5")  # seconds: a server that is away is said, not waited for
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.path.lstrip("/"),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": parts.hostname or "",
+        "HOST": host,
         "PORT": parts.port or "",
         "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,  # after the server was started again, the next request finds it
+        "OPTIONS": options,
     }
 
 
@@ -167,6 +176,7 @@ CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
     "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
 }
+CELERY_BEAT_SCHEDULER = "console.life:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "poll-inventory": {
         "task": "recovery.pipelines.tasks.poll_workspaces",
@@ -206,9 +216,13 @@ REPRISE_SILENCE_SECONDS = ENV.silence_seconds
 REPRISE_COUNT_BYTES = ENV.count_bytes
 REPRISE_OUTBOUND_ALLOW = ENV.outbound_allow
 REPRISE_PUBLIC_URL = ENV.public_url
+REPRISE_SECURE = ENV.secure
+REPRISE_METRICS_TOKEN = ENV.metrics_token
 REPRISE_PIPELINES_PORT = ENV.pipelines_port
 REPRISE_SPARK_PORT = ENV.spark_port
 REPRISE_SPARK_MASTER = ENV.spark_master
+REPRISE_SPARK_DRIVER_HOST = ENV.spark_driver_host
+REPRISE_SPARK_CONF = ENV.spark_conf
 REPRISE_HOME = HOME
 REPRISE_NOTIFY_HOURS = ENV.notify_hours
 REPRISE_NOTIFY_CA = ENV.notify_ca
@@ -225,10 +239,4 @@ REPRISE_AUDIT_KEY = ENV.audit_key
 REPRISE_AUDIT_FOLDER = Path(ENV.audit_folder).expanduser() if ENV.audit_folder else HOME
 REPRISE_TRUSTED_PROXIES = ENV.trusted_proxies
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["stderr"], "level": "INFO"},
-}
+LOGGING = logs.config(ENV.log_format)

@@ -12,7 +12,10 @@ import pytest
 from django.conf import settings
 
 from recovery.checkpoints import place
+from tests import databases
 
+# PostgreSQL in place of SQLite, when bin/test gives one: see tests/databases.py.
+_GIVEN = os.environ.get(databases.VARIABLE, "")
 # A short path, since a Unix socket's may not be longer than about 100 characters. Every REPRISE_* of the
 # caller is dropped: a test must never speak to an instance that somebody runs.
 for _name in [name for name in os.environ if name.startswith("REPRISE_")]:
@@ -20,6 +23,7 @@ for _name in [name for name in os.environ if name.startswith("REPRISE_")]:
 HOME = Path(tempfile.mkdtemp(prefix="reprise-test-"))
 os.environ["REPRISE_HOME"] = str(HOME)
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
+databases.use(_GIVEN)
 django.setup()
 # A password hash is slow on purpose. In this process only: the instance that `stack` runs hashes as people's do.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -34,6 +38,10 @@ hypothesis.settings.load_profile("reprise")
 place.TEMPORARY = tuple(t for t in place.TEMPORARY if not tempfile.gettempdir().startswith(t))
 
 pytest_plugins = ["tests.stack", "tests.s3"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    databases.choose(config, items)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -26,6 +26,7 @@ import requests
 from console.incident.making import Incident, make_incident
 from console.supervisor.home import read_json
 from recovery.pipelines.client import PipelinesClient
+from tests import databases
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 240
@@ -184,8 +185,10 @@ def stack() -> Iterator[Stack]:
     home = Path(tempfile.mkdtemp(prefix="reprise-stack-"))
     # a silent step is found out after seconds, not minutes: the kill tests wait for it
     quick = {"REPRISE_HEARTBEAT_SECONDS": "0.5", "REPRISE_SILENCE_SECONDS": "4"}
-    running = start(home, "--no-incident", **quick)
+    made = databases.fresh(os.environ.get(databases.VARIABLE, ""))
+    running = start(home, "--no-incident", **quick, **made)
     yield running
     running.end()
+    databases.drop(made)
     shutil.rmtree(home, ignore_errors=True)
     running.output.unlink(missing_ok=True)

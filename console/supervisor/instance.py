@@ -53,14 +53,22 @@ def listen(port: int) -> socket.socket:
     return taken
 
 
+def given(name: str) -> str:
+    """What the person set, by the variable itself or its _FILE twin; else empty."""
+    named = os.environ.get(f"{name}_FILE")
+    return os.environ.get(name) or (Path(named).read_text().strip() if named else "")
+
+
 def given_broker() -> str:
-    """The broker that the person named, by REPRISE_BROKER_URL or its _FILE twin; empty: bring one."""
-    named = os.environ.get("REPRISE_BROKER_URL_FILE")
-    return os.environ.get("REPRISE_BROKER_URL") or (Path(named).read_text().strip() if named else "")
+    """The broker that the person named; empty: bring one."""
+    return given("REPRISE_BROKER_URL")
 
 
 def configure(options: Options, listener: socket.socket) -> Instance:
-    """Settle secret key, broker and address; write them to `instance.env` for every bin/manage."""
+    """Settle secret key, broker, databases and address; write them to `instance.env` for every bin/manage.
+
+    A `bin/manage` that took SQLite where the instance has PostgreSQL would find an empty house.
+    """
     path = options.home / "instance.env"
     instance = Instance(options.home, listener)
     before = read_env(path)
@@ -71,6 +79,9 @@ def configure(options: Options, listener: socket.socket) -> Instance:
         "REPRISE_BROKER_URL": given_broker() or broker.url(broker.socket_path(options.home)),
         "REPRISE_PUBLIC_URL": os.environ.get("REPRISE_PUBLIC_URL") or instance.url,
     }
+    for name in ("REPRISE_DATABASE_URL", "REPRISE_PIPELINES_DATABASE_URL"):
+        if url := given(name):
+            instance.settings[name] = url
     write_env(path, instance.settings)
     return instance
 
@@ -116,8 +127,8 @@ def children(instance: Instance) -> list[Child]:
     broker_command = broker.command(place, home / "broker")
     pipelines = [sys.executable, "manage.py", "serve_pipelines", "--port", str(pipelines_port(home))]
     pipelines += ["--token-file", str(home / "pipelines.token")]
-    web = [sys.executable, "-m", "gunicorn", "console.wsgi:application", "--bind", f"fd://{fd}"]
-    web += ["--worker-class", "gthread", "--workers", "1", "--threads", "8", "--no-control-socket"]
+    web = [sys.executable, "-m", "gunicorn", "-c", "python:console.gunicorn", "console.wsgi:application"]
+    web += ["--bind", f"fd://{fd}", "--workers", "1", "--threads", "8"]
     worker = [*CELERY, "worker", "-Q", "control,steps,probes", "-c", "3", "-l", "INFO"]
     worker += ["--without-gossip", "--without-mingle"]
     beat = [*CELERY, "beat", "-l", "INFO", "-s", str(home / "beat-schedule"), "--pidfile="]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from console.supervisor import bootstrap, browser, options
+from console.supervisor import bootstrap, browser, options, postgres
 from console.supervisor.bootstrap import ROOT, CannotStart, progress, refuse, say
 
 CHECK_ENV = {
@@ -38,11 +38,12 @@ def manage(arguments: list[str]) -> int:
 
 
 def run_tests(arguments: list[str]) -> int:
-    """bin/check, the unit tests on all cores, then all that share the one running instance.
+    """bin/check, the unit tests on both databases and all cores, then all that share the one running instance.
 
-    With arguments pytest alone. Exit code of the first that failed; what comes after it runs all the same,
-    but nothing does after a failed check.
+    With arguments pytest alone, on SQLite unless `--database postgresql` asks otherwise. Exit code of the first
+    that failed; what comes after it runs all the same, but nothing does after a failed check.
     """
+    database, asked = tested_database(arguments)
     python = bootstrap.ensure("dev")
     began = time.monotonic()
     os.environ["CONSOLE_TEST_BROWSER"] = browser.ensure(python, ROOT / ".venv" / "browser", say)
@@ -50,10 +51,36 @@ def run_tests(arguments: list[str]) -> int:
     if not arguments and (code := check([])):
         return code
     os.chdir(ROOT)
-    everything = [["tests/unit", "-n", "auto", "--maxprocesses=8"], ["--ignore=tests/unit", "--durations=25"]]
-    parts = [arguments] if arguments else everything
-    codes = [subprocess.run([str(python), "-m", "pytest", *part]).returncode for part in parts]
+    unit = ["tests/unit", "-n", "auto", "--maxprocesses=8"]
+    rest = ["--ignore=tests/unit", "--durations=25"]
+    everything = [("sqlite", unit), ("postgresql", unit), ("sqlite", rest)]
+    parts = [(database, asked)] if arguments else everything
+    codes = [run_pytest(python, which, part) for which, part in parts]
     return next((code for code in codes if code), 0)
+
+
+def tested_database(arguments: list[str]) -> tuple[str, list[str]]:
+    """What `--database` names, and the arguments without it. Raises CannotStart for a database we do not know."""
+    rest, named = list(arguments), "sqlite"
+    if "--database" in rest:
+        at = rest.index("--database")
+        named = rest[at + 1] if at + 1 < len(rest) else ""
+        del rest[at : at + 2]
+    if named not in ("sqlite", "postgresql"):
+        raise CannotStart(f"--database {named} is not known; name sqlite or postgresql.")
+    return named, rest
+
+
+def run_pytest(python: Path, database: str, arguments: list[str]) -> int:
+    """pytest's exit code. PostgreSQL is a real server of this run, on a socket of its own."""
+    command = [str(python), "-m", "pytest", *arguments]
+    if database == "sqlite":
+        environment = {name: value for name, value in os.environ.items() if name != postgres.VARIABLE}
+        return subprocess.run(command, env=environment).returncode
+    began = time.monotonic()
+    with postgres.running(python) as url:
+        say(progress("PostgreSQL ready", time.monotonic() - began))
+        return subprocess.run(command, env=os.environ | {postgres.VARIABLE: url}).returncode
 
 
 def check_commands(python: str) -> list[tuple[str, list[str]]]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from recovery import trace
 from recovery.audit import anchor, anchoring, chain, cleansing, origin, reviewing, tags
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
@@ -55,7 +56,7 @@ def record(
         "role": by.role.value if isinstance(by, Actor) else "nobody",
         "behalf": behalf or ("" if is_person or not recovery else _asked_by(recovery)),
         "via": chain.plain_text(by.via, 20),
-        "request_id": chain.plain_text(by.request_id or source.request_id, 64),
+        "request_id": chain.plain_text(by.request_id or trace.current(), 64),
         "task_id": chain.plain_text(source.task_id, 64),
         "session": source.session,
         "address": source.address,

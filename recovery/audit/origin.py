@@ -1,11 +1,11 @@
-"""Where an act comes from: request, task, session, address. Set once at the edge, read by every entry.
+"""Where an act comes from: task, session, address. Set once at the edge, read by every entry.
 
-A web request, a command and a task each set it before anything acts; code in between passes nothing along.
+A web request and a task each set it before anything acts; code in between passes nothing along. The id that joins
+what one request set in motion is `recovery.trace`'s.
 """
 
 import hashlib
 import ipaddress
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,7 +20,6 @@ def _no_session() -> str | None:
 class Origin:
     """`session_key` is asked when an entry is written: a sign-in gives the session another key."""
 
-    request_id: str = ""
     task_id: str = ""
     address: str = ""
     session_key: Callable[[], str | None] = _no_session
@@ -48,11 +47,6 @@ def acting_from(origin: Origin) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
-
-
-def new_id(prefix: str) -> str:
-    """`req-…`, `cmd-…`: joins everything that one request or command did."""
-    return f"{prefix}-{uuid.uuid4().hex[:12]}"
 
 
 def client_address(meta: Mapping[str, object], trusted_proxies: int) -> str:

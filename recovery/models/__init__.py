@@ -1,6 +1,7 @@
 """The records: tables and constraints. No behaviour beyond validity."""
 
 from recovery.models.audit import AuditAnchor, AuditCheck, AuditEntry, ReviewItem, SignOff, TokenSighting
+from recovery.models.heartbeat import Heartbeat
 from recovery.models.hold import Hold
 from recovery.models.notice import Channel, Delivery, Message
 from recovery.models.person import Person, Token
@@ -17,6 +18,7 @@ __all__ = [
     "Channel",
     "Delivery",
     "Flow",
+    "Heartbeat",
     "Hold",
     "Message",
     "Person",

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from recovery import trace
 from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
 
@@ -94,7 +95,7 @@ class Transport:
         # A redirect would turn POST into GET and report success, so none is followed.
         return self._session.request(
             method, self.url + path, params=params, json=body, timeout=self._timeout, allow_redirects=False,
-            headers={"Accept": "application/json"},
+            headers={"Accept": "application/json", **({trace.HEADER: trace.current()} if trace.current() else {})},
         )  # fmt: skip
 
     def _check(self, response: requests.Response, *, acted: bool) -> None:

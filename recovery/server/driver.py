@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from recovery.errors import Unreachable
+from recovery.errors import Unreachable, WrongUse
 from recovery.server.gateway import Gateway, last_lines, launch, write_configuration
 from recovery.server.java import find_java
 
@@ -27,16 +27,25 @@ class SparkDead(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the driver is started with. `port` 0 means any free one."""
+    """What the driver is started with. `port` 0 means any free one.
+
+    `host` is where executors on other machines reach the driver. `more` are further settings of Spark, one a
+    line as in `spark-defaults.conf`; they win over ours.
+    """
 
     home: Path
     master: str
     port: int
     token: str
     memory: str = "1g"
+    host: str = "127.0.0.1"
+    more: str = ""
 
     def spark(self) -> dict[str, str]:
-        """Spark's configuration: loopback only, a metastore that outlives us, an event log read line by line."""
+        """Spark's configuration: loopback only, a metastore that outlives us, an event log read line by line.
+
+        With executors elsewhere the driver listens to them too; Spark Connect stays on the loopback address.
+        """
         temporary = self.home / "spark" / "tmp"
         derby = f"jdbc:derby:;databaseName={self.home}/metastore;create=true"
         java = f'"-Dderby.stream.error.file={self.home}/spark/derby.log" "-Djava.io.tmpdir={temporary}"'
@@ -45,8 +54,8 @@ class Settings:
             "spark.app.name": "reprise-pipelines",
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.driver.memory": self.memory,
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": self.host,
+            "spark.driver.bindAddress": "127.0.0.1" if self.host == "127.0.0.1" else "0.0.0.0",  # noqa: S104
             "spark.driver.extraJavaOptions": f"{java} -XX:+ExitOnOutOfMemoryError",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
@@ -66,7 +75,19 @@ class Settings:
             "spark.sql.warehouse.dir": f"file:{self.home}/warehouse",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stopTimeout": "5s",
-        }
+        } | dict(line.split(None, 1) for line in settings_lines(self.more))
+
+
+def settings_lines(text: str) -> list[str]:
+    """The lines of a `spark-defaults.conf` that say something. Raises WrongUse for one without a value."""
+    lines = [line.strip() for line in text.splitlines()]
+    said = [line for line in lines if line and not line.startswith("#")]
+    for line in said:
+        if len(line.split(None, 1)) < 2:
+            raise WrongUse(
+                "A line of REPRISE_SPARK_CONF is not `name value`; write one setting of Spark a line."
+            )
+    return said
 
 
 @dataclass(frozen=True)

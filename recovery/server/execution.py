@@ -15,6 +15,7 @@ from typing import Any
 
 from django.db import connections
 
+from recovery import trace
 from recovery.server import events
 from recovery.server.causes import parse_chain
 from recovery.server.driver import RunKey, SparkDead, java_cause, java_errors
@@ -50,6 +51,7 @@ class Execution(threading.Thread):
 
     def __init__(self, instance: Instance, update: Update) -> None:
         super().__init__(name=f"update-{update.id}", daemon=True)
+        self.request_id = trace.current()  # a thread begins without its maker's context
         self.instance = instance
         self.update_id = update.id
         self.update = update
@@ -72,7 +74,12 @@ class Execution(threading.Thread):
         return RunKey(self.update_id, self.graph_id, str(self.update.spec["storage"]))
 
     def run(self) -> None:
-        """The thread. A bug in here ends the update as FAILED and is logged with its traceback."""
+        """The thread: what it logs belongs to the request that started the update."""
+        with trace.bound(self.request_id):
+            self.live()
+
+    def live(self) -> None:
+        """From the start to the end. A bug in here ends the update as FAILED and is logged with its traceback."""
         try:
             failure = self.carry_out()
             self.settle(failure)

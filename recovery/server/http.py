@@ -14,6 +14,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import Resolver404, set_urlconf
 
+from recovery import trace
 from recovery.server.auth import authenticate
 from recovery.server.driver import SparkDead
 from recovery.server.problems import ApiProblem, invalid
@@ -47,10 +48,15 @@ class ApiHandler(WSGIHandler):
         self._middleware_chain = self.handle
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        """As Django's, with this server's URLs."""
+        """As Django's, with this server's URLs. The caller's `X-Request-ID` is in every line that is logged here."""
         set_urlconf(URLCONF)
         request.urlconf = URLCONF
-        return self.handle(request)
+        with trace.bound(trace.accepted(request.headers.get(trace.HEADER, ""), "api")) as request_id:
+            response = self.handle(request)
+            if request.method != "GET":
+                LOG.info("%s %s %s", request.method, request.path_info, response.status_code)
+        response[trace.HEADER] = request_id
+        return response
 
     def handle(self, request: HttpRequest) -> HttpResponseBase:
         """Authenticate, answer, and turn every failure into JSON."""

@@ -46,6 +46,8 @@ class Options:
     token_file: Path
     master: str
     spark_port: int
+    driver_host: str = "127.0.0.1"
+    spark_conf: str = ""
 
 
 class Server:
@@ -102,7 +104,10 @@ class Server:
     def start_spark(self) -> None:
         """The driver. Its JVM is on record before anything else can fail."""
         options = self.options
-        settings = Settings(options.home, options.master, options.spark_port, self.instance.spark_token)
+        settings = Settings(
+            options.home, options.master, options.spark_port, self.instance.spark_token,
+            host=options.driver_host, more=options.spark_conf,
+        )  # fmt: skip
         self.instance.use(start_driver(settings, on_pid=[self.instance.children.add]))
 
     def serve(self) -> None:

@@ -1,15 +1,18 @@
 """Starts and stops updates, and answers about them. The threads themselves are in `execution`."""
 
+import logging
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from recovery import trace
 from recovery.server import events
 from recovery.server.execution import Execution, Failure, record_state
 from recovery.server.instance import Instance
 from recovery.server.models import ACTIVE_STATES, Pipeline, Update
 from recovery.server.problems import active_update, invalid
 
+LOG = logging.getLogger(__name__)
 LISTS = ("refresh_selection", "full_refresh_selection", "reset_checkpoint_selection")
 FLAGS = ("full_refresh", "validate_only", "development")
 UNSUPPORTED = (
@@ -66,6 +69,7 @@ def start_update(instance: Instance, pipeline: Pipeline, body: dict[str, Any], *
         if (running := active_of(pipeline)) is not None:
             raise active_update(pipeline.id, running.id) from error
         raise
+    LOG.info("Update %s of pipeline %s was started by %s", update.id, pipeline.name, user)
     instance.begin(Execution(instance, update))
     return update
 
@@ -75,6 +79,8 @@ def record_start(pipeline: Pipeline, update: Update, *, user: str) -> None:
     from pyspark import __version__ as spark_version
 
     config = {"config": update.spec, "cause": update.cause} | update.options
+    if trace.current():  # the API has no word for what asked for an update
+        config["x-reprise-request-id"] = trace.current()
     events.record(pipeline, "user_action", f"User {user} started an update.",
                   {"action": "START", "user_name": user}, update_id=update.id)  # fmt: skip
     events.record(

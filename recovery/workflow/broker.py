@@ -13,9 +13,13 @@ log = logging.getLogger(__name__)
 
 
 def check() -> None:
-    """Raise Unreachable unless the broker answers within 2 s. Call before a change that needs a worker."""
+    """Raise Unreachable unless the broker answers within 2 s. Call before a change that needs a worker.
+
+    A broker may also hang: it takes the connection, and then says nothing.
+    """
+    patience = {"socket_connect_timeout": 2, "socket_timeout": 2}
     try:
-        with current_app.connection_for_write(transport_options={"socket_connect_timeout": 2}) as connection:
+        with current_app.connection_for_write(transport_options=patience) as connection:
             connection.ensure_connection(max_retries=0, timeout=2)
     except (OperationalError, OSError) as error:
         raise Unreachable(

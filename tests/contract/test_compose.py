@@ -39,9 +39,24 @@ def test_it_has_no_security_finding_of_weight() -> None:
 
 
 def test_it_has_every_part_of_an_instance() -> None:
-    assert set(SERVICES) == {
-        "migrate", "setup", "web", "worker", "beat", "pipelines", "broker", "postgres"
+    by_profile: dict[str, set[str]] = {}
+    for name, service in SERVICES.items():
+        for profile in service.get("profiles", [""]):
+            by_profile.setdefault(profile, set()).add(name)
+
+    assert by_profile == {
+        "": {
+            "migrate", "setup", "web", "worker", "beat", "pipelines", "spark-master", "spark-worker", "broker",
+            "postgres",
+        },
+        "proxy": {"proxy"}, "observability": {"prometheus"}, "kafka": {"kafka"}, "s3": {"s3"},
     }  # fmt: skip
+
+
+def test_what_starts_without_a_profile_needs_nothing_of_one() -> None:
+    for name, service in SERVICES.items():
+        needed = set(service.get("depends_on", {}))
+        assert needed <= {n for n, s in SERVICES.items() if not s.get("profiles")}, name
 
 
 @service_params()
@@ -62,7 +77,7 @@ def test_a_service_runs_with_as_little_as_it_can(name: str) -> None:
 def test_an_image_has_a_version(name: str) -> None:
     tag = SERVICES[name]["image"].rpartition(":")[2]
 
-    assert re.fullmatch(r"\d+\.\d+(\.\d+)?(-\w+)?", tag)
+    assert re.fullmatch(r"v?\d+\.\d+(\.\d+)?(-\w+)?", tag)
 
 
 @service_params(sorted(set(SERVICES) - ONE_SHOT))
@@ -81,8 +96,58 @@ def test_a_one_shot_is_not_started_again(name: str) -> None:
 def test_a_published_port_listens_on_the_loopback_address_only() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
 
-    assert published == ["127.0.0.1:8000:8000"]
-    assert COMPOSE["networks"]["inside"] == {"internal": True}
+    assert published
+    assert all(
+        re.match(r"(127\.0\.0\.1|\$\{REPRISE_PROXY_ADDRESS:-127\.0\.0\.1\}):", port) for port in published
+    )
+    assert COMPOSE["networks"]["inside"] == COMPOSE["networks"]["spark"] == {"internal": True}
+
+
+def test_spark_runs_apart_from_the_consoles_secrets_and_tables() -> None:
+    """People's code runs in an executor; whoever reaches a Spark master may have it run code."""
+    for name in ("spark-master", "spark-worker"):
+        service = SERVICES[name]
+        assert "inside" not in service["networks"]
+        assert "secrets" not in service
+        assert not [v for v in service.get("volumes", []) if v.startswith("home:")]
+    on_spark = {name for name, service in SERVICES.items() if "spark" in service.get("networks", [])}
+    assert on_spark == {"pipelines", "spark-master", "spark-worker", "kafka", "s3"}
+
+
+def test_the_driver_finds_its_master_and_the_executors_find_the_driver_and_the_same_files() -> None:
+    driver, worker = SERVICES["pipelines"], SERVICES["spark-worker"]
+    master = SERVICES["spark-master"]["command"]
+    address = f"spark://spark-master:{master[master.index('--port') + 1]}"
+
+    assert driver["environment"]["REPRISE_SPARK_MASTER"] == f"${{REPRISE_SPARK_MASTER:-{address}}}"
+    assert worker["command"][-1] == address
+    assert driver["environment"]["REPRISE_SPARK_DRIVER_HOST"] == "pipelines"
+    assert set(worker["volumes"]) < set(driver["volumes"]) == set(SERVICES["worker"]["volumes"])
+    assert driver["depends_on"]["spark-worker"] == {"condition": "service_healthy"}
+    assert driver["image"] == worker["image"]
+
+
+def test_whoever_opens_checkpoints_may_be_given_the_keys_of_s3_and_nobody_else() -> None:
+    having = {name for name, service in SERVICES.items() if "aws_credentials" in service.get("secrets", [])}
+
+    assert having == {"web", "worker"}
+    assert all(
+        SERVICES[n]["environment"]["AWS_SHARED_CREDENTIALS_FILE"] == "/run/secrets/aws_credentials"
+        for n in having
+    )
+    assert "spark_conf" in SERVICES["pipelines"]["secrets"]
+
+
+def test_a_probe_asks_what_it_is_about() -> None:
+    assert "/readyz" in SERVICES["web"]["healthcheck"]["test"][-1]
+    for part in ("worker", "beat"):
+        assert SERVICES[part]["healthcheck"]["test"] == ["CMD", "python", "-m", "console.life", part]
+
+
+def test_every_secret_that_is_needed_is_explained_to_the_operator() -> None:
+    guide = (ROOT / "docs" / "operators-guide.md").read_text()
+
+    assert [s["file"] for s in COMPOSE["secrets"].values() if Path(s["file"]).name not in guide] == []
 
 
 def test_no_secret_stands_in_the_file() -> None:
@@ -124,7 +189,7 @@ def test_the_commands_are_those_that_exist(name: str) -> None:
     if command[:2] == ["python", "-m"]:
         assert (ROOT / (command[2].replace(".", "/") + ".py")).exists()
     else:
-        assert command[:3] in ([], ["celery", "-A", "console.celery"])
+        assert command[:3] in ([], ["celery", "-A", "console.celery"]) or command[0] == "spark-class"
 
 
 @pytest.mark.parametrize("target", sorted({s["build"]["target"] for s in SERVICES.values() if "build" in s}))

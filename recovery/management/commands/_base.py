@@ -21,8 +21,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.utils import timezone
 
+from recovery import trace
 from recovery.audit.actions import attempt
-from recovery.audit.origin import Origin, acting_from, new_id
 from recovery.errors import RepriseError, Unreachable, WrongUse
 from recovery.people.actions import actor_for_token
 from recovery.people.roles import Actor, Right
@@ -86,7 +86,7 @@ class RepriseCommand(BaseCommand):
         return actor_for_token(token_text(self._token_file), via="command")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with acting_from(Origin(request_id=new_id("cmd"))):
+        with trace.bound(trace.new("cmd")):
             self._handle(options)
 
     def _handle(self, options: dict[str, Any]) -> None:

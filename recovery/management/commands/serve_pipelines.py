@@ -49,6 +49,8 @@ class Command(RepriseCommand):
                 token_file=Path(options["server_token_file"]).expanduser(),
                 master=settings.REPRISE_SPARK_MASTER,
                 spark_port=settings.REPRISE_SPARK_PORT,
+                driver_host=settings.REPRISE_SPARK_DRIVER_HOST,
+                spark_conf=settings.REPRISE_SPARK_CONF,
             )
         )
         ready = self.server.start()

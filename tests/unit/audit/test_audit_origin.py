@@ -6,7 +6,8 @@ import pytest
 from celery import current_app
 from django.test import RequestFactory
 
-from console.celery import REQUEST_HEADER, enter_task, hand_on_request, leave_task
+from console.celery import HEADER, bind_request_id, send_request_id, unbind_request_id
+from recovery import trace
 from recovery.audit import origin
 from recovery.audit.actions import record
 from recovery.audit.origin import Origin, acting_from, client_address
@@ -45,8 +46,8 @@ def test_only_what_our_own_proxies_wrote_is_believed(
 class TestEntries:
     def test_an_entry_says_where_it_came_from(self) -> None:
         keys = iter(["", "k" * 32])
-        source = Origin("req-7", "task-7", "192.0.2.1", lambda: next(keys))
-        with acting_from(source):
+        source = Origin("task-7", "192.0.2.1", lambda: next(keys))
+        with trace.bound("req-7"), acting_from(source):
             before = record(action="session.sign_in", outcome="done", by=ADA, says="x")
             after = record(action="session.sign_in", outcome="done", by=ADA, says="x")
         assert (after.request_id, after.task_id, after.address) == ("req-7", "task-7", "192.0.2.1")
@@ -85,20 +86,20 @@ class TestEntries:
 
 def test_the_id_of_a_request_goes_along_to_its_tasks_and_theirs() -> None:
     headers: dict[str, Any] = {}
-    with acting_from(Origin(request_id="req-9")):
-        hand_on_request(headers=headers)
+    with trace.bound("req-9"):
+        send_request_id(headers=headers)
     task = current_app.tasks["recovery.audit.tasks.sign"]
     task.push_request(**headers)
     try:
-        enter_task(task_id="t-1", task=task)
-        assert (origin.current().request_id, origin.current().task_id) == ("req-9", "t-1")
+        bind_request_id(task_id="t-1", task=task)
+        assert (trace.current(), origin.current().task_id) == ("req-9", "t-1")
         again: dict[str, Any] = {}
-        hand_on_request(headers=again)
-        assert again[REQUEST_HEADER] == "req-9"
-        leave_task(task_id="t-1")
+        send_request_id(headers=again)
+        assert again[HEADER] == "req-9"
+        unbind_request_id(task_id="t-1")
     finally:
         task.pop_request()
-    assert origin.current() == Origin()
+    assert (trace.current(), origin.current()) == ("", Origin())
 
 
 @pytest.mark.django_db

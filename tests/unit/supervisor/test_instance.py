@@ -48,6 +48,24 @@ def test_a_broker_that_is_named_is_used_and_none_is_started(
     assert [c.name for c in instance.children(made)] == ["pipelines", "web", "worker", "beat"]
 
 
+def test_a_database_that_is_named_is_the_one_of_every_command(
+    home: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "url").write_text("postgresql://reprise:pw@db/pipelines\n")
+    monkeypatch.setenv("REPRISE_DATABASE_URL", "postgresql://reprise:pw@db/reprise")
+    monkeypatch.setenv("REPRISE_PIPELINES_DATABASE_URL_FILE", str(home / "url"))
+    instance.configure(asked(home), listener)
+    written = read_env(home / "instance.env")
+
+    assert written["REPRISE_DATABASE_URL"] == "postgresql://reprise:pw@db/reprise"
+    assert written["REPRISE_PIPELINES_DATABASE_URL"] == "postgresql://reprise:pw@db/pipelines"
+    assert (home / "instance.env").stat().st_mode & 0o777 == 0o600
+
+    monkeypatch.delenv("REPRISE_DATABASE_URL")
+    instance.configure(asked(home), listener)
+    assert "REPRISE_DATABASE_URL" not in read_env(home / "instance.env")
+
+
 def test_children_start_in_the_order_in_which_they_need_each_other(
     home: Path, listener: socket.socket
 ) -> None:

@@ -1,0 +1,7 @@
+"""gunicorn's settings, the same in the demo and in containers: `gunicorn -c python:console.gunicorn …`."""
+
+from console import env, logs
+
+worker_class = "gthread"
+control_socket_disable = True
+logconfig_dict = logs.config(env.load().log_format)

@@ -1,0 +1,131 @@
+"""The numbers that a monitor reads, taken from the database at the moment it asks.
+
+Seven queries, however many recoveries there are. No process counts anything itself, so several web
+processes, a worker that was killed and a restart all give the same numbers.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Count, DurationField, ExpressionWrapper, F, Max, Min, Sum
+from django.utils import timezone
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily as Gauge
+from prometheus_client.core import Metric
+from prometheus_client.core import SummaryMetricFamily as Summary
+from prometheus_client.registry import Collector
+
+from recovery.models import AuditEntry, Flow, Heartbeat, Recovery, Step, Workspace
+from recovery.models.recovery import STATES
+
+FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "unknown")
+
+
+def recoveries(now: datetime) -> Iterable[Metric]:
+    made = Gauge("reprise_recoveries", "Recoveries by state.", labels=["state"])
+    counted = dict(Recovery.objects.values_list("state").annotate(Count("pk")).order_by())
+    for state in STATES:  # a state that nobody is in is 0, so that an alert on it works from the first day
+        made.add_metric([state], counted.get(state, 0))
+    yield made
+
+
+def steps(now: datetime) -> Iterable[Metric]:
+    count = Gauge("reprise_steps", "Steps by kind and state.", labels=["kind", "state"])
+    took = Summary(
+        "reprise_step_seconds", "How long ended steps took, by kind and outcome.", labels=["kind", "state"]
+    )
+    length = ExpressionWrapper(F("ended_at") - F("started_at"), output_field=DurationField())
+    rows = Step.objects.values_list("kind", "state").annotate(
+        number=Count("pk"), ended=Count(length), total=Sum(length)
+    )
+    for kind, state, number, ended, total in rows.order_by("kind", "state"):
+        count.add_metric([kind, state], number)
+        if ended:
+            took.add_metric(
+                [kind, state], count_value=ended, sum_value=(total or timedelta()).total_seconds()
+            )
+    yield from (count, took)
+
+
+def flows(now: datetime) -> Iterable[Metric]:
+    made = Gauge(
+        "reprise_flows", "Flows of pipelines that exist, by state; `failed` are failing.", labels=["state"]
+    )
+    counted = dict(
+        Flow.objects.filter(pipeline__gone=False).values_list("state").annotate(Count("pk")).order_by()
+    )
+    for state in FLOW_STATES:
+        made.add_metric([state], counted.get(state, 0))
+    yield made
+
+
+def queue(now: datetime) -> Iterable[Metric]:
+    waiting = Step.objects.filter(state="pending", woken_at__isnull=False)
+    found = waiting.aggregate(number=Count("pk"), oldest=Min("woken_at"))
+    yield Gauge("reprise_steps_woken", "Steps that were woken and that no worker has begun.", found["number"])
+    age = (now - found["oldest"]).total_seconds() if found["oldest"] else 0.0
+    yield Gauge("reprise_oldest_woken_step_seconds", "How long the oldest of them has waited.", max(age, 0.0))
+
+
+def polls(now: datetime) -> Iterable[Metric]:
+    lag = Gauge(
+        "reprise_poll_lag_seconds", "Time since the last good poll of a workspace.", labels=["workspace"]
+    )
+    failing = Gauge(
+        "reprise_poll_failing", "1 while the last poll of a workspace failed.", labels=["workspace"]
+    )
+    for name, polled_at, problem in Workspace.objects.order_by("name").values_list(
+        "name", "polled_at", "poll_error"
+    ):
+        if polled_at:
+            lag.add_metric([name], max((now - polled_at).total_seconds(), 0.0))
+        failing.add_metric([name], 1.0 if problem or not polled_at else 0.0)
+    yield from (lag, failing)
+
+
+def audit(now: datetime) -> Iterable[Metric]:
+    head = AuditEntry.objects.aggregate(head=Max("seq"))["head"] or 0
+    yield Gauge("reprise_audit_chain_head", "Number of the newest audit entry; it never falls.", head)
+
+
+def life(now: datetime) -> Iterable[Metric]:
+    made = Gauge(
+        "reprise_heartbeat_age_seconds",
+        "Time since a process said that it lives.",
+        labels=["part", "process"],
+    )
+    for part, process, at in Heartbeat.objects.order_by("process").values_list("part", "process", "at"):
+        made.add_metric([part, process], max((now - at).total_seconds(), 0.0))
+    yield made
+
+
+FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (
+    recoveries,
+    steps,
+    flows,
+    queue,
+    polls,
+    audit,
+    life,
+)
+
+
+class _Now(Collector):
+    """All families, read once, when they are asked for."""
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: else registering would read the database a first time."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        now = timezone.now()
+        for family in FAMILIES:
+            yield from family(now)
+
+
+def text() -> bytes:
+    """Everything in Prometheus' text format. Raises Django's DatabaseError when the database is away."""
+    registry = CollectorRegistry()
+    registry.register(_Now())
+    return generate_latest(registry)

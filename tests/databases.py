@@ -1,0 +1,79 @@
+"""Which database the tests use: SQLite, or the PostgreSQL server that REPRISE_TEST_DATABASE_URL names.
+
+bin/test starts that server (console/supervisor/postgres.py) and runs the unit tests a second time with the
+variable set. Then those of them that use no database are left out: they would only say the same again.
+"""
+
+import os
+import secrets
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+VARIABLE = "REPRISE_TEST_DATABASE_URL"
+UNIT = Path(__file__).parent / "unit"
+
+
+def use(url: str) -> None:
+    """Point Django at `url` (nothing: SQLite), before it reads its settings.
+
+    Both databases lie on the one server. Django makes `test_<name>` of each, one for every process of xdist.
+    """
+    if url:
+        os.environ[VARIABLE] = url
+        os.environ["REPRISE_DATABASE_URL"] = url
+        os.environ["REPRISE_PIPELINES_DATABASE_URL"] = named(url, "pipelines")
+
+
+def named(url: str, name: str) -> str:
+    """The URL of another database of the same server."""
+    return urlsplit(url)._replace(path=f"/{name}").geturl()
+
+
+def uses_database(item: pytest.Item) -> bool:
+    """Whether a test asks for a database: by mark, or by a fixture that does."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    marked = any(item.get_closest_marker(name) for name in ("django_db", "database"))
+    return marked or bool(fixtures & {"db", "transactional_db"})
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With PostgreSQL, leave out the unit tests that use no database."""
+    if not os.environ.get(VARIABLE):
+        return
+    left_out = [item for item in items if UNIT in item.path.parents and not uses_database(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
+def fresh(url: str) -> dict[str, str]:
+    """Two new, empty databases on the server, as the variables of an instance; nothing where there is no server."""
+    if not url:
+        return {}
+    names = {
+        f"REPRISE_{part}DATABASE_URL": f"{part.lower()}{secrets.token_hex(6)}" for part in ("", "PIPELINES_")
+    }
+    with administrator(url) as connection:
+        for name in names.values():
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return {variable: named(url, name) for variable, name in names.items()}
+
+
+def drop(made: dict[str, str]) -> None:
+    """Remove what `fresh` made, whoever is still connected."""
+    for url in made.values():
+        with administrator(url) as connection:
+            name = urlsplit(url).path.lstrip("/")
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def administrator(url: str) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection to the server's own database, in which databases are made."""
+    parts = urlsplit(named(url, "postgres"))
+    host = dict(parse_qsl(parts.query)).get("host") or parts.hostname
+    return psycopg.connect(
+        host=host, port=parts.port, user=parts.username, password=parts.password, dbname="postgres", autocommit=True
+    )  # fmt: skip
