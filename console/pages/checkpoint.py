@@ -11,7 +11,7 @@ from console.pages.base import page, show
 from console.pages.flow import diagnosis_of, flow_or_404, frame_of
 from console.presenters import batches, charts
 from console.presenters import checkpoint as checkpoints
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect, said
 from recovery.checkpoints.batches import compare, log_page, read_batch
 from recovery.checkpoints.uses import uses
 from recovery.errors import NotFound, RepriseError
@@ -67,6 +67,7 @@ def _report(asked: Asked, context: Context, root: str, place: str) -> Context:
     return {
         "report": report,
         "judgement": checkpoints.judgement(report),
+        "next_run": said.next_run(report["outcome"]) if report["format"] != "none" else "",
         "findings": found,
         "findings_counted": checkpoints.counted(found),
         "batches": checkpoints.batches(report),

@@ -78,6 +78,7 @@ class DifferenceView:
     header: tuple[MovedRow, ...]
     conf: tuple[MovedRow, ...]
     operators: tuple[MovedRow, ...]
+    operators_untold: str
     problems: tuple[Problem, ...]
 
 
@@ -170,6 +171,7 @@ def difference(of: Difference) -> DifferenceView:
         tuple(MovedRow(m.name, _header(m.name, m.before), _header(m.name, m.after)) for m in of.header),
         _moved(of.conf),
         _moved(of.operators),
+        said.operators_untold(of),
         (*of.before.problems, *of.after.problems),
     )
 

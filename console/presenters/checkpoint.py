@@ -20,6 +20,7 @@ class FindingRow:
     code: str
     file: str
     spark: str
+    next_run: str = ""
 
 
 def findings(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
@@ -35,6 +36,7 @@ def findings(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
             str(f.get("code") or ""),
             str(f.get("file") or ""),
             str(f.get("spark") or ""),
+            said.next_run(str(f.get("outcome") or "")),
         )
         for f in ordered
     ]

@@ -49,7 +49,8 @@ class BatchSource:
 class Batch:
     """A batch. Times and watermarks are epoch milliseconds; `next_watermark_ms` stands in the commit.
 
-    `operators`: operator id -> state partitions, where the commit names them (state format 2), else empty.
+    `operators`: operator id -> state partitions, as the commit names them; None: no commit of state format 2 is
+    there to tell (`{}`: it tells that the query has none).
     `control`: what Spark put in by itself (a repartition), else None. `before`, `after`: the nearest batches that
     stand on disk.
     """
@@ -65,7 +66,7 @@ class Batch:
     next_watermark_ms: int | None = None
     conf: dict[str, str] = field(default_factory=dict)
     sources: tuple[BatchSource, ...] = ()
-    operators: dict[str, int] = field(default_factory=dict)
+    operators: dict[str, int] | None = None
     control: str | None = None
     problems: tuple[Problem, ...] = ()
     before: int | None = None
@@ -99,7 +100,10 @@ class SourceStep:
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs from batch `before` to batch `after`; both are in full beside it."""
+    """What differs from batch `before` to batch `after`; both are in full beside it.
+
+    `operators` says nothing where `operators_untold` names a batch: its commit does not tell its operators.
+    """
 
     before: Batch
     after: Batch
@@ -107,6 +111,7 @@ class Difference:
     header: tuple[Moved, ...]
     conf: tuple[Moved, ...]
     operators: tuple[Moved, ...]
+    operators_untold: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, the batches by their numbers."""
@@ -136,13 +141,15 @@ def diff(before: Batch, after: Batch, files: Mapping[str, Span | None] | None = 
     new = {s.key: s for s in after.sources}
     steps = [_step(key, old.get(key), new.get(key), (files or {}).get(key)) for key in {**new, **old}]
     header = _moved(_header(before), _header(after))
+    untold = tuple(b.number for b in (before, after) if b.operators is None)
     return Difference(
         before,
         after,
         tuple(steps),
         header,
         _moved(before.conf, after.conf),
-        _moved(_told(before.operators), _told(after.operators)),
+        () if untold else _moved(_told(before.operators or {}), _told(after.operators or {})),
+        tuple(dict.fromkeys(untold)),
     )
 
 
@@ -216,7 +223,7 @@ def _batch(tree: Tree, number: int) -> Batch:
         commit.watermark_ms if commit else None,
         plan.conf if plan else {},
         tuple(sources),
-        _operators(commit) if commit else {},
+        _operators(commit) if commit else None,
         plan.control if plan else None,
         tuple(problems),
         max((n for n in offsets | commits if n < number), default=None),
@@ -275,10 +282,11 @@ def _position(tree: Tree, folder: str, offset_json: str | None) -> tuple[str, Ma
     return positions.read_position(offset_json, first)
 
 
-def _operators(commit: CommitFile) -> dict[str, int]:
+def _operators(commit: CommitFile) -> dict[str, int] | None:
     ids = commit.body.get("stateUniqueIds")
-    held = ids if isinstance(ids, dict) else {}
-    return {str(k): len(v) for k, v in held.items() if isinstance(v, list)}
+    if not isinstance(ids, dict):
+        return None
+    return {str(k): len(v) for k, v in ids.items() if isinstance(v, list)}
 
 
 def _step_files(tree: Tree, before: Batch, source: BatchSource) -> Span | None:
