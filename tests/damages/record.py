@@ -7,12 +7,15 @@ other run of that test compares what Spark does then with what the file says.
 """
 
 import json
+import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.damages.cases import CASES
+from tests.damages.cases import EVERY
+from tests.damages.judge import Judged
 
 FILE = Path(__file__).with_name("outcomes.json")
 HEAD = """# What a damaged checkpoint leads to: predicted, and seen on Spark
@@ -52,10 +55,29 @@ def load() -> dict[str, dict[str, Any]]:
     return {row["damage"]: row for row in rows}
 
 
-def save(rows: list[dict[str, Any]]) -> None:
-    """Write the file, in the order of the table."""
-    order = [case.name for case in CASES]
-    FILE.write_text(json.dumps(sorted(rows, key=lambda r: order.index(r["damage"])), indent=1) + "\n")
+class Recorded:
+    """What was recorded before; when RECORD_DAMAGES is set, what is seen now."""
+
+    def __init__(self) -> None:
+        self.known = load()
+        self.recording = bool(os.environ.get("RECORD_DAMAGES"))
+        self.seen: list[Judged] = []
+
+    def check(self, seen: Judged) -> None:
+        if self.recording:
+            self.seen.append(seen)
+        else:
+            assert seen.as_dict() == self.known[seen.damage]
+
+
+def recorder() -> Iterator[Recorded]:
+    """For one file of tests; when recording, its rows take the place of the old ones at the end."""
+    recorded = Recorded()
+    yield recorded
+    if recorded.recording:
+        names = [case.name for case in EVERY]
+        rows = {**recorded.known, **{seen.damage: seen.as_dict() for seen in recorded.seen}}
+        FILE.write_text(json.dumps([rows[name] for name in names if name in rows], indent=1) + "\n")
 
 
 def page() -> str:
@@ -63,7 +85,7 @@ def page() -> str:
     from recovery.checkpoints.report import Outcome
 
     recorded = load()
-    told = [recorded[c.name] for c in CASES if not c.untold]
+    told = [recorded[c.name] for c in EVERY if not c.untold]
     right = sum(row["predicted"] == row["outcome"] for row in told)
     count = Counter(row["outcome"] for row in told)
     head = HEAD.format(
@@ -73,7 +95,7 @@ def page() -> str:
         order=", ".join(o.value for o in Outcome if o is not Outcome.UNKNOWN),
     )
     lines = [head, COLUMNS, "|---|---|---|---|---|---|---|", *(_row(row) for row in told)]
-    apart = [_untold(recorded[c.name], c.untold) for c in CASES if c.untold]
+    apart = [_untold(recorded[c.name], c.untold) for c in EVERY if c.untold]
     return "\n".join(lines) + "\n" + APART + "\n".join(apart) + "\n"
 
 
