@@ -27,6 +27,7 @@ class FileRow:
 @dataclass(frozen=True)
 class SourceRow:
     key: str
+    log: str
     kind: str
     stands: str
     took: str
@@ -127,6 +128,7 @@ def _source(source: BatchSource) -> SourceRow:
     moved = said.partitions(source.begins_json, source.offset_json) if source.begins else []
     return SourceRow(
         source.key,
+        source.log or source.key,
         source.kind,
         said.stands(source.kind, source.offset_json),
         said.took(source),

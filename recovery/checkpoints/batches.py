@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recovery.checkpoints import formats, logpages, positions
-from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
+from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile, OffsetLine
 from recovery.checkpoints.inspection import PARTS, VERSION
 from recovery.checkpoints.logpages import LogPage, Span
+from recovery.checkpoints.progress import folders_in
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
 from recovery.errors import NotFound, Unreachable
@@ -43,6 +44,9 @@ class BatchSource:
     begins_json: str | None = None
     files: Span | None = None
     position: Mapping[str, Any] | None = None
+    log: str | None = (
+        None  # of a file source: its directory below `sources/`; two lines of one source share one
+    )
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,8 @@ def _batch(tree: Tree, number: int) -> Batch:
     plan = _offsets(tree, number, problems)
     commit = _commit(tree, number, problems) if number in commits else None
     before = _before(tree, number) if plan else None
-    sources = [_source(tree, number, n, before, plan) for n in range(len(plan.sources))] if plan else []
+    logs = folders_in(tree, plan, [one for one in (before, plan) if one]) if plan else {}
+    sources = [_source(tree, number, line, logs[line.key], before) for line in plan.sources] if plan else []
     return Batch(
         number,
         tree.store.location,
@@ -258,18 +263,17 @@ def _before(tree: Tree, number: int) -> OffsetFile | None:
     return _offsets(tree, number - 1, [])
 
 
-def _source(tree: Tree, number: int, place: int, before: OffsetFile | None, plan: OffsetFile) -> BatchSource:
-    line = plan.sources[place]
+def _source(tree: Tree, number: int, line: OffsetLine, log: str, before: OffsetFile | None) -> BatchSource:
     earlier = {s.key: s.offset_json for s in before.sources} if before else {}
     begins = before is not None and (number == 0 or line.key in earlier)
     begins_json = earlier.get(line.key)
-    folder = f"sources/{line.key}"
+    folder = f"sources/{log}"
     upto, after = formats.log_offset(line.offset_json), formats.log_offset(begins_json)
     if upto is not None and folder in tree.directories:
         files = None
         if begins and (begins_json is None or after is not None):
             files = logpages.span(tree, folder, -1 if after is None else after, upto)
-        return BatchSource(line.key, "files", line.offset_json, begins, begins_json, files)
+        return BatchSource(line.key, "files", line.offset_json, begins, begins_json, files, log=log)
     kind, position = _position(tree, folder, line.offset_json)
     return BatchSource(line.key, kind, line.offset_json, begins, begins_json, None, position)
 
@@ -296,7 +300,7 @@ def _step_files(tree: Tree, before: Batch, source: BatchSource) -> Span | None:
     after = formats.log_offset(old.get(source.key))
     if source.kind != "files" or upto is None or (after is None and old.get(source.key) is not None):
         return None
-    return logpages.span(tree, f"sources/{source.key}", -1 if after is None else after, upto)
+    return logpages.span(tree, f"sources/{source.log}", -1 if after is None else after, upto)
 
 
 def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: Span | None) -> SourceStep:

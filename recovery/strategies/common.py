@@ -58,6 +58,8 @@ def shared_block(facts: Facts) -> str | None:
     """Why no strategy of this version can run on this flow; None when they can."""
     if facts.active_update:
         return f"Update {facts.active_update} is running: stop the pipeline first."
+    if facts.between:
+        return f"{facts.between[0].says} {facts.between[0].do}"
     if facts.sink.kind != "files":
         return (
             f"Table {facts.dataset} is not a file table with a _spark_metadata log, so nobody can tell here "

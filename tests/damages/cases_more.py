@@ -248,7 +248,8 @@ TRANSFORM = [
 
 FOUND = [
     Case("state was repartitioned, and the table's log has no such batch", REPARTITIONED, nothing),
-    Case("state was repartitioned, and the log was given an entry that names no file", REPARTITIONED, lambda p: hands.write(p.sink_log / "3", "v1")),
+    Case("state was repartitioned, and the log was given an entry that names no file", REPARTITIONED,
+         lambda p: hands.write(p.sink_log / "3", "v1")),
     Case("the newest batch put in by Spark itself", "offsets in format 2", control(2)),
     Case("the same, planned and not committed", "offsets in format 2", both(control(2), gone("commits/2"))),
     Case("operator metadata of a newer Spark", DEDUPE, newer("state/0/_metadata/metadata")),

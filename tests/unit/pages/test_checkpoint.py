@@ -55,6 +55,19 @@ def test_what_the_next_run_comes_to_is_said_of_the_whole_and_of_each_finding(
     assert page.count("The next run ends well, and rows are there twice.") == 2
 
 
+def test_another_flow_that_writes_the_same_file_table_is_named(
+    responder: Client, flow: Flow, place: Path
+) -> None:
+    Built(place / "0").write()
+    factories.failed_flow(factories.pipeline(name="other", spec={"storage": "file:///elsewhere"}))
+    Flow.objects.filter(pk=flow.pk).update(last_progress={"sink": {"description": "FileSink[file:/t]"}})
+
+    page = text(responder, flow)
+
+    assert "(other) write one file table; their batch numbers are the same." in page
+    assert "The next run ends well, and rows are lost." in page
+
+
 def test_an_older_version_is_shown_as_one_that_is_not_in_use(
     responder: Client, flow: Flow, place: Path
 ) -> None:
