@@ -86,8 +86,13 @@ def twice_and_another(spark: Any, place: Place, max_files: int | None) -> Any:
 
 
 def self_join(spark: Any, place: Place, max_files: int | None) -> Any:
+    """No column of one side is named as one of the other, so that Spark keeps both sides one relation."""
+    from pyspark.sql import functions as F
+
     one = place.stream(spark, 0, max_files)
-    return _to_table(one.select("k").join(one.selectExpr("k", "v AS w"), "k").select("k"), place)
+    return _to_table(
+        one.select("k").join(one.selectExpr("k AS other"), F.expr("k = other")).select("k"), place
+    )
 
 
 def named(spark: Any, place: Place, max_files: int | None) -> Any:
@@ -217,6 +222,7 @@ MORE: dict[str, Base] = {
     "asynchronous progress, each batch recorded, then none": Base(
         calls, options=RECORDED, later=SYNC, **FIVE
     ),
+    "state in snappy": Base(deduped_to_table, conf={"stateStore.compression.codec": "snappy"}),
     "repartitioned state": Base(deduped, conf=PROVIDER, after=repartition, **EACH),
     "repartitioned state of a file table": Base(deduped_to_table, conf=PROVIDER, after=repartition),
 }

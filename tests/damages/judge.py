@@ -12,6 +12,9 @@ from tests.damages.case import Case
 
 WRAPPERS = {"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR"}
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]{5,}(?:\.[A-Z0-9_]+)?)\]")
+CALLING = re.compile(
+    r"(Py4JJavaError: )?An error occurred while calling \S+\n: "
+)  # a session without Connect
 SAID = 90  # characters of a failure without a condition
 SHOWN_FILES = 4
 
@@ -130,7 +133,8 @@ def said(failure: str, place: Place) -> str:
     conditions = [c for c in CONDITION.findall(failure) if c not in WRAPPERS and not c.startswith("_LEGACY")]
     if conditions:
         return str(conditions[-1])
-    text = failure.split("terminated with exception: ", 1)[-1].split("\n")[0].split(" SQLSTATE:")[0]
+    text = CALLING.sub("", failure).split("terminated with exception: ", 1)[-1]
+    text = text.split("\n")[0].split(" SQLSTATE:")[0]
     text = re.sub(r"(file:)?/\S*/", "…/", text.replace(str(place.root), ""))
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
     return text[:SAID].strip()

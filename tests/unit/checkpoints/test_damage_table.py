@@ -25,6 +25,10 @@ def test_every_prediction_is_right_and_every_outcome_is_seen() -> None:
     assert len(rows) >= 60
 
 
+def test_every_finding_occurs_in_a_row_or_it_is_said_why_not() -> None:
+    assert {code for code, count in record.occurrences().items() if not count} == set(record.UNSEEN)
+
+
 def test_what_cannot_be_predicted_is_seen_to_be_so() -> None:
     for case in EVERY:
         row = record.load()[case.name]
