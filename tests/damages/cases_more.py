@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from recovery.checkpoints.mending import Known
 from recovery.checkpoints.placing import publish
 from recovery.checkpoints.repair import plan_repair, prepare
 from tests.damages import hands
@@ -87,7 +88,8 @@ def copied_here(place: Place) -> None:
 def repaired(place: Place) -> None:
     """The next version, as `repair` writes it."""
     where = str(place.flow)
-    plan = plan_repair(where, sink=str(place.table))
+    head = max(int(f.name) for f in place.sink_log.iterdir() if f.name.isdigit())
+    plan = plan_repair(where, Known(sink_kind="files", sink_head=head), sink=str(place.table))
     assert plan.complete, plan
     publish(where, prepare(where, plan, recovery="r1", fence=1, guard=lambda: None), guard=lambda: None)
 
@@ -149,7 +151,7 @@ def provider(place: Place) -> None:
 def snapshot_of_3(place: Place) -> None:
     """A damaged snapshot of the newest version; the deltas that make the same state are there."""
     for file in state(place, "*/3.delta"):
-        hands.write(file.with_name("3.snapshot"), b"\0" * 20)
+        hands.write(file.with_name("3.snapshot"), file.read_bytes()[:40])
 
 
 NOTHING = [Case(f"nothing ({name})", name, nothing) for name in MORE if name not in NOT_SOUND]
@@ -189,6 +191,11 @@ SOURCES = [
         "the same, and its offset file removed",
         NAMED,
         both(gone("commits/2", "offsets/2"), lambda p: hands.remove(p.sink_log / "2")),
+    ),
+    Case(
+        "the newest batch of named sources is planned and not in the table's log, then repaired",
+        NAMED,
+        both(gone("commits/2"), lambda p: hands.remove(p.sink_log / "2"), repaired),
     ),
     Case("the newest batch is planned, offsets in format 2", "offsets in format 2", planned),
     Case(

@@ -42,8 +42,8 @@ read as with `--deep` where the damage lies inside of them, input files looked f
 
 `foreachBatch` keeps the rows of every call, or one answer for each batch id. Progress is tracked asynchronously with
 Spark's check of the sink lifted: it refuses `foreachBatch` and file tables, whose rows can be counted here. Of several
-queries (renamed flows, shared tables and checkpoints) what their definitions say is part of the prediction. A batch that
-Spark put in by itself has a header that was edited: Spark 4.2's tool fails on offsets in the format that tells it.
+queries (renamed flows, shared tables and checkpoints) what their definitions say is part of the prediction. A batch
+that Spark put in by itself has a header that was edited: Spark 4.2's tool fails on offsets in the format that tells it.
 """
 COLUMNS = "| damage | checkpoint | files touched | findings | predicted | Spark's outcome | agree |"
 SEEN = """

@@ -116,8 +116,8 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Batch {batch} was planned and not committed, and the offsets are in format 2.",
         "Spark 4.2 fails at every start, with nothing but None.get: it cannot take up such a batch again.",
-        "Where the sink does not hold batch {batch}, remove its offset file: the same input is planned anew. A seeded "
-        "reset leaves it out.",
+        "Take repair: it leaves the planned batch out where the sink does not hold it, and the same input is planned "
+        "anew. A seeded reset leaves it out too.",
         seed=True,
     ),
     Kind(

@@ -156,6 +156,19 @@ def test_watermark_and_named_sources_come_back_in_rebuilt_offsets(tmp_path: Path
     assert json.loads(lines[1])["batchWatermarkMs"] == 77
 
 
+@pytest.mark.parametrize(("head", "mended"), [(1, True), (2, False)])
+def test_a_planned_batch_of_format_2_is_left_out_where_the_table_does_not_hold_it(
+    tmp_path: Path, head: int, mended: bool
+) -> None:
+    Built(tmp_path / "flow/0", batches=2, planned=1, version=2, operators=()).write()
+    plan = repair.plan_repair(str(tmp_path / "flow"), replace(FILES, sink_head=head))
+    assert plan.complete is mended
+    if mended:
+        assert repaired(tmp_path / "flow", replace(FILES, sink_head=head)) == 1
+        report = inspect(str(tmp_path / "flow"))
+        assert (report.last_committed, report.last_planned, report.blockers) == (1, 1, ())
+
+
 def test_progress_events_tell_where_a_lost_batch_ended(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0", batches=3, sources=2).write()
     drop(tmp_path / "flow/0", "offsets/2")
