@@ -147,7 +147,8 @@ def test_a_planned_batch_that_the_table_holds_is_rebuilt_over_the_same_files(flo
 
 def test_watermark_and_named_sources_come_back_in_rebuilt_offsets(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0", batches=3, planned=1, version=2, sources=2, operators=()).write()
-    put(tmp_path / "flow/0/commits/1", 'v1\n{"nextBatchWatermarkMs":77}')
+    for batch in (1, 2):
+        put(tmp_path / f"flow/0/commits/{batch}", 'v1\n{"nextBatchWatermarkMs":77}')
     whole = (tmp_path / "flow/0/offsets/2").read_text()
     drop(tmp_path / "flow/0", "offsets/2")
     assert repaired(tmp_path / "flow") == 1
