@@ -22,6 +22,17 @@ def asynchronous(offsets: Collection[int], commits: Collection[int]) -> bool:
     return any(b != both[-1] for b in gaps)
 
 
+def strays(offsets: set[int], commits: set[int]) -> set[int]:
+    """Offset files that follow on nothing: neither they nor the batch before them was ever committed."""
+    left, stray = sorted(offsets), set()
+    while len(left) > 1:
+        newest = left[-1]
+        if newest - 1 == left[-2] or {newest, newest - 1} & commits:
+            break
+        stray.add(left.pop())
+    return stray
+
+
 def judge_headers(tree: Tree, read: Mapping[int | None, OffsetFile], committed: int | None) -> list[Finding]:
     """`read`: offset files by batch. `committed`: the newest batch that has a commit file."""
     return [

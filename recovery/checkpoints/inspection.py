@@ -13,7 +13,7 @@ from recovery.checkpoints import filelog, formats, sinklog
 from recovery.checkpoints.agreement import judge_agreement, judge_resumption, repartitioned
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
-from recovery.checkpoints.headers import asynchronous, judge_headers
+from recovery.checkpoints.headers import asynchronous, judge_headers, strays
 from recovery.checkpoints.inputs import judge_inputs
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.place import judge_place
@@ -183,7 +183,7 @@ def _judge(
         findings += _nothing(tree, first)
     commits = tree.numbers("commits")
     offsets = tree.numbers("offsets")
-    stray = _strays(offsets, commits)
+    stray = strays(offsets, commits)
     offsets -= stray
     findings += [finding("OFFSET_STRAY", f"offsets/{n}", batch=n) for n in sorted(stray)]
     committed, planned = max(commits, default=None), max(offsets, default=None)
@@ -231,17 +231,6 @@ def _nothing(tree: Tree, first: list[Finding]) -> list[Finding]:
         return []
     hidden = all(name.startswith(".") for name in (*tree.files, *tree.directories))
     return [finding("CHECKPOINT_EMPTY" if hidden else "NOT_A_CHECKPOINT")]
-
-
-def _strays(offsets: set[int], commits: set[int]) -> set[int]:
-    """Offset files that follow on nothing: neither they nor the batch before them was ever committed."""
-    left, stray = sorted(offsets), set()
-    while len(left) > 1:
-        newest = left[-1]
-        if newest - 1 == left[-2] or {newest, newest - 1} & commits:
-            break
-        stray.add(left.pop())
-    return stray
 
 
 def _query_id(tree: Tree, known: bool, findings: list[Finding]) -> str | None:
