@@ -144,6 +144,12 @@ def every() -> Iterator[Signed]:
     return heapq.merge((_of_row(r) for r in rows), outside, key=lambda s: s.statement.seq)
 
 
+def since(seq: int) -> Iterator[Signed]:
+    """Marks and key changes of the table only, from this entry on: for the check before a signature."""
+    rows = AuditAnchor.objects.exclude(kind=CUT).filter(seq__gte=seq).order_by("seq", "pk")
+    return (_of_row(r) for r in rows.iterator(chunk_size=500))
+
+
 def _lines() -> Iterator[Signed]:
     """Anchors in the file, in the order they were written. Raises OSError.
 

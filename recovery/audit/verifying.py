@@ -12,7 +12,7 @@ from django.db import connection
 
 from recovery.audit import anchor, anchoring, chain, guard, keys
 from recovery.audit.anchoring import Signed
-from recovery.models import AuditEntry
+from recovery.models import AuditAnchor, AuditEntry
 
 MOST_PROBLEMS: Final = 100
 """More are counted, not kept: a log that was rewritten has as many problems as entries."""
@@ -65,11 +65,12 @@ def _span(first: int, last: int) -> str:
 class _Anchors:
     """The signed anchors beside the walk: each is compared when its entry is passed."""
 
-    def __init__(self, walk: _Walk, start: int) -> None:
+    def __init__(self, walk: _Walk, start: int, since: int | None) -> None:
         self.walk, self.start = walk, start
         self.known = keys.public()
+        anchors = anchoring.every() if since is None else anchoring.since(since)
         self.groups: Iterator[tuple[int, list[Signed]]] = (
-            (seq, list(group)) for seq, group in groupby(anchoring.every(), key=lambda s: s.statement.seq)
+            (seq, list(group)) for seq, group in groupby(anchors, key=lambda s: s.statement.seq)
         )
         self.next = next(self.groups, None)
         self.good = 0
@@ -93,7 +94,7 @@ class _Anchors:
             if problem := said.problem(self.known):
                 self.walk.problem(seq, f"The anchor of entry {seq} {where} {problem}.")
                 continue
-            if said.outside and said.signature not in inside:
+            if said.outside and said.signature not in inside and not _in_table(said):
                 self.walk.problem(seq, f"The signed anchor of entry {seq} was removed from the database.")
             if not said.outside or said.signature not in inside:
                 sound.append(said)
@@ -128,6 +129,11 @@ class _Anchors:
         return gone
 
 
+def _in_table(said: Signed) -> bool:
+    """Looked for once more: an anchor may have come between reading the table and reading the file."""
+    return AuditAnchor.objects.filter(seq=said.statement.seq, signature=said.signature).exists()
+
+
 def _hash_at(seq: int) -> str | None:
     return AuditEntry.objects.filter(seq=seq).values_list("hash", flat=True).first()
 
@@ -138,7 +144,7 @@ def check_chain(*, after: int | None = None) -> dict[str, Any]:
     `head` is the newest hash, "" for an empty log; `first` the first entry that was not archived; `anchors` how many
     signed anchors fit, `anchored` the entry of the last. Finds any change, removal (at the end too), insertion and
     reorder, forged or removed anchors, and a database that no longer refuses changes (`seq` 0). `after`: only the
-    entries behind this one, which the caller has checked before.
+    entries behind this one, which was signed, and the anchors in the table from there on.
     """
     cut = _Walk()
     start, start_hash, unread = _start(cut)
@@ -147,10 +153,7 @@ def check_chain(*, after: int | None = None) -> dict[str, Any]:
     remembered, unreadable = _remembered()
     if unreadable or unread:
         walk.problem(0, unreadable or unread)
-    anchors = _Anchors(walk, start)
-    if after is not None:
-        anchors.groups = (g for g in anchors.groups if g[0] >= after)
-        anchors.next = next(anchors.groups, None)
+    anchors = _Anchors(walk, start, after)
     met = ""
     found = AuditEntry.objects.filter(seq__gt=after) if after is not None else AuditEntry.objects.all()
     for entry in found.order_by("seq", "pk").values(*chain.FIELDS, "hash").iterator(chunk_size=1000):
@@ -158,6 +161,8 @@ def check_chain(*, after: int | None = None) -> dict[str, Any]:
         anchors.pass_by(entry["seq"], entry["hash"])
         if remembered and entry["seq"] == remembered.seq:
             met = entry["hash"]
+    if walk.count and _start(_Walk())[0] != start:
+        return check_chain(after=after)  # entries were archived while the log was read
     _end(walk, anchors, remembered, met)
     if gone := guard.missing(connection):
         walk.problem(
@@ -190,7 +195,7 @@ def _start(walk: _Walk) -> tuple[int, str, str]:
         if problem := cut.problem(known):
             walk.problem(at, f"The record that entries up to {at} were archived {problem}.")
             continue
-        if cut.outside and cut.signature not in inside:
+        if cut.outside and cut.signature not in inside and not _in_table(cut):
             walk.problem(
                 at, f"The record that entries up to {at} were archived was removed from the database."
             )

@@ -181,6 +181,14 @@ class TestAnchors:
         (kept_outside / "audit.keys").write_text(listed[0] + "\n")
         assert "not on the list of public keys" in problems()[0]["says"]
 
+    def test_one_that_came_while_the_log_was_read_is_not_missed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outside = [s for s in anchoring.every() if s.outside]
+        assert len(outside) == 2
+        monkeypatch.setattr(anchoring, "every", lambda: iter(outside))
+        assert problems() == []
+
     def test_a_lost_file_beside_the_log_is_no_forgery(self, kept_outside: Path) -> None:
         next(kept_outside.glob("*.anchors")).unlink()
         assert problems() == []
@@ -202,6 +210,15 @@ class TestAnchors:
         keeping.sign_or_report()
         assert AuditCheck.objects.values_list("ok", flat=True).get() is False
         assert AuditAnchor.objects.count() == 2
+
+    def test_what_was_signed_and_then_rewritten_is_not_built_upon(
+        self, write: Callable[[int], None], sign: Callable[[], Any]
+    ) -> None:
+        with unguarded():
+            AuditAnchor.objects.filter(seq=3)._raw_delete(using="default")  # type: ignore[attr-defined]
+        rewrite(6, says="forged")
+        with pytest.raises(Refused, match="Entry 6 has another hash than was signed"):
+            sign()
 
     def test_what_is_signed_already_is_not_signed_again(self, sign: Callable[[], Any]) -> None:
         assert sign().statement.seq == ENTRIES
