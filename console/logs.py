@@ -62,11 +62,17 @@ class Line:
         return strike(str(self.render(logger, method, event)))
 
 
+# Plain on purpose: where the package `rich` is there, structlog would print the local variables of every frame.
+TEXT: Final = structlog.dev.ConsoleRenderer(
+    colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+)
+
+
 def processors(form: str) -> list[Processor]:
     """From a record to its line."""
     end = [Line(structlog.processors.JSONRenderer(ensure_ascii=False, default=str))]
     if form != "json":
-        end = [Line(structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0))]
+        end = [Line(TEXT)]
     traceback: list[Processor] = [structlog.processors.format_exc_info] if form == "json" else []
     return [structlog.stdlib.ProcessorFormatter.remove_processors_meta, strike_keys, *traceback, *end]
 

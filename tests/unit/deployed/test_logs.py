@@ -60,6 +60,19 @@ def test_a_traceback_stays_in_its_line(log: Log) -> None:
     assert "abcdefgh1234" not in wrote()
 
 
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_traceback_shows_code_and_no_variable(log: Log, form: str) -> None:
+    logger, wrote = log(form)
+    kept_to_itself = "".join(["swor", "dfish"])
+    try:
+        raise ValueError(len(kept_to_itself))
+    except ValueError:
+        logger.exception("It broke")
+
+    assert "raise ValueError(len(kept_to_itself))" in wrote()
+    assert "swordfish" not in wrote()
+
+
 def test_people_read_words(log: Log) -> None:
     logger, wrote = log("text")
     logger.warning("Workspace %s is away", "here")
