@@ -8,4 +8,4 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 app = Celery("reprise")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["recovery.workflow", "recovery.pipelines"])
+app.autodiscover_tasks(["recovery.workflow", "recovery.pipelines", "recovery.approvals"])

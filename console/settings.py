@@ -182,6 +182,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 60.0},
     },
+    "expire-approvals": {
+        "task": "recovery.approvals.tasks.expire",
+        "schedule": ENV.poll_seconds * 2,
+        "options": {"expires": ENV.poll_seconds * 4},
+    },
 }
 
 REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds

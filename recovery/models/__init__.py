@@ -1,5 +1,6 @@
 """The records: tables and constraints. No behaviour beyond validity."""
 
+from recovery.models.approval import ApprovalRequest, BreakGlass, EnvironmentRule, Vote
 from recovery.models.audit import AuditEntry
 from recovery.models.hold import Hold
 from recovery.models.person import Person, Token
@@ -10,7 +11,10 @@ from recovery.models.step import Step
 from recovery.models.workspace import Workspace
 
 __all__ = [
+    "ApprovalRequest",
     "AuditEntry",
+    "BreakGlass",
+    "EnvironmentRule",
     "Flow",
     "Hold",
     "Person",
@@ -19,5 +23,6 @@ __all__ = [
     "Recovery",
     "Step",
     "Token",
+    "Vote",
     "Workspace",
 ]

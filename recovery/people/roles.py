@@ -21,6 +21,7 @@ class Right(StrEnum):
     VIEW = "see flows and recoveries"
     RECOVER = "open, plan and run recoveries"
     APPROVE = "vote on plans"
+    BREAK_GLASS = "run a plan without enough votes, where the rules allow it"
     READ_AUDIT = "read the audit log"
     EXPORT_AUDIT = "export the audit log"
     MANAGE = "change settings, people and service tokens"
@@ -29,10 +30,12 @@ class Right(StrEnum):
 
 RIGHTS: dict[Role, frozenset[Right]] = {
     Role.VIEWER: frozenset({Right.VIEW}),
-    Role.RESPONDER: frozenset({Right.VIEW, Right.RECOVER, Right.READ_AUDIT}),
+    Role.RESPONDER: frozenset({Right.VIEW, Right.RECOVER, Right.BREAK_GLASS, Right.READ_AUDIT}),
     Role.APPROVER: frozenset({Right.VIEW, Right.APPROVE, Right.READ_AUDIT}),
     Role.AUDITOR: frozenset({Right.VIEW, Right.READ_AUDIT, Right.EXPORT_AUDIT}),
-    Role.ADMIN: frozenset({Right.VIEW, Right.RECOVER, Right.READ_AUDIT, Right.EXPORT_AUDIT, Right.MANAGE}),
+    Role.ADMIN: frozenset(
+        {Right.VIEW, Right.RECOVER, Right.BREAK_GLASS, Right.READ_AUDIT, Right.EXPORT_AUDIT, Right.MANAGE}
+    ),
     Role.SYSTEM: frozenset({Right.VIEW, Right.PROVISION}),
 }
 
