@@ -8,14 +8,19 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 
+from console.forms.approvals import reason_problem
 from console.middleware import Request
 from console.pages import run_bars as bars
 from console.pages.base import acted, may_why, page, require, show, tried
 from console.pages.frame import Scene, frame, scene, show_live
-from console.presenters import reviewing, running, status, stopping, verifying
-from recovery.errors import RepriseError
+from console.presenters import approving, reviewing, running, status, stopping, verifying
+from recovery.approvals import actions as approving_acts
+from recovery.approvals import selectors as approvals
+from recovery.approvals.rules import LENIENT, may_break_glass, may_run
+from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
 from recovery.workflow import actions, selectors
+from recovery.workflow.transitions import WAITS
 
 
 def _refusal(of: Scene) -> str | None:
@@ -34,14 +39,46 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         require(request, by, Right.RECOVER)
         if request.POST.get("act") == "stop":
             return _stop(request, by, recovery_id)
-        plan = selectors.plan_of(selectors.recovery_or_404(recovery_id))
-        if plan and plan.body["strategy"] == "full-refresh" and "confirmed" not in request.POST:
-            return redirect("confirm", recovery_id)
+        if (asked := _asked_once_more(request, by, recovery_id)) is not None:
+            return asked
         refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
         if refusal is None:
             return redirect("run", recovery_id)
     of = scene(recovery_id, by)
     return show_live(request, "run/run.html", _run(of), refusal=refusal)
+
+
+def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpResponse | None:
+    """The page that asks, where a start must be confirmed and was not: a table is emptied, or it is production."""
+    of = scene(recovery_id, by)
+    if of.plan is None or of.recovery.state not in WAITS:
+        return None
+    if not typed_name(of) and of.plan.body["strategy"] != "full-refresh":
+        return None
+    if "confirmed" not in request.POST:
+        return redirect("confirm", recovery_id)
+    typed = request.POST.get("typed", "").strip()
+    if not typed_name(of) or typed == typed_name(of):
+        return None
+    refusal = WrongUse(f"That is not the flow's name. Type {typed_name(of)}; nothing was started.")
+    return show(request, "run/confirm.html", {**_confirm(of), "typed": typed}, refusal=refusal, status=422)
+
+
+def typed_name(of: Scene) -> str:
+    """What must be typed before a run there; empty where nothing must."""
+    return "" if of.recovery.flow.pipeline.environment in LENIENT else of.recovery.flow.short
+
+
+def _confirm(of: Scene) -> dict[str, Any]:
+    assert of.plan is not None, "only a plan is confirmed"
+    votes = approvals.votes_in_force(approvals.request_of(of.plan))
+    return {
+        **frame(of, "review"),
+        "review": reviewing.plan(of.plan),
+        "question": approving.question(of.plan.body),
+        "approved_by": [v.voter for v in votes if v.choice == "approve"],
+        "name": typed_name(of),
+    }
 
 
 def _stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
@@ -130,7 +167,35 @@ def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     of = scene(recovery_id, by)
     if of.plan is None:
         return redirect("review", recovery_id)
-    return show(request, "run/confirm.html", {**frame(of, "review"), "review": reviewing.plan(of.plan)})
+    return show(request, "run/confirm.html", _confirm(of))
+
+
+@page(Right.BREAK_GLASS, methods=("GET", "POST"))
+def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Run without enough votes, where the rules allow it: a reason, the flow's name, and loud afterwards."""
+    of = scene(recovery_id, by)
+    if of.plan is None:
+        return redirect("review", recovery_id)
+    reason, typed = request.POST.get("reason", "").strip(), request.POST.get("typed", "").strip()
+    refusal: RepriseError | None = None
+    if request.method == "POST":
+        problem = reason_problem(reason)
+        if not problem and typed != of.recovery.flow.short:
+            problem = f"That is not the flow's name. Type {of.recovery.flow.short}; nothing was started."
+        given = {"reason": reason, "plan_hash": request.POST.get("hash", "")}
+        refusal = WrongUse(problem) if problem else None
+        if refusal is None:
+            refusal = tried(lambda: approving_acts.break_glass(recovery_id=recovery_id, by=by, **given))
+        if refusal is None:
+            return redirect("run", recovery_id)
+    standing = approvals.standing(of.recovery, of.plan)
+    no, missing = may_break_glass(standing, timezone.now()), may_run(standing, timezone.now())
+    context = {
+        **_confirm(of), "reason": reason, "typed": typed, "name": of.recovery.flow.short,
+        "minutes": standing.rule.break_glass_minutes,
+        "why_not": no.says if no else None, "missing": missing.says if missing else "",
+    }  # fmt: skip
+    return show(request, "run/break_glass.html", context, refusal=refusal, status=422 if refusal else None)
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))

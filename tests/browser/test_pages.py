@@ -29,6 +29,10 @@ NAMES = (
     "flow-recoveries", "diagnose", "stop-before", "stop-done", "offset-none", "offset-working",
     "offset-failed", "offset", "patch-away", "review-none", "review", "review-revert", "confirm", "void",
     "run", "run-unknown", "run-failed", "rollback", "cancel", "verify", "verify-failed", "rolled-back",
+    "review-ask", "review-waiting", "review-approved", "review-rejected", "review-expired", "confirm-production",
+    "break-glass", "break-glass-none", "run-glass", "approval", "approval-revert", "approval-approved",
+    "approval-rejected", "approval-void", "approval-expired", "approvals", "reauthenticate", "environments",
+    "environment-production", "environment-staging",
     "cancelled", "recoveries", "audit", "audit-entry", "audit-chain", "settings", "components", "account",
     "missing",
 )  # fmt: skip

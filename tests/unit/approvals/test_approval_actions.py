@@ -232,7 +232,8 @@ def test_taking_the_plan_back_voids_the_votes_and_the_old_hash_is_refused_with_w
 def seal(row: Recovery, by: Actor, **more: Any) -> None:
     fresh = Recovery.objects.get(pk=row.pk)
     body = {
-        "strategy": "continue", "flow": row.flow.name, "forecast": {}, "steps": [{"kind": "stop", "says": "", "args": {}}], "patch": [],
+        "strategy": "continue", "flow": row.flow.name, "forecast": {}, "patch": [],
+        "steps": [{"kind": "stop", "says": "", "args": {}}],
         "environment": row.flow.pipeline.environment, **more,
     }  # fmt: skip
     sealing._write(fresh, body, by)

@@ -1,5 +1,6 @@
 """Every page, for every role and for nobody: who gets it, who is told why not."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +20,9 @@ READERS = frozenset({"responder", "approver", "auditor", "admin"})
 GET: dict[str, frozenset[str]] = {
     "/": EVERYBODY,
     "/account": EVERYBODY,
+    "/reauthenticate": EVERYBODY,
+    "/approvals": EVERYBODY,
+    "/approvals/{request}": EVERYBODY,
     "/flows/{flow}": EVERYBODY,
     "/flows/{flow}/checkpoint": EVERYBODY,
     "/flows/{flow}/events": EVERYBODY,
@@ -32,6 +36,7 @@ GET: dict[str, frozenset[str]] = {
     "/recoveries/{recovery}/review": EVERYBODY,
     "/recoveries/{recovery}/run": EVERYBODY,
     "/recoveries/{recovery}/run/confirm": RECOVER,
+    "/recoveries/{recovery}/break-glass": RECOVER,
     "/recoveries/{recovery}/log": EVERYBODY,
     "/recoveries/{recovery}/verify": EVERYBODY,
     "/recoveries/{recovery}/rollback": RECOVER,
@@ -41,6 +46,8 @@ GET: dict[str, frozenset[str]] = {
     "/audit/chain": READERS,
     "/audit/export": frozenset({"auditor", "admin"}),
     "/settings": frozenset({"admin"}),
+    "/settings/environments": frozenset({"admin"}),
+    "/settings/environments/{environment}": frozenset({"admin"}),
     "/_components": frozenset({"admin"}),
 }
 POST: dict[str, frozenset[str]] = {
@@ -52,6 +59,10 @@ POST: dict[str, frozenset[str]] = {
     "/recoveries/{recovery}/run": RECOVER,
     "/recoveries/{recovery}/rollback": RECOVER,
     "/recoveries/{recovery}/cancel": RECOVER,
+    "/recoveries/{recovery}/break-glass": RECOVER,
+    "/approvals/{request}": frozenset({"approver"}),
+    "/settings/environments/{environment}": frozenset({"admin"}),
+    "/reauthenticate": EVERYBODY,
     "/account": EVERYBODY,
 }
 
@@ -61,7 +72,11 @@ def address(client: Client) -> Callable[[str], str]:
     """A planned recovery of a failed flow, and one audit entry to look at."""
     client.post("/sign-in", {"name": "nobody", "password": "wrong"})
     recovery = factories.planned()
-    return lambda path: path.format(flow=recovery.flow_id, recovery=recovery.pk)
+    other = factories.failed_flow(factories.pipeline(name="orders"))
+    request = factories.asked(other).requests.get()
+    return lambda path: path.format(
+        flow=recovery.flow_id, recovery=recovery.pk, request=request.pk, environment="staging"
+    )
 
 
 def test_the_table_names_every_page_of_the_console() -> None:
@@ -69,11 +84,15 @@ def test_the_table_names_every_page_of_the_console() -> None:
 
     without_right = {"sign-in", "sign-out", "theme"}
     routes = {
-        "/" + str(p.pattern).replace("<int:flow_id>", "{flow}").replace("<int:recovery_id>", "{recovery}")
+        re.sub(r"<int:(flow|recovery|request)_id>", r"{\1}", f"/{p.pattern}")
         for p in urlpatterns
         if p.name not in without_right and p.name != "recovery"
     }
-    assert routes == {path.replace("/audit/1", "/audit/<int:seq>") for path in GET}
+    shown = {
+        "/audit/1": "/audit/<int:seq>",
+        "/settings/environments/{environment}": "/settings/environments/<str:name>",
+    }
+    assert routes == {shown.get(path, path) for path in GET}
 
 
 @pytest.mark.parametrize("role", ROLES)
