@@ -41,7 +41,8 @@ def listing(request: Request, by: Actor) -> HttpResponse:
 
 def _row(of: ApprovalRequest, by: Actor) -> approving.Row:
     given, now = list(of.votes.all()), timezone.now()
-    return approving.row(of, given, _counts(of, by) and by.name not in {v.voter for v in given}, now)
+    open_ = approving.state(of, now) == "open" and by.name not in {v.voter for v in given}
+    return approving.row(of, given, open_ and _counts(of, by), now)
 
 
 def _counts(of: ApprovalRequest, by: Actor) -> bool:

@@ -54,10 +54,11 @@ def test_the_approvers_page_holds_everything_a_vote_rests_on() -> None:
     row = factories.voted()
     shown = text(signed_in(factories.person("approver", "ann")).get(address(row)))
     for part in (
-        "Reset 1 flow in production?", "1 of 2 votes", "asked by responder", "ticket CRM-881", "What will happen to rows",
-        "Lost", "Doubled", "Positions", "file 4 of 7", "Findings", "1 warning", "STATE_DROPPED", "Behind the plan",
-        "Validation and rehearsal", "Not rehearsed", "Way back", "Until batch 3 is committed", "Your decision", "Expires",
-        row.plans.get().hash, "approver-2 approved", "Numbers match R-142", "responder cannot vote", "PRODUCTION",
+        "Reset 1 flow in production?", "1 of 2 votes", "asked by responder", "ticket CRM-881",
+        "What will happen to rows", "Lost", "Doubled", "Positions", "file 4 of 7", "Findings", "1 warning",
+        "STATE_DROPPED", "Behind the plan", "Validation and rehearsal", "Not rehearsed", "Way back",
+        "Until batch 3 is committed", "Your decision", "Expires", row.plans.get().hash,
+        "approver-2 approved", "Numbers match R-142", "responder cannot vote", "PRODUCTION",
         "Your vote is the second of 2.", "Rejecting ends this request.",
     ):  # fmt: skip
         assert part in shown, part
