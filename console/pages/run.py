@@ -8,15 +8,13 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 
-from console.forms.approvals import reason_problem
 from console.middleware import Request
 from console.pages import run_bars as bars
 from console.pages.base import acted, may_why, page, require, show, tried
 from console.pages.frame import Scene, frame, scene, show_live
 from console.presenters import approving, reviewing, running, status, stopping, verifying
-from recovery.approvals import actions as approving_acts
 from recovery.approvals import selectors as approvals
-from recovery.approvals.rules import LENIENT, may_break_glass, may_run
+from recovery.approvals.rules import LENIENT
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
 from recovery.workflow import actions, selectors
@@ -61,7 +59,9 @@ def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     if not typed_name(of) or typed == typed_name(of):
         return None
     refusal = WrongUse(f"That is not the flow's name. Type {typed_name(of)}; nothing was started.")
-    return show(request, "run/confirm.html", {**_confirm(of), "typed": typed}, refusal=refusal, status=422)
+    return show(
+        request, "run/confirm.html", {**confirmation(of), "typed": typed}, refusal=refusal, status=422
+    )
 
 
 def typed_name(of: Scene) -> str:
@@ -69,7 +69,8 @@ def typed_name(of: Scene) -> str:
     return "" if of.recovery.flow.pipeline.environment in LENIENT else of.recovery.flow.short
 
 
-def _confirm(of: Scene) -> dict[str, Any]:
+def confirmation(of: Scene) -> dict[str, Any]:
+    """What is asked once more: the plan, who approved it, what must be typed."""
     assert of.plan is not None, "only a plan is confirmed"
     votes = approvals.votes_in_force(approvals.request_of(of.plan))
     return {
@@ -167,35 +168,7 @@ def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     of = scene(recovery_id, by)
     if of.plan is None:
         return redirect("review", recovery_id)
-    return show(request, "run/confirm.html", _confirm(of))
-
-
-@page(Right.BREAK_GLASS, methods=("GET", "POST"))
-def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Run without enough votes, where the rules allow it: a reason, the flow's name, and loud afterwards."""
-    of = scene(recovery_id, by)
-    if of.plan is None:
-        return redirect("review", recovery_id)
-    reason, typed = request.POST.get("reason", "").strip(), request.POST.get("typed", "").strip()
-    refusal: RepriseError | None = None
-    if request.method == "POST":
-        problem = reason_problem(reason)
-        if not problem and typed != of.recovery.flow.short:
-            problem = f"That is not the flow's name. Type {of.recovery.flow.short}; nothing was started."
-        given = {"reason": reason, "plan_hash": request.POST.get("hash", "")}
-        refusal = WrongUse(problem) if problem else None
-        if refusal is None:
-            refusal = tried(lambda: approving_acts.break_glass(recovery_id=recovery_id, by=by, **given))
-        if refusal is None:
-            return redirect("run", recovery_id)
-    standing = approvals.standing(of.recovery, of.plan)
-    no, missing = may_break_glass(standing, timezone.now()), may_run(standing, timezone.now())
-    context = {
-        **_confirm(of), "reason": reason, "typed": typed, "name": of.recovery.flow.short,
-        "minutes": standing.rule.break_glass_minutes,
-        "why_not": no.says if no else None, "missing": missing.says if missing else "",
-    }  # fmt: skip
-    return show(request, "run/break_glass.html", context, refusal=refusal, status=422 if refusal else None)
+    return show(request, "run/confirm.html", confirmation(of))
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
