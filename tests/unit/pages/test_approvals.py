@@ -196,7 +196,7 @@ def test_production_asks_who_it_is_and_the_vote_is_given_afterwards() -> None:
     asked = vote(client, row)
     assert asked["Location"].startswith("/reauthenticate?next=%2Fapprovals%2F")
     gate = client.get(asked["Location"])
-    assert "Your vote, not given yet:" in text(gate)
+    assert "Not done yet:" in text(gate)
     assert REASON in text(gate)
     wrong = client.post("/reauthenticate", {"password": "wrong", "next": address(row)})
     assert wrong.status_code == 422
