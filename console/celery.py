@@ -14,7 +14,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 app = Celery("reprise")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["recovery.workflow", "recovery.pipelines", "recovery.audit", "recovery.notify"])
+app.autodiscover_tasks(
+    ["recovery.workflow", "recovery.pipelines", "recovery.audit", "recovery.notify", "recovery.approvals"]
+)
 app.steps["worker"].add(Pulse)
 
 HEADER = "request_id"

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
+from recovery.approvals.selectors import waiting
 from recovery.models import Flow, Recovery, Workspace
 from recovery.notify.selectors import failing
 from recovery.people.roles import Actor, Right
@@ -32,6 +33,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "actor": actor,
         "may": {right.name: actor.may(right) for right in Right},
         "attention": Flow.objects.filter(state__in=("failed", "unknown"), pipeline__gone=False).count(),
+        "open_approvals": waiting(base["now"]).count(),
         "open_recoveries": Recovery.objects.filter(active=True).count(),
         "polled_at": polled_at,
         "stale": polled_at is not None and (base["now"] - polled_at).total_seconds() > STALE_SECONDS,

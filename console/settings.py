@@ -209,6 +209,11 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 20.0},
     },
     "prune-notifications": {"task": "recovery.notify.tasks.prune", "schedule": 6 * 3600.0},
+    "expire-approvals": {
+        "task": "recovery.approvals.tasks.expire",
+        "schedule": ENV.poll_seconds * 2,
+        "options": {"expires": ENV.poll_seconds * 4},
+    },
 }
 
 REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds

@@ -1,6 +1,7 @@
 """The bar at the bottom of each recovery page: the one primary button and what it will do."""
 
 from django.urls import reverse
+from django.utils import timezone
 
 from console.pages.base import may_why
 from console.pages.frame import Scene
@@ -8,9 +9,10 @@ from console.presenters.status import RECOVERY
 from console.presenters.status import badge as status_badge
 from console.presenters.wizard import Bar, Link, Primary
 from console.presenters.words import count
+from recovery.approvals import rules, selectors
 from recovery.models import Plan
 from recovery.people.roles import Right
-from recovery.workflow import rules
+from recovery.workflow.transitions import WAITS
 
 
 def may_edit(of: Scene) -> str | None:
@@ -171,7 +173,11 @@ def review(of: Scene, void: Plan | None) -> Bar:
     back = Link(reverse("patch", args=[of.pk]), "Back to Patch code")
     plan, sealing = of.plan, of.recovery.choices.get("sealing") or {}
     href = reverse("review", args=[of.pk])
-    if not of.is_open:
+    asks = of.recovery.state == "needs_attention" and plan is not None and not may_ask(of, plan)
+    if of.recovery.state in ("cancelled", "expired"):
+        flow = reverse("flow", args=[of.recovery.flow_id])
+        return Bar("This recovery has ended.", of.recovery.reason, Primary("Back to the flow", href=flow))
+    if of.recovery.state not in ("diagnosing", *WAITS) and not asks:
         return _to_current(of)
     if sealing.get("status") == "working":
         return Bar("Nothing to do now.", "The facts are read again and the plan is sealed.", None, (back,))
@@ -189,19 +195,76 @@ def review(of: Scene, void: Plan | None) -> Bar:
             (back, *_leave(of)),
             why,
         )
-    return _run(of, plan, back)
+    if may_ask(of, plan) is None:
+        return _ask(of, plan)
+    return _waits(of) if of.recovery.state == "awaiting_approval" else _run(of, plan, back)
+
+
+def may_ask(of: Scene, plan: Plan) -> str | None:
+    """Why no votes can be asked for on this plan; None when they can, and are needed."""
+    no = rules.may_ask(selectors.standing(of.recovery, plan), timezone.now())
+    return no.says if no is not None else None
+
+
+def may_break_glass(of: Scene, plan: Plan) -> bool:
+    """Could this person run the plan without enough votes?"""
+    standing = selectors.standing(of.recovery, plan)
+    return of.by.may(Right.BREAK_GLASS) and rules.may_break_glass(standing, timezone.now()) is None
+
+
+def ways_to_permission(of: Scene, plan: Plan) -> tuple[Link, ...]:
+    """What opens the way for a run that the environment's rules hold back."""
+    ask = () if may_ask(of, plan) else (Link(reverse("review", args=[of.pk]), "Ask for approval"),)
+    return (*ask, *_glass(of))
+
+
+def _glass(of: Scene) -> tuple[Link, ...]:
+    if of.plan is None or not may_break_glass(of, of.plan):
+        return ()
+    return (Link(reverse("break-glass", args=[of.pk]), "Break glass"),)
+
+
+def _ask(of: Scene, plan: Plan) -> Bar:
+    rule = selectors.rule_for(of.recovery.flow.pipeline.environment)
+    able = selectors.approvers(rule, plan=plan)
+    able = [name for name in able if rule.requester_may_vote or name != of.by.name]
+    return Bar(
+        f"Asks {count(len(able), 'person', 'people')} for {count(rule.votes, 'vote')} on plan {plan.hash[:8]}.",
+        "Nothing runs until you start it afterwards. The flow stays stopped.",
+        Primary(f"Request {rules.votes_text(rule.votes)}", form="ask"),
+        (*_glass(of), *_leave(of)),
+        may_why(of.by, Right.RECOVER),
+    )
+
+
+def _waits(of: Scene) -> Bar:
+    request = selectors.request_of(of.plan)
+    assert request is not None, "what waits for approval was asked for"
+    no = selectors.run_refusal(of.recovery, request.plan)
+    return Bar(
+        "Waits for approval; nothing runs.",
+        no.says if no is not None else "",
+        Primary("Go to the request", href=reverse("approval", args=[request.pk])),
+        (*_glass(of), *_leave(of)),
+    )
 
 
 def _run(of: Scene, plan: Plan, back: Link) -> Bar:
     environment = of.recovery.flow.pipeline.environment
     body = plan.body
     effect = f"Runs {count(len(body['steps']), 'step')} in {environment}."
-    why = may_why(of.by, Right.RECOVER) or rules.refusal(environment)
-    links = _leave(of)
+    no = selectors.run_refusal(of.recovery, plan)
+    why = may_why(of.by, Right.RECOVER) or (no.says if no is not None else None)
+    links = (*_glass(of), *_leave(of))
+    ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[of.pk]))
     if body["strategy"] == "full-refresh":
-        primary = Primary("Run full refresh of 1 flow", href=reverse("confirm", args=[of.pk]))
+        ask = Primary("Run full refresh of 1 flow", href=reverse("confirm", args=[of.pk]))
         return Bar(
-            effect, "Empties the table first. Cannot be undone; you are asked once more.", primary, links, why
+            effect, "Empties the table first. Cannot be undone; you are asked once more.", ask, links, why
+        )
+    if environment not in rules.LENIENT:
+        return Bar(
+            effect, f"{body['rollback']} Asks you to type the flow's name first.", ask, (back, *links), why
         )
     primary = Primary(
         "Run recovery of 1 flow", post=reverse("run", args=[of.pk]), name="act", value="execute"

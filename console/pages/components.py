@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from console.middleware import Request
 from console.pages.base import page, require, show
-from console.presenters import charts, dag, diff, samples, status, wizard
+from console.presenters import approving, charts, dag, diff, samples, status, wizard
 from recovery.people.roles import Actor, Right
 
 
@@ -28,6 +28,7 @@ def _samples() -> dict[str, Any]:
             ("Steps", status.STEP.values()),
             ("Outcomes", status.OUTCOME.values()),
             ("Findings", status.SEVERITY.values()),
+            ("Requests for approval", approving.STATES.values()),
         ],
         "dots": status.dots(["ok", "failed", "running", "unknown"]),
         "diff": diff.compare("pipeline.py", samples.BEFORE, samples.AFTER),

@@ -11,7 +11,7 @@ from console.middleware import Request
 from console.pages.base import no_news, show, unchanged
 from console.presenters import handover, status, stepper, versions
 from recovery.errors import RepriseError
-from recovery.models import Plan, Recovery, Step
+from recovery.models import BreakGlass, Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.workflow import selectors
 
@@ -52,6 +52,11 @@ def scene(recovery_id: int, by: Actor) -> Scene:
     return Scene(recovery, list(recovery.steps.order_by("ordinal")), selectors.plan_of(recovery), by)
 
 
+def glass(recovery: Recovery) -> BreakGlass | None:
+    """The newest broken glass of this recovery: it stands on every one of its pages."""
+    return recovery.glasses.order_by("-pk").first()
+
+
 def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
     """`slug` is the page; `here` the step it stands for, where they differ (run)."""
     recovery, now = of.recovery, timezone.now()
@@ -69,6 +74,7 @@ def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
         "stepper": stepper.build(recovery, of.steps, of.plan, here or slug, now),
         "handover": handover.text(recovery, of.plan, settings.REPRISE_PUBLIC_URL, now),
         "version": versions.of_recovery(recovery, of.steps, now),
+        "glass": glass(recovery),
         "poll": 0,
     }
 

@@ -12,10 +12,13 @@ from console.middleware import Request
 from console.pages import run_bars as bars
 from console.pages.base import acted, may_why, page, require, show, tried
 from console.pages.frame import Scene, frame, scene, show_live
-from console.presenters import reviewing, running, status, stopping, verifying
-from recovery.errors import RepriseError
+from console.presenters import approving, reviewing, running, status, stopping, verifying
+from recovery.approvals import selectors as approvals
+from recovery.approvals.rules import LENIENT
+from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
 from recovery.workflow import actions, selectors
+from recovery.workflow.transitions import WAITS
 
 
 def _refusal(of: Scene) -> str | None:
@@ -34,14 +37,49 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         require(request, by, Right.RECOVER)
         if request.POST.get("act") == "stop":
             return _stop(request, by, recovery_id)
-        plan = selectors.plan_of(selectors.recovery_or_404(recovery_id))
-        if plan and plan.body["strategy"] == "full-refresh" and "confirmed" not in request.POST:
-            return redirect("confirm", recovery_id)
+        if (asked := _asked_once_more(request, by, recovery_id)) is not None:
+            return asked
         refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
         if refusal is None:
             return redirect("run", recovery_id)
     of = scene(recovery_id, by)
     return show_live(request, "run/run.html", _run(of), refusal=refusal)
+
+
+def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpResponse | None:
+    """The page that asks, where a start must be confirmed and was not: a table is emptied, or it is production."""
+    of = scene(recovery_id, by)
+    if of.plan is None or of.recovery.state not in WAITS:
+        return None
+    if not typed_name(of) and of.plan.body["strategy"] != "full-refresh":
+        return None
+    if "confirmed" not in request.POST:
+        return redirect("confirm", recovery_id)
+    typed = request.POST.get("typed", "").strip()
+    if not typed_name(of) or typed == typed_name(of):
+        return None
+    refusal = WrongUse(f"That is not the flow's name. Type {typed_name(of)}; nothing was started.")
+    return show(
+        request, "run/confirm.html", {**confirmation(of), "typed": typed}, refusal=refusal, status=422
+    )
+
+
+def typed_name(of: Scene) -> str:
+    """What must be typed before a run there; empty where nothing must."""
+    return "" if of.recovery.flow.pipeline.environment in LENIENT else of.recovery.flow.short
+
+
+def confirmation(of: Scene) -> dict[str, Any]:
+    """What is asked once more: the plan, who approved it, what must be typed."""
+    assert of.plan is not None, "only a plan is confirmed"
+    votes = approvals.votes_in_force(approvals.request_of(of.plan))
+    return {
+        **frame(of, "review"),
+        "review": reviewing.plan(of.plan),
+        "question": approving.question(of.plan.body),
+        "approved_by": [v.voter for v in votes if v.choice == "approve"],
+        "name": typed_name(of),
+    }
 
 
 def _stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
@@ -130,7 +168,7 @@ def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     of = scene(recovery_id, by)
     if of.plan is None:
         return redirect("review", recovery_id)
-    return show(request, "run/confirm.html", {**frame(of, "review"), "review": reviewing.plan(of.plan)})
+    return show(request, "run/confirm.html", confirmation(of))
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))

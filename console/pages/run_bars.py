@@ -2,9 +2,11 @@
 
 from django.urls import reverse
 
+from console.pages.bars import ways_to_permission
 from console.pages.base import may_why
 from console.pages.frame import Scene
 from console.presenters.wizard import Bar, Link, Primary
+from recovery.approvals import selectors
 from recovery.models import Step
 from recovery.people.roles import Right
 
@@ -37,6 +39,13 @@ def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
     waits = stuck.state == "unknown" and not stuck.evidence
     why = may_why(of.by, Right.RECOVER)
+    no = (
+        selectors.run_refusal(of.recovery, of.plan)
+        if of.plan is not None and stuck.kind != "verify"
+        else None
+    )
+    if no is not None and of.plan is not None:
+        why, links = why or no.says, (*links, *ways_to_permission(of, of.plan))
     if waits and why is None:
         why = "The probe has not answered yet. Nothing is repeated before it has."
     again = {

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.forms.session import SignInForm
 from console.middleware import Request
+from console.pages import freshness
 from recovery.audit.actions import record
 from recovery.errors import Denied
 from recovery.people.actions import actor_for_user
@@ -35,6 +36,7 @@ def sign_in(request: Request) -> HttpResponse:
     with transaction.atomic():
         if form.is_valid() and form.user is not None:
             login(request, form.user)
+            freshness.mark(request)
             actor = actor_for_user(form.user, via="page", request_id=request.request_id)
             _audit("session.sign_in", "done", actor, actor.name, f"{actor.name} signed in.")
             return redirect(back)

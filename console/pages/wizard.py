@@ -1,5 +1,6 @@
 """The wizard's first five steps. Each POST is one saved choice; each GET shows where the recovery stands."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,14 +11,17 @@ from django.utils import timezone
 from console.forms import wizard as forms
 from console.middleware import Request
 from console.pages import bars, source
-from console.pages.base import acted, no_news, page, require, show, tried, unchanged
+from console.pages.approvals import panel
+from console.pages.base import acted, may_why, no_news, page, require, show, tried, unchanged
 from console.pages.frame import Scene, frame, scene, show_live
 from console.presenters import checkpoint, diff, patching, reviewing, status, stopping
 from console.presenters import wizard as words
+from recovery.approvals.actions import request_approval
 from recovery.errors import Denied, RepriseError
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import actions, rules, selectors
+from recovery.workflow import actions, selectors
+from recovery.workflow.transitions import WAITS
 
 
 @page(Right.VIEW)
@@ -163,11 +167,19 @@ def _validation(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     return show(request, "wizard/_validation.html", context)
 
 
+def _review_act(post: QueryDict, recovery_id: int, by: Actor) -> Callable[[], object]:
+    if post.get("act") == "ask":
+        given = {"reason": str(post.get("reason", "")), "plan_hash": str(post.get("hash", ""))}
+        return partial(request_approval, recovery_id=recovery_id, by=by, **given)
+    act = actions.edit_again if post.get("act") == "edit" else actions.request_plan
+    return partial(act, recovery_id=recovery_id, by=by)
+
+
 @page(Right.VIEW, methods=("GET", "POST"))
 def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """One page, no tabs: what, where, why, rows, positions, code, way back. POST seals; `act=edit` takes it back."""
-    act = actions.edit_again if request.POST.get("act") == "edit" else actions.request_plan
-    done, refusal = acted(request, partial(act, recovery_id=recovery_id, by=by), "review", recovery_id)
+    """One page, no tabs: what, where, why, rows, positions, code, votes, way back. POST seals; `act=edit` takes it
+    back, `act=ask` asks for approval of the plan that was read."""
+    done, refusal = acted(request, _review_act(request.POST, recovery_id, by), "review", recovery_id)
     if done is not None:
         return done
     of = scene(recovery_id, by)
@@ -178,11 +190,15 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "sealing": sealing,
         "void": reviewing.void(void) if void is not None else None,
         "review": reviewing.plan(of.plan) if of.plan is not None else None,
-        "votes": rules.approvals_needed(of.recovery.flow.pipeline.environment),
-        "why_not_edit": bars.may_edit(of),
+        "approval": panel(of.recovery, of.plan, by),
+        "may_ask": of.plan is not None and bars.may_ask(of, of.plan) is None,
+        "waits": of.recovery.state in WAITS,
+        "why_not_edit": may_why(by, Right.RECOVER) if of.recovery.state in WAITS else bars.may_edit(of),
         "bar": bars.review(of, void),
         "poll": 1 if sealing.get("status") == "working" else 0,
     }
+    if of.recovery.state == "awaiting_approval" and not context["poll"]:
+        context |= {"poll": 5, "version": f"{context['version']}-{len(context['approval']['votes'])}"}
     if void is not None and not context["void"].replaced and sealing.get("status") != "working":
         context["badge"] = status.Badge("failed", "Plan void, nothing ran")
     return show_live(request, "wizard/review.html", context, refusal=refusal)

@@ -132,6 +132,7 @@ class Void:
     says: str
     rows: list[DriftRow]
     replaced: bool  # by a person, before it ran: no drift was found
+    rejected: bool  # by an approver, or nobody decided in time
 
 
 WHAT: Final = {
@@ -140,6 +141,7 @@ WHAT: Final = {
     "sink": "Table's log",
     "update": "Active update",
     "plan": "Plan",
+    "approval": "Approval",
 }
 
 
@@ -161,7 +163,8 @@ def void(of: Any) -> Void:
         of.sealed_by,
         " ".join(r.says for r in rows) or "It no longer holds.",
         rows,
-        any(d["what"] == "plan" for d in of.drift),
+        any(d["what"] in ("plan", "approval") for d in of.drift),
+        any(d["what"] == "approval" for d in of.drift),
     )
 
 

@@ -1,5 +1,6 @@
 """The records: tables and constraints. No behaviour beyond validity."""
 
+from recovery.models.approval import ApprovalRequest, BreakGlass, EnvironmentRule, Vote
 from recovery.models.audit import AuditAnchor, AuditCheck, AuditEntry, ReviewItem, SignOff, TokenSighting
 from recovery.models.heartbeat import Heartbeat
 from recovery.models.hold import Hold
@@ -12,11 +13,14 @@ from recovery.models.step import Step
 from recovery.models.workspace import Workspace
 
 __all__ = [
+    "ApprovalRequest",
     "AuditAnchor",
     "AuditCheck",
     "AuditEntry",
+    "BreakGlass",
     "Channel",
     "Delivery",
+    "EnvironmentRule",
     "Flow",
     "Heartbeat",
     "Hold",
@@ -30,5 +34,6 @@ __all__ = [
     "Step",
     "Token",
     "TokenSighting",
+    "Vote",
     "Workspace",
 ]

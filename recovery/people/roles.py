@@ -21,6 +21,7 @@ class Right(StrEnum):
     VIEW = "see flows and recoveries"
     RECOVER = "open, plan and run recoveries"
     APPROVE = "vote on plans"
+    BREAK_GLASS = "run a plan without enough votes, where the rules allow it"
     READ_AUDIT = "read the audit log"
     EXPORT_AUDIT = "export the audit log"
     REVIEW_AUDIT = "sign off acts in the review queue"
@@ -30,13 +31,14 @@ class Right(StrEnum):
 
 RIGHTS: dict[Role, frozenset[Right]] = {
     Role.VIEWER: frozenset({Right.VIEW}),
-    Role.RESPONDER: frozenset({Right.VIEW, Right.RECOVER, Right.READ_AUDIT}),
+    Role.RESPONDER: frozenset({Right.VIEW, Right.RECOVER, Right.BREAK_GLASS, Right.READ_AUDIT}),
     Role.APPROVER: frozenset({Right.VIEW, Right.APPROVE, Right.READ_AUDIT, Right.REVIEW_AUDIT}),
     Role.AUDITOR: frozenset({Right.VIEW, Right.READ_AUDIT, Right.EXPORT_AUDIT, Right.REVIEW_AUDIT}),
     Role.ADMIN: frozenset(
         {
             Right.VIEW,
             Right.RECOVER,
+            Right.BREAK_GLASS,
             Right.READ_AUDIT,
             Right.EXPORT_AUDIT,
             Right.REVIEW_AUDIT,

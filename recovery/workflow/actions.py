@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from recovery.audit.actions import Attempt, attempt
+from recovery.approvals.rules import strategy_allowed
+from recovery.approvals.selectors import rule_for
+from recovery.audit.actions import attempt
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
-from recovery.notify.actions import announce
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import broker, diagnosing, engine, rules, sealing, studies
+from recovery.workflow import broker, diagnosing, engine, sealing, starting, studies
 from recovery.workflow.journal import trying
-from recovery.workflow.moves import move, words
+from recovery.workflow.moves import lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
+from recovery.workflow.transitions import WAITS
 
 
 def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
@@ -67,7 +69,7 @@ def request_stop(*, recovery_id: int, by: Actor) -> Step:
     recovery = _get(recovery_id)
     with trying("recovery.stop", recovery, by) as attempted:
         broker.check()
-        _only_in(recovery, "diagnosing", "planned", "needs_attention")
+        only_in(recovery, "diagnosing", "planned", "needs_attention")
         locked = Recovery.objects.select_for_update().get(pk=recovery_id)
         running = locked.steps.filter(
             kind="stop", plan=None, state__in=("pending", "running", "unknown")
@@ -100,7 +102,7 @@ def request_facts(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("recovery.facts", recovery, by) as attempted:
         broker.check()
-        _only_in(recovery, "diagnosing", "planned")
+        only_in(recovery, "diagnosing", "planned")
         broker.send_on_commit(tasks.gather_facts, recovery_id, studies.begin(recovery, "facts"))
         attempted.done("Facts requested: positions, rows, forecast of every strategy.")
 
@@ -109,7 +111,7 @@ def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (),
     """Save how the flow shall go on. Refuses an unknown strategy and one that the facts say is blocked."""
     recovery = _get(recovery_id)
     with trying("recovery.strategy", recovery, by) as attempted:
-        _only_in(recovery, "diagnosing")
+        only_in(recovery, "diagnosing")
         _may_choose(recovery, strategy)
         before = {k: recovery.choices.get(k) for k in ("strategy", "key")}
         after = {"strategy": strategy, "key": [k.strip() for k in key if k.strip()]}
@@ -122,6 +124,9 @@ def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (),
 
 
 def _may_choose(recovery: Recovery, strategy: str) -> None:
+    rule = rule_for(recovery.flow.pipeline.environment)
+    if no := strategy_allowed(rule, strategy):
+        raise Refused(no.says, code=no.code)
     options = {o["strategy"]: o for o in recovery.facts.get("options") or []}
     option = options.get(strategy)
     if strategy not in EXECUTABLE:
@@ -149,7 +154,7 @@ def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None
     """
     recovery = _get(recovery_id)
     with trying("recovery.patch", recovery, by) as attempted:
-        _only_in(recovery, "diagnosing")
+        only_in(recovery, "diagnosing")
         for path, text in files.items():
             check_parses(path, text)
         fresh = Recovery.objects.select_for_update().get(pk=recovery_id)
@@ -184,7 +189,7 @@ def request_validation(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("recovery.validate", recovery, by) as attempted:
         broker.check()
-        _only_in(recovery, "diagnosing")
+        only_in(recovery, "diagnosing")
         broker.send_on_commit(tasks.validate_patch, recovery_id, studies.begin(recovery, "validation"))
         attempted.done("Validation of the edited source requested.")
 
@@ -196,7 +201,7 @@ def request_plan(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("plan.seal", recovery, by):  # the worker that seals records it
         broker.check()
-        _only_in(recovery, "diagnosing", "planned")
+        only_in(recovery, "diagnosing", *sorted(WAITS))
         who = {"name": by.name, "role": by.role.value, "user_id": by.user_id, "request_id": by.request_id}
         broker.send_on_commit(tasks.seal_plan, recovery_id, studies.begin(recovery, "sealing", by=who))
 
@@ -205,7 +210,8 @@ def edit_again(*, recovery_id: int, by: Actor) -> None:
     """Take a sealed plan that has not run back: it is void, the choices stay and can be changed."""
     recovery = _get(recovery_id)
     with trying("plan.withdraw", recovery, by) as attempted:
-        _only_in(recovery, "planned", "awaiting_approval", "approved")
+        recovery = lock(recovery_id)
+        only_in(recovery, "planned", "awaiting_approval", "approved")
         if studies.slot(recovery, "sealing").get("status") == "working":
             raise Refused(f"A plan of {recovery.label} is being sealed. Wait for its end, then take it back.")
         plan, before = plan_of(recovery), recovery.state
@@ -221,67 +227,15 @@ def edit_again(*, recovery_id: int, by: Actor) -> None:
 def execute(*, recovery_id: int, by: Actor) -> None:
     """Run the sealed plan; or, when a step failed or is unknown, resume at that step.
 
-    Raises Refused when there is no plan in force, or when the step's fate is still being found out.
+    Raises Refused when there is no plan in force, when the environment's rules do not let it run (approvals, waiting
+    time, freeze window, strategy), or when the step's fate is still being found out.
     """
     recovery = _get(recovery_id)
     resuming = recovery.state == "needs_attention"
     with trying("recovery.resume" if resuming else "recovery.execute", recovery, by) as attempted:
         broker.check()
-        if resuming:
-            _resume(recovery, attempted, by)
-            return
-        _only_in(recovery, "planned", "approved")
-        if refusal := rules.refusal(recovery.flow.pipeline.environment):
-            raise Refused(refusal, code="needs_approval")
-        plan = plan_of(recovery)
-        if plan is None:
-            raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
-        first = recovery.steps.filter(plan=plan, state="pending").first()
-        assert first is not None, "a sealed plan has steps"
-        before = recovery.state
-        studies.put(recovery, "halt", {})
-        move(recovery, "running")
-        engine.wake(first)
-        announce(event="recovery.started", recovery=recovery, by=by)
-        attempted.done(
-            f"Plan {plan.hash[:8]} started.",
-            before={"state": before},
-            after={"state": "running", "plan": plan.hash},
-        )
-
-
-def _resume(recovery: Recovery, attempted: Attempt, by: Actor) -> None:
-    step = _stuck(recovery)
-    if step.state == "unknown" and not step.evidence:
-        raise Refused(
-            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then resume."
-        )
-    was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
-    studies.put(recovery, "halt", {})
-    if step.state == "done":
-        engine.repeat_verification(step)
-    elif step.state == "pending":
-        move(recovery, "running")
-        engine.wake(step)
-    else:
-        engine.again(step)
-    if step.kind != "rollback":
-        recovery.refresh_from_db()
-        announce(event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=by)
-    attempted.done(f"Resumed at step {step.kind}, which was {was['state']}.", before=was)
-
-
-def _stuck(recovery: Recovery) -> Step:
-    """The step at which a recovery that needs attention stands."""
-    steps = recovery.steps.filter(plan=plan_of(recovery)).exclude(kind="rollback", state="pending")
-    stuck = (
-        steps.filter(state__in=("failed", "unknown")).first()
-        or steps.filter(state="pending").first()
-        or steps.filter(kind="verify", state="done").last()
-    )
-    if stuck is None:
-        raise Refused(f"{recovery.label} has no step that could be resumed.")
-    return stuck
+        started = starting.start(lock(recovery_id), by=by)
+        attempted.done(started.says, before=started.before, after=started.after or None)
 
 
 def stop_run(*, recovery_id: int, by: Actor) -> None:
@@ -292,7 +246,7 @@ def stop_run(*, recovery_id: int, by: Actor) -> None:
     """
     recovery = _get(recovery_id)
     with trying("recovery.halt", recovery, by) as attempted:
-        _only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
+        only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
         studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat()})
         attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
 
@@ -303,7 +257,7 @@ def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
     refusal = _rollback_refusal(recovery)  # asks API and storage, so before the transaction
     with trying("recovery.rollback", recovery, by) as attempted:
         broker.check()
-        _only_in(recovery, "needs_attention", "failed", "succeeded")
+        only_in(recovery, "needs_attention", "failed", "succeeded")
         if recovery.steps.filter(state="running").exists():
             raise Refused("A step is running. Wait for its end, then roll back.")
         if refusal:
@@ -325,11 +279,7 @@ def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:
     """End an open recovery that has changed nothing. Raises Refused once something was changed."""
     recovery = _get(recovery_id)
     with trying("recovery.cancel", recovery, by) as attempted:
-        acted = recovery.steps.filter(kind__in=("patch", "seed", "rerun")).exclude(
-            state__in=("pending", "skipped")
-        )
-        if acted.exists():
-            raise Refused(f"{recovery.label} has changed something already. Roll it back, or resume it.")
+        recovery = lock(recovery_id)
         before = recovery.state
         recovery.steps.filter(state="pending").update(state="skipped")
         move(recovery, "cancelled", reason=reason)
@@ -345,12 +295,3 @@ def _get(recovery_id: int) -> Recovery:
         return Recovery.objects.select_related("flow__pipeline__workspace").get(pk=recovery_id)
     except Recovery.DoesNotExist:
         raise NotFound(f"There is no recovery R-{recovery_id}.") from None
-
-
-def _only_in(recovery: Recovery, *states: str) -> None:
-    if recovery.state not in states:
-        raise Refused(
-            f"{recovery.label} is {words(recovery.state)}; this can be done only while it is "
-            f"{' or '.join(words(s) for s in states)}.",
-            code="wrong_state",
-        )

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import record
 from recovery.errors import OutcomeUnknown, RepriseError
 from recovery.models import Plan, Recovery, Step
@@ -76,15 +77,24 @@ def _halted(step_id: int, fence: int) -> bool:
     """Somebody stopped the run: the plan's next step is not begun. It waits, pending, for who resumes."""
     waiting = Step.objects.select_related("recovery__flow").filter(pk=step_id, fence=fence, state="pending")
     step = waiting.exclude(plan=None).exclude(kind="rollback").first()
-    who = held_by(step.recovery_id) if step is not None else ""
-    if step is None or not who:
+    why = _held_back(step) if step is not None else ""
+    if step is None or not why:
         return False
     Step.objects.filter(pk=step.pk).update(woken_at=None)  # else the reaper would wake it again
     if step.recovery.state in ("running", "verifying"):
-        says = f"{who} stopped the run before step {step.kind}. That step and those after it did not begin."
+        says = f"{why} before step {step.kind}. That step and those after it did not begin."
         move(step.recovery, "needs_attention", reason=says)
         note("recovery.halt", step.recovery, says, after={"state": "needs_attention"})
     return True
+
+
+def _held_back(step: Step) -> str:
+    """Who or what stopped the run; empty when nothing did. What only measures is not held back by a time limit."""
+    if who := held_by(step.recovery_id):
+        return f"{who} stopped the run"
+    if step.kind != "verify" and (over := glass_over(step.plan)):
+        return f"The broken glass was over at {over:%Y-%m-%d %H:%M} UTC,"
+    return ""
 
 
 def finish(step: Step, result: Mapping[str, Any]) -> None:

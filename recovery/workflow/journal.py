@@ -10,7 +10,7 @@ from recovery.people.roles import SYSTEM, Actor, Right
 
 
 @contextmanager
-def trying(action: str, recovery: Recovery, by: Actor) -> Iterator[Attempt]:
+def trying(action: str, recovery: Recovery, by: Actor, right: Right = Right.RECOVER) -> Iterator[Attempt]:
     """One try at a recovery by a person: the right is checked, then the body runs in one transaction.
 
     A denial or refusal takes the body's changes back and is a row of its own. Success is the body's to record, last:
@@ -19,7 +19,7 @@ def trying(action: str, recovery: Recovery, by: Actor) -> Iterator[Attempt]:
     with attempt(
         action=action, by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
     ) as made:
-        by.check(Right.RECOVER)
+        by.check(right)
         yield made
 
 

@@ -6,26 +6,30 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
+from recovery.approvals.moves import settle
 from recovery.errors import Refused
 from recovery.models import Recovery, Step
 from recovery.notify.actions import announce
-from recovery.workflow.transitions import OPEN, RECOVERY, STEP, may_move
+from recovery.workflow import guards
+from recovery.workflow.transitions import OPEN, RECOVERY, RECOVERY_ARROWS, STEP, guard_of, may_move
 
 ENDED = frozenset(RECOVERY) - OPEN
 TOLD = {"needs_attention", "succeeded", "rolled_back"}
 """States that people are told about, whoever moves a recovery into them (`recovery.<state>`)."""
 
 
-def move(recovery: Recovery, new: str, **values: Any) -> None:
-    """Take a recovery to state `new`, only if nobody moved it since it was read.
+def move(recovery: Recovery, new: str, *, says: str = "", **values: Any) -> None:
+    """Take a recovery to state `new`, only if nobody moved it since it was read. `says`: why, for what hung on it.
 
-    Raises Refused when the table forbids the move, or when someone else was faster.
+    A request for approval that the move leaves behind is used or void, in the same transaction. Raises Refused when
+    the table or the arrow's guard forbids the move, or when someone else was faster.
     """
     if not may_move(RECOVERY, recovery.state, new):
         raise Refused(
             f"{recovery.label} is {words(recovery.state)}, so it cannot become {words(new)}.",
             code="wrong_state",
         )
+    guards.check(guard_of(RECOVERY_ARROWS, recovery.state, new), recovery, values)
     ended = {"ended_at": timezone.now()} if new in ENDED else {}
     changed = Recovery.objects.filter(pk=recovery.pk, version=recovery.version, state=recovery.state).update(
         state=new, version=F("version") + 1, active=new in OPEN, **ended, **values
@@ -35,8 +39,26 @@ def move(recovery: Recovery, new: str, **values: Any) -> None:
             f"Somebody else moved {recovery.label} a moment ago. Reload the page.", code="lost_race"
         )
     recovery.refresh_from_db()
+    settle(recovery, new, says or str(values.get("reason") or ""))
     if new in TOLD:
         announce(event=f"recovery.{new}", recovery=recovery, facts={"reason": recovery.reason})
+
+
+def lock(recovery_id: int) -> Recovery:
+    """The row, held until the transaction ends. Whoever changes a recovery and its request takes this lock first, so
+    that two of them wait for each other instead of standing in each other's way."""
+    Recovery.objects.select_for_update().get(pk=recovery_id)
+    return Recovery.objects.select_related("flow__pipeline__workspace").get(pk=recovery_id)
+
+
+def only_in(recovery: Recovery, *states: str) -> None:
+    """Raise Refused, naming the states in which an act is possible, unless the recovery is in one of them."""
+    if recovery.state not in states:
+        raise Refused(
+            f"{recovery.label} is {words(recovery.state)}; this can be done only while it is "
+            f"{' or '.join(words(s) for s in states)}.",
+            code="wrong_state",
+        )
 
 
 def held_by(recovery_id: int) -> str:

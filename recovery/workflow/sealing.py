@@ -19,7 +19,8 @@ from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys
 from recovery.workflow.gather import Scene, gather
 from recovery.workflow.journal import note
-from recovery.workflow.moves import move
+from recovery.workflow.moves import lock, move
+from recovery.workflow.transitions import WAITS
 from recovery.workflow.validation import validate
 
 
@@ -152,8 +153,8 @@ def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
     """Plan, its steps, the state and the audit row: one transaction."""
     digest = seal(body)
     with transaction.atomic():
-        fresh = Recovery.objects.select_related("flow__pipeline").get(pk=recovery.pk)
-        if fresh.state == "planned":
+        fresh = lock(recovery.pk)
+        if fresh.state in WAITS:
             withdraw(fresh, "A newer plan was sealed in its place.")
         move(fresh, "planned", strategy=body["strategy"])
         plan = Plan.objects.create(recovery=fresh, hash=digest, body=dict(body), sealed_by=by.name)
@@ -174,12 +175,21 @@ def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
     return plan
 
 
-def withdraw(recovery: Recovery, says: str) -> None:
-    """planned -> diagnosing: a plan that never ran is void, its steps are skipped, the choices stay.
+def withdraw(recovery: Recovery, says: str, *, what: str = "plan") -> None:
+    """Back to diagnosing: a plan that never ran is void, its votes with it, its steps are skipped, the choices stay.
 
     Call inside the caller's transaction, which records it.
     """
-    drift = [{"what": "plan", "planned": "", "now": "", "says": says}]
+    _void(recovery, says, what)
+    move(recovery, "diagnosing", says=says, reason=says if what == "approval" else "")
+
+
+def end_plan(recovery: Recovery, says: str) -> None:
+    """The plan of a recovery that has ended without running: void, its steps skipped. In the caller's transaction."""
+    _void(recovery, says, "approval")
+
+
+def _void(recovery: Recovery, says: str, what: str) -> None:
+    drift = [{"what": what, "planned": "", "now": "", "says": says}]
     recovery.plans.filter(voided_at=None).update(voided_at=timezone.now(), drift=drift)
     recovery.steps.filter(state="pending", plan__isnull=False).update(state="skipped")
-    move(recovery, "diagnosing")

@@ -1,39 +1,128 @@
-"""The one transition table of recoveries and steps. State moves only through `move`, compare-and-set."""
+"""The one transition table: of recoveries, of steps and of approvals. Pure.
 
+An arrow says what happens and what must hold before. Recoveries and steps move through `workflow.moves`, requests for
+approval through `approvals.moves`; both compare and set, and ask the arrow's guard (`workflow.guards`).
+`python -m recovery.workflow.diagram` draws this page into docs/states.md.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
-RECOVERY: Final[dict[str, frozenset[str]]] = {
-    "diagnosing": frozenset({"planned", "cancelled"}),
-    "planned": frozenset({"running", "awaiting_approval", "diagnosing", "cancelled", "expired"}),
-    "awaiting_approval": frozenset({"approved", "diagnosing", "cancelled", "expired"}),
-    "approved": frozenset({"running", "diagnosing", "cancelled", "expired"}),
-    "running": frozenset({"verifying", "needs_attention", "failed", "diagnosing", "rolled_back"}),
-    "verifying": frozenset({"succeeded", "needs_attention"}),
-    "needs_attention": frozenset(
-        {"running", "verifying", "failed", "rolled_back", "diagnosing", "cancelled"}
-    ),
-    "succeeded": frozenset({"rolled_back"}),
-    "failed": frozenset({"rolled_back"}),
-    "cancelled": frozenset(),
-    "expired": frozenset(),
-    "rolled_back": frozenset(),
-}
 
-STEP: Final[dict[str, frozenset[str]]] = {
-    "pending": frozenset({"running", "skipped"}),
-    "running": frozenset({"done", "failed", "unknown"}),
-    "unknown": frozenset({"done", "failed", "running", "pending", "skipped"}),
-    "failed": frozenset({"pending", "running", "skipped"}),
-    "done": frozenset(),
-    "skipped": frozenset(),
-}
+class Guard(StrEnum):
+    """What must hold, beside the state itself, for an arrow to be taken. The text is the one in the docs."""
+
+    NONE = ""
+    ASKED = "a request for votes on the plan in force is open"
+    PERMITTED = "the environment's rules let the plan run now, or glass is broken for it"
+    GLASS = "glass was broken for the plan, and its time is not over"
+    DECIDED = "the request for the plan in force is approved and not late"
+    LATE = "the time of the request is over"
+    ENOUGH = "enough votes are in force, every group's among them, in time"
+    IN_TIME = "the time of the request is not over"
+    UNTOUCHED = "no step has changed anything"
+    PROVEN = "every criterion was measured and holds"
+    FENCE = "only for who holds the step's fence"
+
+
+@dataclass(frozen=True)
+class Arrow:
+    old: str
+    new: str
+    when: str
+    guard: Guard = Guard.NONE
+
+
+RECOVERY_ARROWS: Final = (
+    Arrow("diagnosing", "planned", "a plan is sealed"),
+    Arrow("diagnosing", "cancelled", "a person ends it", Guard.UNTOUCHED),
+    Arrow("planned", "awaiting_approval", "a person asks for approval", Guard.ASKED),
+    Arrow("planned", "running", "a person starts the plan", Guard.PERMITTED),
+    Arrow("planned", "diagnosing", "the plan is taken back, or a newer one is sealed"),
+    Arrow("planned", "cancelled", "a person ends it", Guard.UNTOUCHED),
+    Arrow("awaiting_approval", "approved", "the last vote that was needed is given", Guard.DECIDED),
+    Arrow("awaiting_approval", "running", "a person breaks glass", Guard.GLASS),
+    Arrow("awaiting_approval", "planned", "the rules of the environment change"),
+    Arrow("awaiting_approval", "diagnosing", "a vote rejects the plan, or it is taken back"),
+    Arrow("awaiting_approval", "cancelled", "a person ends it", Guard.UNTOUCHED),
+    Arrow("awaiting_approval", "expired", "nobody decided in time", Guard.LATE),
+    Arrow("approved", "running", "a person starts the plan", Guard.PERMITTED),
+    Arrow("approved", "planned", "the rules of the environment change"),
+    Arrow("approved", "diagnosing", "a vote rejects the plan, or it is taken back"),
+    Arrow("approved", "cancelled", "a person ends it", Guard.UNTOUCHED),
+    Arrow("approved", "expired", "nobody started it in time", Guard.LATE),
+    Arrow("running", "verifying", "the last step before the proof is done"),
+    Arrow("running", "needs_attention", "a step failed or is unknown, or a person stopped the run"),
+    Arrow("running", "diagnosing", "what the plan relies on has drifted: the plan is void"),
+    Arrow("running", "failed", "it cannot go on"),
+    Arrow("running", "rolled_back", "the rollback is done"),
+    Arrow("verifying", "succeeded", "the proof was measured", Guard.PROVEN),
+    Arrow("verifying", "needs_attention", "a criterion does not hold or was not measured"),
+    Arrow("needs_attention", "running", "a person resumes it, or a probe proves that it can go on"),
+    Arrow("needs_attention", "verifying", "the proof is measured"),
+    Arrow("needs_attention", "diagnosing", "what the plan relies on has drifted: the plan is void"),
+    Arrow("needs_attention", "failed", "it cannot go on"),
+    Arrow("needs_attention", "rolled_back", "the rollback is done"),
+    Arrow("needs_attention", "cancelled", "a person ends it", Guard.UNTOUCHED),
+    Arrow("succeeded", "rolled_back", "the rollback is done"),
+    Arrow("failed", "rolled_back", "the rollback is done"),
+)
+
+STEP_ARROWS: Final = (
+    Arrow("pending", "running", "a worker claims it under the next fence", Guard.FENCE),
+    Arrow("pending", "skipped", "its plan is void or its recovery ended", Guard.FENCE),
+    Arrow("running", "done", "its effect was read back", Guard.FENCE),
+    Arrow("running", "failed", "it failed, and that was seen", Guard.FENCE),
+    Arrow("running", "unknown", "its worker is silent, or nobody saw how it ended", Guard.FENCE),
+    Arrow("unknown", "done", "a probe proves it", Guard.FENCE),
+    Arrow("unknown", "failed", "a probe proves it", Guard.FENCE),
+    Arrow("unknown", "pending", "a person repeats it on the evidence, or it only reads", Guard.FENCE),
+    Arrow("unknown", "running", "a worker goes on with it", Guard.FENCE),
+    Arrow("unknown", "skipped", "its recovery ended", Guard.FENCE),
+    Arrow("failed", "pending", "a person repeats it", Guard.FENCE),
+    Arrow("failed", "running", "a worker goes on with it", Guard.FENCE),
+    Arrow("failed", "skipped", "its recovery ended", Guard.FENCE),
+)  # fmt: skip
+
+APPROVAL_ARROWS: Final = (
+    Arrow("open", "approved", "the last vote that was needed is given", Guard.ENOUGH),
+    Arrow("open", "rejected", "a vote rejects the plan"),
+    Arrow("open", "expired", "nobody decided in time", Guard.LATE),
+    Arrow("open", "voided", "the plan, the rules or the recovery changed"),
+    Arrow("approved", "used", "the plan is started", Guard.IN_TIME),
+    Arrow("approved", "rejected", "a further vote rejects the plan"),
+    Arrow("approved", "expired", "nobody started it in time", Guard.LATE),
+    Arrow("approved", "voided", "the plan, the rules or the recovery changed"),
+)
+
+Table = Mapping[str, frozenset[str]]
+
+
+def _table(arrows: Iterable[Arrow]) -> Table:
+    states = dict.fromkeys(s for a in arrows for s in (a.old, a.new))
+    return MappingProxyType({s: frozenset(a.new for a in arrows if a.old == s) for s in states})
+
+
+RECOVERY: Final = _table(RECOVERY_ARROWS)
+STEP: Final = _table(STEP_ARROWS)
+APPROVAL: Final = _table(APPROVAL_ARROWS)
 
 OPEN: Final = frozenset(s for s, to in RECOVERY.items() if to - {"rolled_back"})
 """Recovery states in which it holds its flow: no second recovery of that flow may be opened."""
+WAITS: Final = frozenset({"planned", "awaiting_approval", "approved"})
+"""Recovery states with a sealed plan that has not begun."""
 
 
-def may_move(table: dict[str, frozenset[str]], old: str, new: str) -> bool:
+def may_move(table: Table, old: str, new: str) -> bool:
     """Is old -> new in the table? Raises KeyError for a state that the table does not know."""
     if new not in table:
         raise KeyError(new)
     return new in table[old]
+
+
+def guard_of(arrows: Iterable[Arrow], old: str, new: str) -> Guard:
+    """What must hold for old -> new. Raises StopIteration for an arrow that is not there."""
+    return next(a.guard for a in arrows if (a.old, a.new) == (old, new))

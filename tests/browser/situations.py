@@ -25,6 +25,8 @@ def addresses() -> dict[str, str]:
 
     for role in ("viewer", "responder", "approver", "auditor", "admin"):
         f.person(role)
+    for name in ("approver-1", "approver-2", "approver-3"):
+        f.person("approver", name)
     User.objects.update(password=make_password(f.PASSWORD))
     failed = f.incident()
     seen = _with_api()
@@ -37,6 +39,13 @@ def addresses() -> dict[str, str]:
     def of(make: Callable[..., object], strategy: str = "") -> int:
         made = make(f.failed_flow(f.pipeline(f.workspace(), "customers")), *([strategy] if strategy else []))
         return int(made.pk)  # type: ignore[attr-defined]
+
+    def of_place(make: Callable[..., Any], environment: str = "production") -> Any:
+        place = f.workspace("main-eu", environment="production")
+        return make(f.failed_flow(f.pipeline(place, "customers", environment=environment)))
+
+    def request_of(make: Callable[..., Any]) -> str:
+        return f"/approvals/{of_place(make).requests.get().pk}"
 
     valid = {
         "status": "valid",
@@ -76,6 +85,15 @@ def addresses() -> dict[str, str]:
         "verify-failed": ("verify", of(f.not_proven)),
         "rolled-back": ("run", of(f.rolled_back)),
         "cancelled": ("diagnose", of(f.cancelled)),
+        "review-ask": ("review", of_place(f.planned).pk),
+        "review-waiting": ("review", of_place(f.voted).pk),
+        "review-approved": ("review", of_place(f.approved).pk),
+        "review-rejected": ("review", of_place(f.rejected).pk),
+        "review-expired": ("review", of_place(f.expired).pk),
+        "confirm-production": ("run/confirm", of_place(f.approved).pk),
+        "break-glass": ("break-glass", of_place(f.planned, "staging").pk),
+        "break-glass-none": ("break-glass", of_place(f.planned).pk),
+        "run-glass": ("run", of_place(f.glass, "staging").pk),
     }
     f.channels()
     channel = Channel.objects.get(kind="webhook").pk
@@ -111,6 +129,17 @@ def addresses() -> dict[str, str]:
         "patch-revert": f"/recoveries/{reverted.pk}/patch",
         "flow-recoveries": f"/flows/{failed.pk}/recoveries",
         **{name: f"/recoveries/{pk}/{page}" for name, (page, pk) in recoveries.items()},
+        "approval": request_of(f.voted),
+        "approval-revert": request_of(lambda flow: f.asked(flow, "revert")),
+        "approval-approved": request_of(f.approved),
+        "approval-rejected": request_of(f.rejected),
+        "approval-void": request_of(f.voided),
+        "approval-expired": request_of(f.expired),
+        "approvals": "/approvals",
+        "reauthenticate": "/reauthenticate?next=/approvals",
+        "environments": "/settings/environments",
+        "environment-production": "/settings/environments/production",
+        "environment-staging": "/settings/environments/staging",
         "recoveries": "/recoveries",
         "audit": "/audit",
         "audit-entry": "/audit/1",

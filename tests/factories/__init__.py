@@ -4,6 +4,7 @@ The numbers are those of the demo's incident: 4 of 7 files read, 12 rows in the 
 files waiting, the state of a dropDuplicates that the code no longer has.
 """
 
+from tests.factories.approvals import approved, asked, expired, glass, rejected, voided, vote, voted
 from tests.factories.flows import (
     CODE,
     CONDITION,
@@ -53,10 +54,11 @@ from tests.factories.wizard import (
 )
 
 __all__ = [
-    "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD", "PATH",
-    "SCHEMA_PATH", "advance", "ago", "amount", "at_offset", "at_patch", "at_review", "body", "cancelled",
-    "channel", "channels", "choices", "delivery", "facts", "failed_flow", "failed_step", "flow", "halted",
-    "hold", "incident", "into", "measured", "message",
-    "not_proven", "opened", "option", "options", "person", "pipeline", "planned", "position", "rolled_back",
-    "running", "sealed", "step", "stopped", "unknown", "verified", "view", "void", "with_jobs", "workspace",
+    "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD",
+    "PATH", "SCHEMA_PATH", "advance", "ago", "amount", "approved", "asked", "at_offset", "at_patch",
+    "at_review", "body", "cancelled", "channel", "channels", "choices", "delivery", "expired", "facts",
+    "failed_flow", "failed_step", "flow", "glass", "halted", "hold", "incident", "into", "measured",
+    "message", "not_proven", "opened", "option", "options", "person", "pipeline", "planned", "position",
+    "rejected", "rolled_back", "running", "sealed", "step", "stopped", "unknown", "verified", "view",
+    "void", "voided", "vote", "voted", "with_jobs", "workspace",
 ]  # fmt: skip

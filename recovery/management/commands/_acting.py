@@ -5,9 +5,10 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recovery.approvals import rules, selectors
 from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer
-from recovery.models import Flow, Recovery
+from recovery.models import Flow, Plan, Recovery
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.workflow import by_hand
 
@@ -79,12 +80,43 @@ def ended(recovery: Recovery) -> Answer:
     return Answer(data, "\n".join(lines), exit_code=0 if recovery.state == "succeeded" else 1)
 
 
+def approvals(recovery: Recovery, plan: Plan) -> dict[str, Any]:
+    """`{needed, given, missing, voters[], expires_at, awaits}`; `awaits` null: the plan may run now."""
+    standing = selectors.standing(recovery, plan)
+    request, count = selectors.request_of(plan), rules.tally(standing.rule, standing.votes)
+    no = selectors.run_refusal(recovery, plan)
+    return {
+        "needed": count.needed,
+        "given": count.given,
+        "missing": count.missing,
+        "voters": selectors.approvers(standing.rule, request, plan) if count.needed else [],
+        "expires_at": request.expires_at.isoformat() if request else None,
+        "awaits": {"code": no.code, "says": no.says} if no else None,
+    }
+
+
+def awaited(recovery: Recovery, plan: Plan) -> str:
+    """What this plan waits for, and the command that goes on, for people."""
+    told = approvals(recovery, plan)
+    if recovery.state == "diagnosing":
+        return f"{recovery.label} is being prepared again: {recovery.reason}"
+    if told["awaits"] is None:
+        return f"It may run: bin/manage execute {recovery.label} --wait"
+    voters = (
+        f" Who may vote: {', '.join(told['voters']) or 'nobody, ask an admin'}." if told["missing"] else ""
+    )
+    return (
+        f"{recovery.label} is {recovery.state.replace('_', ' ')}: {told['awaits']['says']}{voters}\n"
+        f"Vote with: bin/manage approve {recovery.label} --reason TEXT, or reject."
+    )
+
+
 def _criterion(one: Mapping[str, Any]) -> str:
     mark = {True: "holds", False: "FAILS", None: "not measured"}[one["ok"]]
     return f"  {mark:<13} {one['says']} {one['why']}"
 
 
-def forecast_text(data: Mapping[str, Any]) -> str:
+def forecast_text(data: Mapping[str, Any], then: str) -> str:
     """The forecast, the findings and the steps of a plan, for people."""
     forecast = data["forecast"]
     lines = [f"Plan {data['plan_hash'][:8]} of {data['recovery']}: {data['strategy']}", "", "Forecast"]
@@ -99,5 +131,5 @@ def forecast_text(data: Mapping[str, Any]) -> str:
     lines += ["", "Steps"] + [
         f"  {n}. {s['kind']:<7} {s['says']}" for n, s in enumerate(data["steps"], start=1)
     ]
-    lines += ["", f"Undo: {data['rollback']}", f"Next: bin/manage execute {data['recovery']} --wait"]
+    lines += ["", f"Undo: {data['rollback']}", f"Next: {then}"]
     return "\n".join(lines)

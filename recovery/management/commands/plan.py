@@ -1,8 +1,13 @@
-"""`manage.py plan PIPELINE`: a sealed plan with its forecast. Changes nothing in the pipeline."""
+"""`manage.py plan PIPELINE`: a sealed plan with its forecast. Changes nothing in the pipeline.
+
+Where the environment asks for votes, they are asked for at once, in the name of who seals.
+"""
 
 from argparse import ArgumentParser
 from typing import Any
 
+from recovery.approvals import selectors
+from recovery.approvals.actions import request_approval
 from recovery.management.commands import _acting
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.people.roles import Right
@@ -10,7 +15,9 @@ from recovery.workflow import by_hand
 
 
 class Command(RepriseCommand):
-    """Exit 0: sealed; 1: refused (blocked strategy, code that does not validate, healthy flow); 2: wrong use."""
+    """Exit 0: sealed (`approvals.awaits` says what it waits for); 1: refused (blocked strategy, code that does not
+    validate, healthy flow); 2: wrong use.
+    """
 
     help = "Seals a plan: forecast, steps, criteria. Changes nothing in the pipeline."
     right = Right.RECOVER
@@ -21,6 +28,9 @@ class Command(RepriseCommand):
             "--again",
             action="store_true",
             help="Take back a sealed plan that has not run (it never can then), and seal this one in its place.",
+        )
+        parser.add_argument(
+            "--reason", default="", help="What approvers shall know, where the environment has them."
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
@@ -35,5 +45,8 @@ class Command(RepriseCommand):
             by=self.actor,
             again=options["again"],
         )
-        data = by_hand.planned(recovery, plan)
-        return Answer(data, _acting.forecast_text(data))
+        if selectors.rule_for(flow.pipeline.environment).votes:
+            request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
+            recovery.refresh_from_db()
+        data = {**by_hand.planned(recovery, plan), "approvals": _acting.approvals(recovery, plan)}
+        return Answer(data, _acting.forecast_text(data, _acting.awaited(recovery, plan)))

@@ -3,12 +3,14 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from recovery.approvals.rules import votes_text
+from recovery.approvals.selectors import rule_for as rules_of
 from recovery.errors import Refused
 from recovery.management.commands import _acting
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.models import Flow
 from recovery.people.roles import Right
-from recovery.workflow import actions, by_hand, rules
+from recovery.workflow import actions, by_hand
 
 
 class Command(RepriseCommand):
@@ -26,8 +28,7 @@ class Command(RepriseCommand):
     def answer(self, options: dict[str, Any]) -> Answer:
         _acting.check_positions(options["position"])
         flow = _acting.flow_of(options)
-        if refusal := rules.refusal(flow.pipeline.environment):
-            raise Refused(refusal, code="needs_approval")
+        self._needs_nobody(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         self._stop(flow)
         recovery, plan = by_hand.make_plan(
@@ -36,6 +37,16 @@ class Command(RepriseCommand):
         _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {options['strategy']}.")
         actions.execute(recovery_id=recovery.pk, by=self.actor)
         return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
+
+    def _needs_nobody(self, flow: Flow) -> None:
+        """Raise Refused, before anything is stopped or sealed, where other people must agree."""
+        rule = rules_of(flow.pipeline.environment)
+        if rule.votes:
+            raise Refused(
+                f"Environment {rule.environment} asks for {votes_text(rule.votes)} by other people, so nothing was "
+                "done. Seal a plan with bin/manage plan, which asks for them; then run it with bin/manage execute.",
+                code="needs_approval",
+            )
 
     def _stop(self, flow: Flow) -> None:
         """An update may have been started over the failure by a schedule: stop it before positions are read."""

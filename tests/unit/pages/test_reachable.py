@@ -20,6 +20,9 @@ READERS = frozenset({"responder", "approver", "auditor", "admin"})
 GET: dict[str, frozenset[str]] = {
     "/": EVERYBODY,
     "/account": EVERYBODY,
+    "/reauthenticate": EVERYBODY,
+    "/approvals": EVERYBODY,
+    "/approvals/{request}": EVERYBODY,
     "/flows/{flow}": EVERYBODY,
     "/flows/{flow}/checkpoint": EVERYBODY,
     "/flows/{flow}/events": EVERYBODY,
@@ -33,6 +36,7 @@ GET: dict[str, frozenset[str]] = {
     "/recoveries/{recovery}/review": EVERYBODY,
     "/recoveries/{recovery}/run": EVERYBODY,
     "/recoveries/{recovery}/run/confirm": RECOVER,
+    "/recoveries/{recovery}/break-glass": RECOVER,
     "/recoveries/{recovery}/log": EVERYBODY,
     "/recoveries/{recovery}/verify": EVERYBODY,
     "/recoveries/{recovery}/rollback": RECOVER,
@@ -45,6 +49,8 @@ GET: dict[str, frozenset[str]] = {
     "/settings/notifications": frozenset({"admin"}),
     "/settings/notifications/new": frozenset({"admin"}),
     "/settings/notifications/{channel}": frozenset({"admin"}),
+    "/settings/environments": frozenset({"admin"}),
+    "/settings/environments/{environment}": frozenset({"admin"}),
     "/_components": frozenset({"admin"}),
 }
 POST: dict[str, frozenset[str]] = {
@@ -56,6 +62,10 @@ POST: dict[str, frozenset[str]] = {
     "/recoveries/{recovery}/run": RECOVER,
     "/recoveries/{recovery}/rollback": RECOVER,
     "/recoveries/{recovery}/cancel": RECOVER,
+    "/recoveries/{recovery}/break-glass": RECOVER,
+    "/approvals/{request}": frozenset({"approver"}),
+    "/settings/environments/{environment}": frozenset({"admin"}),
+    "/reauthenticate": EVERYBODY,
     "/account": EVERYBODY,
     "/settings/notifications": frozenset({"admin"}),
     "/settings/notifications/new": frozenset({"admin"}),
@@ -69,7 +79,15 @@ def address(client: Client) -> Callable[[str], str]:
     client.post("/sign-in", {"name": "nobody", "password": "wrong"})
     recovery = factories.planned()
     channel = factories.channel()
-    return lambda path: path.format(flow=recovery.flow_id, recovery=recovery.pk, channel=channel.pk)
+    other = factories.failed_flow(factories.pipeline(name="orders"))
+    request = factories.asked(other).requests.get()
+    return lambda path: path.format(
+        flow=recovery.flow_id,
+        recovery=recovery.pk,
+        request=request.pk,
+        environment="staging",
+        channel=channel.pk,
+    )
 
 
 def test_the_table_names_every_page_of_the_console() -> None:
@@ -81,7 +99,11 @@ def test_the_table_names_every_page_of_the_console() -> None:
         for p in urlpatterns
         if p.name not in without_right and p.name != "recovery"
     }
-    assert routes == {path.replace("/audit/1", "/audit/<int:seq>") for path in GET}
+    shown = {
+        "/audit/1": "/audit/<int:seq>",
+        "/settings/environments/{environment}": "/settings/environments/<str:name>",
+    }
+    assert routes == {shown.get(path, path) for path in GET}
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -226,6 +226,7 @@ def test_a_lost_wake_up_is_given_again(woken: list[Any]) -> None:
 
 def test_two_people_cannot_both_move_a_recovery() -> None:
     row = recovery(state="planned")
+    plan(row, "stop")
     other = Recovery.objects.get(pk=row.pk)
     move(row, "running")
     with pytest.raises(Refused, match="Somebody else"):

@@ -1,0 +1,148 @@
+"""Approvals: who is asked for what, and the one page on which an approver reads and decides."""
+
+from functools import partial
+from typing import Any, Final
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+
+from console.forms.approvals import reason_problem
+from console.middleware import Request
+from console.pages import freshness
+from console.pages.base import may_why, page, require, show, tried
+from console.presenters import approving, patching, reviewing
+from recovery.approvals import actions, rules, selectors
+from recovery.approvals.rules import LIVE, Who
+from recovery.errors import RepriseError, WrongUse
+from recovery.models import ApprovalRequest, Plan, Recovery
+from recovery.people.roles import Actor, Right
+
+SHOWN: Final = 100
+"""Requests that have ended, on the list."""
+
+
+@page(Right.VIEW)
+def listing(request: Request, by: Actor) -> HttpResponse:
+    """Open ones, what ends first at the top; approved ones that have not run; what has ended."""
+    now = timezone.now()
+    every = selectors.requests().prefetch_related("votes")
+    live = every.filter(state__in=LIVE, expires_at__gt=now).order_by("expires_at")
+    ended = every.exclude(pk__in=[r.pk for r in live])[:SHOWN]
+    context = {
+        "section": "approvals",
+        "waiting": [_row(r, by) for r in live if r.state == "open"],
+        "approved": [_row(r, by) for r in live if r.state == "approved"],
+        "ended": [_row(r, by) for r in ended],
+    }
+    return show(request, "approvals/list.html", context)
+
+
+def _row(of: ApprovalRequest, by: Actor) -> approving.Row:
+    given, now = list(of.votes.all()), timezone.now()
+    open_ = approving.state(of, now) == "open" and by.name not in {v.voter for v in given}
+    return approving.row(of, given, open_ and _counts(of, by), now)
+
+
+def _counts(of: ApprovalRequest, by: Actor) -> bool:
+    """Would this person's vote on it ever count?"""
+    return by.may(Right.APPROVE) and rules.never_counts(selectors.asked(of), Who(by.name, by.user_id)) is None
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
+def approval(request: Request, by: Actor, request_id: int) -> HttpResponse:
+    """Everything a vote rests on, on one page, and the vote. POST with `vote=approve|reject`, `reason`, `hash`."""
+    of = selectors.request_or_404(request_id)
+    refusal = None
+    if request.method == "POST":
+        require(request, by, Right.APPROVE)
+        refusal, gone = _vote(request, by, of)
+        if gone is not None:
+            return gone
+        of = selectors.request_or_404(request_id)
+    kept = freshness.kept(request, request.path) if request.method == "GET" else {}
+    typed = request.POST.get("reason", kept.get("reason", ""))
+    context = {**_shown(request, by, of), "reason": typed, "kept": kept}
+    code = 422 if isinstance(refusal, WrongUse) else None
+    return show(request, "approvals/request.html", context, refusal=refusal, status=code)
+
+
+def _vote(
+    request: Request, by: Actor, of: ApprovalRequest
+) -> tuple[RepriseError | None, HttpResponse | None]:
+    choice, reason = request.POST.get("vote", ""), request.POST.get("reason", "").strip()
+    signed = request.POST.get("hash", "")
+    if problem := reason_problem(reason):
+        return WrongUse(problem), None
+    if of.environment not in rules.LENIENT and not freshness.is_fresh(request):
+        says = f"{choice} plan {signed[:8]}, recovery {of.recovery.label}: “{reason}”"
+        freshness.keep(request, request.path, says, {"reason": reason})
+        return None, freshness.prove(request.path)
+    act = partial(
+        actions.vote, recovery_id=of.recovery_id, choice=choice, reason=reason, plan_hash=signed, by=by
+    )
+    refusal = tried(act)
+    return refusal, None if refusal is not None else redirect("approval", of.pk)
+
+
+def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
+    now, asked = timezone.now(), selectors.asked(of)
+    given = list(of.votes.all())
+    able = selectors.approvers(asked.rule, of, of.plan)
+    who = Who(by.name, by.user_id)
+    count = rules.tally(asked.rule, selectors.cast(v for v in given if v.voided_at is None))
+    flow = of.recovery.flow
+    return {
+        "section": "approvals", "of": of, "recovery": of.recovery, "plan": of.plan, "flow": flow,
+        "workspace": flow.pipeline.workspace.name, "environment": of.environment,
+        "title": approving.question(of.plan.body),
+        "state": approving.state(of, now),
+        "badge": approving.badge(of, count.given, now),
+        "review": reviewing.plan(of.plan),
+        "validation": patching.validation(of.recovery),
+        "votes": approving.votes(given, asked, able, who, now),
+        "effect": approving.effect(asked, count.given, now),
+        "why_not": _why_not(by, of, "approve"),
+        "why_not_reject": _why_not(by, of, "reject"),
+        "asks_again": of.environment not in rules.LENIENT,
+        "fresh": freshness.is_fresh(request), "proved_at": freshness.proved_at(request), "minutes": freshness.MINUTES,
+        "ready_at": approving.ready(asked, now),
+        "rule": approving.rule_lines(asked.rule),
+        "queue": [_row(r, by) for r in selectors.waiting(now).prefetch_related("votes")[:20]],
+        "decided": [_row(r, by) for r in selectors.requests().exclude(state="open").prefetch_related("votes")[:5]],
+        "back": reverse("review", args=[of.recovery_id]),
+    }  # fmt: skip
+
+
+def panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str, Any] | None:
+    """What the plan's own page shows of its approval; None without a plan."""
+    if plan is None:
+        return None
+    now, standing = timezone.now(), selectors.standing(recovery, plan)
+    request = selectors.request_of(plan)
+    given = list(request.votes.all()) if request is not None else []
+    able = selectors.approvers(standing.rule, request, plan)
+    return {
+        "rule": standing.rule,
+        "rule_lines": approving.rule_lines(standing.rule),
+        "request": request,
+        "badge": approving.badge(request, rules.tally(standing.rule, standing.votes).given, now)
+        if request
+        else None,
+        "votes": approving.votes(given, standing.asked, able, Who(by.name, by.user_id), now)
+        if standing.asked
+        else [],
+        "able": [name for name in able if standing.rule.requester_may_vote or name != by.name],
+    }
+
+
+def _why_not(by: Actor, of: ApprovalRequest, choice: str) -> str | None:
+    """Why this person cannot vote so now; None when they can. The same rule lets the act through."""
+    if why := may_why(by, Right.APPROVE):
+        return why.replace("Ask a responder.", "Ask an approver.")
+    given = selectors.cast(selectors.votes_in_force(of))
+    no = rules.may_vote(
+        selectors.asked(of), Who(by.name, by.user_id), given, choice, of.plan.hash, timezone.now()
+    )
+    return no.says if no is not None else None

@@ -1,0 +1,66 @@
+"""Break glass: run a plan without enough votes, where the environment's rules have it. Loud before and afterwards."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+
+from console.forms.approvals import reason_problem
+from console.middleware import Request
+from console.pages import freshness
+from console.pages.base import page, show, tried
+from console.pages.frame import Scene, scene
+from console.pages.run import confirmation
+from recovery.approvals import actions, rules, selectors
+from recovery.errors import RepriseError, WrongUse
+from recovery.models import Plan
+from recovery.people.roles import Actor, Right
+
+
+@page(Right.BREAK_GLASS, methods=("GET", "POST"))
+def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Asks for a reason and the flow's name, and in production who it is; POST runs the plan that was read."""
+    of = scene(recovery_id, by)
+    if of.plan is None:
+        return redirect("review", recovery_id)
+    reason = request.POST.get("reason", "").strip()
+    kept = freshness.kept(request, request.path) if request.method == "GET" else {}
+    refusal: RepriseError | None = None
+    if request.method == "POST":
+        if of.recovery.flow.pipeline.environment not in rules.LENIENT and not freshness.is_fresh(request):
+            freshness.keep(
+                request, request.path, f"break glass for {of.recovery.label}: “{reason}”", {"reason": reason}
+            )
+            return freshness.prove(request.path)
+        refusal = _act(request, of, reason, by)
+        if refusal is None:
+            return redirect("run", recovery_id)
+    context = {
+        **_shown(of, of.plan),
+        "reason": reason or kept.get("reason", ""),
+        "typed": request.POST.get("typed", ""),
+    }
+    return show(request, "run/break_glass.html", context, refusal=refusal, status=422 if refusal else None)
+
+
+def _act(request: Request, of: Scene, reason: str, by: Actor) -> RepriseError | None:
+    name = of.recovery.flow.short
+    if problem := reason_problem(reason):
+        return WrongUse(problem)
+    if request.POST.get("typed", "").strip() != name:
+        return WrongUse(f"That is not the flow's name. Type {name}; nothing was started.")
+    seen = request.POST.get("hash", "")
+    return tried(lambda: actions.break_glass(recovery_id=of.pk, reason=reason, plan_hash=seen, by=by))
+
+
+def _shown(of: Scene, plan: Plan) -> dict[str, Any]:
+    standing, now = selectors.standing(of.recovery, plan), timezone.now()
+    no, missing = rules.may_break_glass(standing, now), rules.may_run(standing, now)
+    return {
+        **confirmation(of),
+        "name": of.recovery.flow.short,
+        "minutes": standing.rule.break_glass_minutes,
+        "why_not": no.says if no is not None else None,
+        "missing": missing.says if missing is not None else "",
+    }

@@ -1,0 +1,155 @@
+"""Requests for approval as people read them: where they stand, who voted, who may, what a press will do. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from console.presenters import status, words
+from recovery.approvals.rules import LIVE, Asked, Cast, Rule, Who, ready_at, tally, votes_text
+
+STATES: Final = {
+    "open": status.Badge("pending", "Open"),
+    "approved": status.Badge("ok", "Approved, not run"),
+    "used": status.Badge("ok", "Approved, run"),
+    "rejected": status.Badge("failed", "Rejected"),
+    "expired": status.Badge("stopped", "Expired"),
+    "voided": status.Badge("stopped", "Void"),
+}
+ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a list of votes."""
+
+    kind: str
+    says: str
+    small: str = ""
+
+
+def state(request: Any, now: datetime) -> str:
+    """The state by the clock: what is late has expired, whether anybody has written it down or not."""
+    return "expired" if request.state in LIVE and request.expires_at <= now else str(request.state)
+
+
+def badge(request: Any, given: int, now: datetime) -> status.Badge:
+    found = state(request, now)
+    if found != "open":
+        return STATES[found]
+    return status.Badge("pending", f"{given} of {words.count(request.rule['votes'], 'vote')}")
+
+
+def question(body: Mapping[str, Any]) -> str:
+    """The title: a verb, a count, the place."""
+    place = body["environment"]
+    return {
+        "continue": f"Reset 1 flow in {place}?",
+        "empty": f"Reset 1 flow in {place}?",
+        "repair": f"Mend the checkpoint of 1 flow in {place}?",
+        "revert": f"Put back the code of 1 flow in {place}?",
+        "full-refresh": f"Empty 1 table in {place} and read everything again?",
+    }.get(str(body["strategy"]), f"Run {body['strategy']} for 1 flow in {place}?")
+
+
+def votes(given: Sequence[Any], asked: Asked, able: Sequence[str], who: Who, now: datetime) -> list[Line]:
+    """Votes as they were given, the places that are open with who may take them, and who never counts."""
+    lines = [_vote(v, now) for v in given]
+    count = tally(
+        asked.rule, [Cast(Who(v.voter, v.voter_id), v.choice) for v in given if v.voided_at is None]
+    )
+    if asked.state == "open" and not asked.late(now):
+        voted = {v.voter for v in given if v.voided_at is None}
+        left = ["you" if name == who.name else name for name in able if name not in voted]
+        open_ = [f"{ORDINALS[n]} vote".capitalize() if n < len(ORDINALS) else f"Vote {n + 1}"
+                 for n in range(count.given, count.given + count.missing)]  # fmt: skip
+        lines += [Line("pending", f"{name}: open", _either(left)) for name in open_]
+    if not asked.rule.requester_may_vote:
+        lines += [Line("info", f"{name} cannot vote", why) for name, why in _own(asked).items()]
+    return lines
+
+
+def _own(asked: Asked) -> dict[str, str]:
+    """Who never counts on it, and why."""
+    requester, author = asked.requester.name, asked.author.name
+    if requester == author:
+        return {requester: "sealed the plan and asked for it"}
+    return {requester: "asked for it", author: "sealed the plan"}
+
+
+def _vote(v: Any, now: datetime) -> Line:
+    verb = "approved" if v.choice == "approve" else "rejected"
+    said = f"{words.clock(v.at, now)}: “{v.reason}”"
+    if v.voided_at is not None:
+        return Line(
+            "stopped",
+            f"{v.voter} {verb}; counts no more",
+            f"{said}, void since {words.clock(v.voided_at, now)}",
+        )
+    return Line("ok" if v.choice == "approve" else "failed", f"{v.voter} {verb}", said)
+
+
+def _either(names: Sequence[str]) -> str:
+    if not names:
+        return "nobody is left who may vote: an admin can add somebody"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def effect(asked: Asked, given: int, now: datetime) -> tuple[str, str]:
+    """What pressing Approve or Reject will do."""
+    number = ORDINALS[given] if given < len(ORDINALS) else f"number {given + 1}"
+    last = given + 1 >= asked.rule.votes
+    lets = f"lets {asked.requester.name} run the plan until {words.clock(asked.expires_at, now)}; it "
+    more = f"Approving {lets if last else ''}does not start it. Rejecting ends this request."
+    return f"Your vote is the {number} of {asked.rule.votes}.", more
+
+
+def rule_lines(rule: Rule) -> list[tuple[str, str]]:
+    """A rule in people's words, for the list of environments and beside a plan."""
+    glass = f"{rule.break_glass_minutes} min, reviewed afterwards" if rule.break_glass else "not possible"
+    groups = "; ".join(f"{g.votes} of {', '.join(g.members)} ({g.name})" for g in rule.groups)
+    lines = [
+        ("Votes", f"{votes_text(rule.votes)} by other people" if rule.votes else "none needed"),
+        ("Groups", groups or "whoever may vote"),
+        ("Lasts", words.count(rule.expiry_hours, "hour")),
+        ("Waiting time", words.duration(rule.waiting_minutes * 60) if rule.waiting_minutes else "none"),
+        ("Freeze windows", "; ".join(str(w) for w in rule.freezes) or "none"),
+        ("Strategies", "every one" if rule.strategies is None else ", ".join(rule.strategies)),
+        ("Break-glass", glass),
+    ]  # fmt: skip
+    if rule.requester_may_vote:
+        lines.insert(2, ("Own requests", "who asks may vote"))
+    return (
+        lines
+        if rule.votes
+        else [line for line in lines if line[0] not in ("Groups", "Lasts", "Waiting time")]
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One request in a list."""
+
+    request: Any
+    badge: status.Badge
+    given: int
+    mine: bool  # this person's vote would count
+    says: str
+
+
+def row(request: Any, given: Sequence[Any], mine: bool, now: datetime) -> Row:
+    count = len([v for v in given if v.voided_at is None and v.choice == "approve"])
+    return Row(request, badge(request, count, now), count, mine, _says(request, now))
+
+
+def _says(request: Any, now: datetime) -> str:
+    found = state(request, now)
+    if found == "expired":
+        return str(request.says) or "Its time is over. Expired is not approved."
+    return str(request.says) if found not in LIVE else str(request.reason)
+
+
+def ready(asked: Asked, now: datetime) -> datetime | None:
+    """When an approved plan may begin, while that is still to come."""
+    at = ready_at(asked)
+    return at if asked.state == "approved" and at > now else None

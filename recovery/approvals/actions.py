@@ -1,0 +1,261 @@
+"""The doors of approval: ask, vote, break glass, let expire. Keyword-only, `by=` who, ids not objects.
+
+Each checks the right, takes the recovery's lock (`workflow.moves.lock`) before anything is read, and writes the change
+and its audit row in one transaction. A refusal or denial is a row as well. Nobody waits for an answer: what waits is a
+row, and no worker. Whoever tells people about it listens to `approvals.events`.
+"""
+
+import logging
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from recovery.approvals import rules, selectors
+from recovery.approvals.events import Happened, happened
+from recovery.approvals.moves import approval_to
+from recovery.approvals.rules import No, Who
+from recovery.audit.actions import Attempt
+from recovery.errors import Denied, Refused, RepriseError, WrongUse
+from recovery.models import ApprovalRequest, BreakGlass, Person, Plan, Recovery, Vote
+from recovery.people.roles import SYSTEM, Actor, Right
+from recovery.workflow import broker, sealing, starting
+from recovery.workflow.journal import note, trying
+from recovery.workflow.moves import lock, move, only_in
+from recovery.workflow.selectors import recovery_or_404
+
+log = logging.getLogger(__name__)
+
+
+def request_approval(
+    *, recovery_id: int, reason: str = "", plan_hash: str = "", by: Actor
+) -> ApprovalRequest:
+    """Ask the people whom the environment's rule names for their votes on the plan in force.
+
+    From a recovery that needs attention too, where an earlier approval has ended: it stays where it is. `plan_hash`:
+    the plan that was looked at, when it was. Raises Denied, Refused.
+    """
+    with trying("approval.request", recovery_or_404(recovery_id), by) as attempted:
+        recovery = lock(recovery_id)
+        only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
+        plan = _plan(recovery, plan_hash)
+        now = timezone.now()
+        _refuse(rules.may_ask(selectors.standing(recovery, plan), now))
+        rule = selectors.rule_for(recovery.flow.pipeline.environment)
+        Vote.objects.filter(plan=plan, voided_at=None).update(
+            voided_at=now
+        )  # given for a request that has ended
+        made = _ask(recovery, plan, rule, reason, by)
+        if recovery.state == "planned":
+            move(recovery, "awaiting_approval")
+        until = rules.at_text(made.expires_at)
+        says = f"Asked for {rules.votes_text(rule.votes)} of plan {plan.hash[:8]} until {until}."
+        attempted.done(
+            says, after={"plan": plan.hash, "request": made.pk, "rule": rule.as_dict(), "reason": reason}
+        )
+        happened(Happened("requested", recovery.label, rule.environment, says, made.pk))
+    return made
+
+
+def _ask(recovery: Recovery, plan: Plan, rule: rules.Rule, reason: str, by: Actor) -> ApprovalRequest:
+    now = timezone.now()
+    try:
+        with transaction.atomic():
+            return ApprovalRequest.objects.create(
+                recovery=recovery, plan=plan, environment=rule.environment, rule=rule.as_dict(), reason=reason.strip(),
+                requested_by=by.name, requested_by_id=by.user_id, requested_at=now,
+                expires_at=now + timedelta(hours=rule.expiry_hours),
+            )  # fmt: skip
+    except IntegrityError:
+        raise Refused(rules.ASKED, code="asked") from None
+
+
+def vote(*, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by: Actor) -> ApprovalRequest:
+    """Approve or reject the plan that approval is asked for. `plan_hash`: the plan that was looked at; a vote on an
+    older one is refused and says what changed. The last vote that is needed approves; one rejection ends the request.
+
+    Raises Denied, WrongUse (no reason), Refused.
+    """
+    action = "approval.reject" if choice == "reject" else "approval.vote"
+    with trying(action, recovery_or_404(recovery_id), by, Right.APPROVE) as attempted:
+        if choice not in ("approve", "reject"):
+            raise WrongUse(f"A vote is approve or reject, not {choice!r}.")
+        recovery = lock(recovery_id)
+        who = _voter(by)
+        request = _voted_on(recovery, plan_hash)
+        signed = plan_hash or request.plan.hash
+        given = selectors.cast(selectors.votes_in_force(request))
+        _refuse(rules.may_vote(selectors.asked(request), who, given, choice, signed, timezone.now()))
+        if selectors.rule_for(recovery.flow.pipeline.environment) != selectors.asked(request).rule:
+            raise Refused(
+                f"The rules of {request.environment} changed since this was asked for. Ask anew.",
+                code="rules_changed",
+            )
+        if not reason.strip():
+            raise WrongUse("A vote needs a reason: it is kept in the audit log.")
+        _cast(request, choice, reason.strip(), who, by)
+        _decide(recovery, request, choice, reason.strip(), by, attempted)
+    return request
+
+
+def _voter(by: Actor) -> Who:
+    """A person's vote counts, never a service account's: a vote is somebody's judgement."""
+    person = Person.objects.filter(user_id=by.user_id).first() if by.user_id is not None else None
+    if person is None or person.service:
+        raise Denied(f"{by.name} is not a person's account, and only people vote on plans.")
+    return Who(by.name, by.user_id)
+
+
+def _voted_on(recovery: Recovery, plan_hash: str) -> ApprovalRequest:
+    request = selectors.live_request(recovery)
+    if request is not None and plan_hash in ("", request.plan.hash):
+        return request
+    old = Plan.objects.filter(recovery=recovery, hash=plan_hash).first() if plan_hash else None
+    ended = (
+        old.requests.order_by("-pk").first() if old is not None else recovery.requests.order_by("-pk").first()
+    )
+    if old is not None and old.voided_at is not None:
+        changed = " ".join(d["says"] for d in old.drift) or (ended.says if ended else "")
+        raise Refused(
+            f"Plan {old.hash[:8]} is void, so your vote was not counted: {changed}", code="stale_plan"
+        )
+    if request is not None:
+        raise Refused(
+            f"{recovery.label} has another plan now, {request.plan.hash[:8]}: your vote was not counted. Read it.",
+            code="stale_plan",
+        )
+    if ended is None:
+        raise Refused(f"Nobody has asked for approval of {recovery.label} yet, so there is nothing to vote on.",
+                      code="not_asked")  # fmt: skip
+    state = (
+        "expired"
+        if selectors.asked(ended).late(timezone.now()) and ended.state in rules.LIVE
+        else ended.state
+    )
+    raise Refused(
+        f"The request for approval of {recovery.label} is {state}: {ended.says}".rstrip(": "), code="not_open"
+    )
+
+
+def _cast(request: ApprovalRequest, choice: str, reason: str, who: Who, by: Actor) -> None:
+    try:
+        with transaction.atomic():
+            Vote.objects.create(
+                request=request, plan=request.plan, voter=who.name, voter_id=who.user_id, role=by.role.value,
+                choice=choice, reason=reason, hash=request.plan.hash, via=by.via, at=timezone.now(),
+            )  # fmt: skip
+    except IntegrityError:
+        raise Refused(
+            "You have voted on this plan already; one vote a person and plan.", code="voted"
+        ) from None
+
+
+def _decide(
+    recovery: Recovery, request: ApprovalRequest, choice: str, reason: str, by: Actor, attempted: Attempt
+) -> None:
+    """Whether this vote was the one that decides. The audit rows come last."""
+    digest, after = request.plan.hash, {"plan": request.plan.hash, "request": request.pk, "reason": reason}
+    if choice == "reject":
+        says = f"{by.name} rejected plan {digest[:8]}: {reason}"
+        approval_to(request, "rejected", says=says)
+        if recovery.state in ("awaiting_approval", "approved"):
+            sealing.withdraw(recovery, says, what="approval")
+        attempted.done(says, after=after)
+        happened(Happened("rejected", recovery.label, request.environment, says, request.pk))
+        return
+    asked = selectors.asked(request)
+    count = rules.tally(asked.rule, selectors.cast(selectors.votes_in_force(request)))
+    voted = f"{by.name} approved plan {digest[:8]}, vote {count.given} of {count.needed}: {reason}"
+    if count.enough:
+        approval_to(request, "approved", says="")
+        if recovery.state == "awaiting_approval":
+            move(recovery, "approved")
+    attempted.done(voted, after={**after, "votes": count.given, "needed": count.needed})
+    happened(Happened("voted", recovery.label, request.environment, voted, request.pk))
+    if count.enough:
+        says = f"Plan {digest[:8]} is approved; it may run until {rules.at_text(request.expires_at)}."
+        note("approval.decide", recovery, says, by=by, after={"plan": digest, "request": request.pk})
+        happened(Happened("approved", recovery.label, request.environment, says, request.pk))
+
+
+def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor) -> BreakGlass:
+    """Run (or resume) the plan now, without enough votes, where the rule allows it. Loud: an audit action of its own,
+    a banner on every page of the recovery, a time limit after which no further step begins, and a review afterwards.
+
+    Raises Denied, WrongUse (no reason), Refused.
+    """
+    with trying("recovery.break_glass", recovery_or_404(recovery_id), by, Right.BREAK_GLASS) as attempted:
+        by.check(Right.RECOVER)
+        broker.check()
+        recovery = lock(recovery_id)
+        only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
+        plan = _plan(recovery, plan_hash)
+        standing, now = selectors.standing(recovery, plan), timezone.now()
+        _refuse(rules.may_break_glass(standing, now))
+        if not reason.strip():
+            raise WrongUse("Breaking glass needs a reason: others read it in the review.")
+        missing = rules.may_run(standing, now)
+        assert missing is not None, "may_break_glass refuses what is not needed"
+        until = now + timedelta(minutes=standing.rule.break_glass_minutes)
+        glass = BreakGlass.objects.create(
+            recovery=recovery, plan=plan, by=by.name, by_id=by.user_id, reason=reason.strip(), missing=missing.says,
+            at=now, until=until,
+        )  # fmt: skip
+        before = recovery.state
+        starting.start(recovery, by=by)
+        says = f"Broke glass: ran plan {plan.hash[:8]}. Missing: {missing.says} Reason: {reason.strip()}"
+        attempted.done(
+            says, before={"state": before, "missing": missing.code}, after={"state": "running", "plan": plan.hash,
+            "until": until, "reason": reason.strip(), "environment": standing.rule.environment},
+        )  # fmt: skip
+        happened(Happened("break_glass", recovery.label, standing.rule.environment, says))
+    return glass
+
+
+def _plan(recovery: Recovery, seen: str) -> Plan:
+    plan = selectors.plan_in_force(recovery)
+    if plan is None:
+        raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
+    if seen and seen != plan.hash:
+        raise Refused(f"The plan changed while you were reading: {plan.hash[:8]} is in force now. Read it first.",
+                      code="stale_plan")  # fmt: skip
+    return plan
+
+
+def _refuse(no: No | None) -> None:
+    if no is not None:
+        raise Refused(no.says, code=no.code)
+
+
+def expire() -> int:
+    """End every request whose time is over; answers how many. By time they had ended before: this only writes it down,
+    frees the flow and says so. One that somebody moves at this moment is left to the next round."""
+    ended = 0
+    for request_id in selectors.late(timezone.now()):
+        try:
+            ended += _expire(request_id)
+        except RepriseError as lost:
+            log.info("request %s was not expired: %s", request_id, lost.sentence)
+    return ended
+
+
+def _expire(request_id: int) -> int:
+    with transaction.atomic():
+        request = ApprovalRequest.objects.select_related("plan").get(pk=request_id)
+        recovery = lock(request.recovery_id)
+        request.refresh_from_db()
+        if request.state not in rules.LIVE:
+            return 0
+        was, given = request.state, request.votes.filter(voided_at=None).count()
+        says = (
+            f"{'Approved, but not started' if was == 'approved' else 'Not decided'} until "
+            f"{rules.at_text(request.expires_at)}. Expired is not approved."
+        )
+        approval_to(request, "expired", says=says)
+        if recovery.state in ("awaiting_approval", "approved"):
+            move(recovery, "expired", reason=says)  # its guard reads the plan, which is voided after it
+            sealing.end_plan(recovery, says)
+        note("approval.expire", recovery, says, by=SYSTEM, before={"state": was, "votes": given},
+             after={"state": recovery.state, "plan": request.plan.hash})  # fmt: skip
+        happened(Happened("expired", recovery.label, request.environment, says, request.pk))
+    return 1

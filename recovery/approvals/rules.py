@@ -1,0 +1,333 @@
+"""What an environment asks for, and whether that is fulfilled: decisions on values alone. Pure.
+
+Everything here is asked twice: to show a button or say why not, and to let the act through.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from recovery.approvals.freezes import Window, covering, parse
+
+LENIENT: Final = frozenset({"development", "staging"})
+"""Environments whose rule may do without other people. Every other one, known or not, is held as production."""
+LONGEST_HOURS: Final = 30 * 24
+ASKED: Final = "Approval was asked for already."
+LIVE: Final = frozenset({"open", "approved"})
+"""States of a request on which something still hangs."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """So many of the votes must be of these people."""
+
+    name: str
+    members: tuple[str, ...]
+    votes: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Times in hours and minutes; `strategies` None: every one; no `groups`: whoever has the right to vote."""
+
+    environment: str
+    votes: int
+    groups: tuple[Group, ...] = ()
+    requester_may_vote: bool = False
+    expiry_hours: int = 24
+    waiting_minutes: int = 0
+    freezes: tuple[Window, ...] = ()
+    strategies: tuple[str, ...] | None = None
+    break_glass: bool = False
+    break_glass_minutes: int = 60
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON, as it is kept with a request and in the audit log."""
+        return {
+            "environment": self.environment,
+            "votes": self.votes,
+            "groups": [{"name": g.name, "members": list(g.members), "votes": g.votes} for g in self.groups],
+            "requester_may_vote": self.requester_may_vote,
+            "expiry_hours": self.expiry_hours,
+            "waiting_minutes": self.waiting_minutes,
+            "freezes": [str(w) for w in self.freezes],
+            "strategies": None if self.strategies is None else list(self.strategies),
+            "break_glass": self.break_glass,
+            "break_glass_minutes": self.break_glass_minutes,
+        }
+
+
+def from_dict(given: Mapping[str, Any]) -> Rule:
+    """The rule that `as_dict` wrote. Raises ValueError, KeyError for anything else."""
+    groups = tuple(Group(g["name"], tuple(g["members"]), int(g["votes"])) for g in given["groups"])
+    named = given["strategies"]
+    values = {k: v for k, v in given.items() if k not in ("groups", "freezes", "strategies")}
+    return Rule(
+        **values,
+        groups=groups,
+        freezes=tuple(parse(line) for line in given["freezes"]),
+        strategies=None if named is None else tuple(named),
+    )
+
+
+SHIPPED: Final[dict[str, Rule]] = {
+    "development": Rule("development", 0),
+    "staging": Rule("staging", 1, break_glass=True),
+    "production": Rule("production", 2, expiry_hours=8),
+}
+
+
+def shipped(environment: str) -> Rule:
+    """The rule before anybody changed it; production's for an environment that nobody has described."""
+    return SHIPPED.get(environment) or replace(SHIPPED["production"], environment=environment)
+
+
+def problem(rule: Rule) -> str | None:
+    """Why this rule cannot be taken, in one sentence; None when it can."""
+    strict = rule.environment not in LENIENT
+    named = [m for g in rule.groups for m in g.members]
+    checks = (
+        (strict and rule.requester_may_vote, f"In {rule.environment} nobody approves what they asked for themselves."),
+        (strict and rule.votes < 1, f"In {rule.environment} at least 1 other person must agree."),
+        (not 0 <= rule.votes <= 20, "Between 0 and 20 votes can be asked for."),
+        (not 1 <= rule.expiry_hours <= LONGEST_HOURS, "A request lasts between 1 hour and 720 hours."),
+        (rule.waiting_minutes < 0, "The waiting time cannot be negative."),
+        (
+            rule.waiting_minutes >= rule.expiry_hours * 60,
+            "The waiting time is as long as the request lasts, so no plan could ever run.",
+        ),
+        (not 1 <= rule.break_glass_minutes <= 24 * 60, "Broken glass lasts between 1 minute and 24 hours."),
+        (any(not (g.name and g.members and g.votes > 0) for g in rule.groups), "A group needs a name, members, votes."),
+        (any(g.votes > len(set(g.members)) for g in rule.groups), "A group has fewer members than votes it must give."),
+        (sum(g.votes for g in rule.groups) > rule.votes and len(set(named)) == len(named),
+         "The groups must give more votes than are needed in all."),
+        (bool(rule.groups) and len(set(named)) < rule.votes, "The groups have fewer members than votes are needed."),
+        (rule.strategies is not None and not rule.strategies, "At least one strategy must be allowed."),
+    )  # fmt: skip
+    return next((says for wrong, says in checks if wrong), None)
+
+
+@dataclass(frozen=True)
+class Who:
+    """A person as votes are compared: the account, or its name where only that was kept."""
+
+    name: str
+    user_id: int | None = None
+
+    def same(self, other: "Who") -> bool:
+        return self.name == other.name or (self.user_id is not None and self.user_id == other.user_id)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A vote in force."""
+
+    voter: Who
+    choice: str  # approve | reject
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request for votes. `state` as stored; whether it still counts is a matter of the time as well."""
+
+    state: str
+    hash: str
+    rule: Rule
+    requester: Who
+    author: Who
+    expires_at: datetime
+    decided_at: datetime | None = None
+
+    def late(self, now: datetime) -> bool:
+        return now >= self.expires_at
+
+
+@dataclass(frozen=True)
+class No:
+    """A refusal: a stable code and the sentence."""
+
+    code: str
+    says: str
+
+
+def may_vote(
+    asked: Asked, who: Who, voted: Iterable[Cast], choice: str, hash_: str, now: datetime
+) -> No | None:
+    """Why this person's vote does not count now; None when it does."""
+    states = LIVE if choice == "reject" else {"open"}
+    if asked.late(now):
+        return No(
+            "expired", "The request has expired. Expired is not approved; nothing can be voted on any more."
+        )
+    if asked.state not in states:
+        return No("not_open", f"This request is {asked.state}: there is nothing to vote on any more.")
+    if hash_ != asked.hash:
+        return No("stale_plan", "The plan changed while you were reading. Your vote was not counted.")
+    if no := never_counts(asked, who):
+        return no
+    if any(v.voter.same(who) for v in voted):
+        return No("voted", "You have voted on this plan already; one vote a person and plan.")
+    return None
+
+
+def never_counts(asked: Asked, who: Who) -> No | None:
+    """Who may not vote on this request whenever they try; None for who may."""
+    if not asked.rule.requester_may_vote:
+        if asked.requester.same(who):
+            return No("own_request", f"{who.name} asked for this approval, so {who.name} cannot vote on it.")
+        if asked.author.same(who):
+            return No("own_plan", f"{who.name} sealed this plan, so {who.name} cannot vote on it.")
+    if asked.rule.groups and not any(who.name in g.members for g in asked.rule.groups):
+        names = ", ".join(g.name for g in asked.rule.groups)
+        return No("no_group", f"Votes of {names} count here, and {who.name} is in none of these groups.")
+    return None
+
+
+@dataclass(frozen=True)
+class Tally:
+    needed: int
+    given: int
+    groups: tuple[tuple[Group, int], ...]  # votes of each group's members
+
+    @property
+    def enough(self) -> bool:
+        return self.given >= self.needed and all(count >= g.votes for g, count in self.groups)
+
+    @property
+    def missing(self) -> int:
+        """How many more votes it takes at least, each group's own among them."""
+        return max(self.needed - self.given, max((g.votes - n for g, n in self.groups), default=0), 0)
+
+
+def tally(rule: Rule, votes: Iterable[Cast]) -> Tally:
+    """Votes for it, each person once."""
+    names = {v.voter.name for v in votes if v.choice == "approve"}
+    groups = tuple((g, len(names & set(g.members))) for g in rule.groups)
+    return Tally(rule.votes, len(names), groups)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """All that decides whether a plan may run. `resuming`: it began and was interrupted."""
+
+    rule: Rule
+    hash: str
+    strategy: str
+    sealed_in: str = ""  # the environment that the plan names
+    asked: Asked | None = None
+    votes: Sequence[Cast] = ()
+    glass_until: datetime | None = None
+    resuming: bool = False
+
+
+def may_run(of: Standing, now: datetime) -> No | None:
+    """Why the plan may not run now; None when it may. Break-glass stands above votes, waiting time and freeze
+    windows, never above the strategies that are allowed."""
+    if no := _fits(of):
+        return no
+    if of.glass_until is not None and now < of.glass_until:
+        return None
+    return (_agreed(of, now) if of.rule.votes else None) or _frozen(of.rule, now)
+
+
+def may_break_glass(of: Standing, now: datetime) -> No | None:
+    """Why nobody may run this plan without enough votes; None where it is possible, and needed."""
+    if no := _fits(of):
+        return no
+    if not of.rule.break_glass:
+        return No("no_glass", f"The rules of {of.rule.environment} have no break-glass.")
+    if may_run(of, now) is None:
+        return No("not_needed", "The plan may run as it is: no glass needs to be broken.")
+    return None
+
+
+def may_ask(of: Standing, now: datetime) -> No | None:
+    """Why no votes can be asked for; None when they can."""
+    if no := _fits(of):
+        return no
+    if not of.rule.votes:
+        return No("not_needed", f"In {of.rule.environment} no approval is needed: run the plan.")
+    if of.asked is not None and of.asked.state in LIVE:
+        late = of.asked.late(now)
+        return No("expired", "The request has expired and is being ended.") if late else No("asked", ASKED)
+    if _agreed(of, now) is None:
+        return No("not_needed", "The approval of this plan is still in force: run it.")
+    return None
+
+
+def _fits(of: Standing) -> No | None:
+    """What no vote and no broken glass can replace."""
+    if of.sealed_in and of.sealed_in != of.rule.environment:
+        return No("environment_changed", f"The plan was sealed for {of.sealed_in}, and the pipeline is now in "
+                  f"{of.rule.environment}. Seal again.")  # fmt: skip
+    return strategy_allowed(of.rule, of.strategy)
+
+
+def strategy_allowed(rule: Rule, strategy: str) -> No | None:
+    """Why this strategy may not be taken there; None when it may."""
+    if rule.strategies is None or strategy in rule.strategies:
+        return None
+    allowed = ", ".join(rule.strategies)
+    return No(
+        "strategy_not_allowed",
+        f"The rules of {rule.environment} do not allow {strategy}. Take {allowed}.",
+    )
+
+
+def _agreed(of: Standing, now: datetime) -> No | None:
+    environment, needed = of.rule.environment, votes_text(of.rule.votes)
+    if of.asked is None or of.asked.state in ("voided", "rejected") or of.asked.hash != of.hash:
+        return No("needs_approval", f"Environment {environment} asks for {needed} by other people, and nobody has "
+                  "asked them about this plan yet. Ask for approval first.")  # fmt: skip
+    if of.asked.late(now):
+        return No(
+            "expired",
+            f"The approval ended at {at_text(of.asked.expires_at)}. Expired is not approved: ask again.",
+        )
+    if of.asked.rule != of.rule:
+        return No(
+            "rules_changed", f"The rules of {environment} changed since approval was asked for. Ask again."
+        )
+    count = tally(of.rule, of.votes)
+    began = of.resuming and of.asked.state == "used"
+    if of.asked.state != "approved" and not began:
+        return No("needs_approval", f"{votes_text(count.missing, 'more ')} of {count.needed} needed in {environment}. "
+                  f"The request ends at {at_text(of.asked.expires_at)}.")  # fmt: skip
+    if not count.enough:
+        return No(
+            "needs_approval",
+            f"{count.given} of {count.needed} votes are in force in {environment}. Ask again.",
+        )
+    ready = ready_at(of.asked)
+    if now < ready:
+        return No("waiting_time", f"Approved; the waiting time of {environment} is over at {at_text(ready)}.")
+    return None
+
+
+def ready_at(asked: Asked) -> datetime:
+    """When an approved plan may begin: the decision, and the waiting time after it."""
+    return (asked.decided_at or asked.expires_at) + timedelta(minutes=asked.rule.waiting_minutes)
+
+
+def _frozen(rule: Rule, now: datetime) -> No | None:
+    window = covering(rule.freezes, now)
+    if window is None:
+        return None
+    return No(
+        "frozen", f"{rule.environment.capitalize()} is frozen until {at_text(window.ends(now))} ({window})."
+    )
+
+
+def votes_text(count: int, more: str = "") -> str:
+    return f"{count} {more}{'approval' if count == 1 else 'approvals'}"
+
+
+def at_text(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def voters(rule: Rule, people: Iterable[str], never: Collection[str]) -> list[str]:
+    """Of the people with the right to vote, those whose vote would count."""
+    members = {m for g in rule.groups for m in g.members}
+    return [p for p in people if p not in never and (not members or p in members)]

@@ -1,0 +1,168 @@
+"""Reads about approvals that actions, pages and commands share; the deciding is `rules`."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from recovery.approvals import rules
+from recovery.approvals.freezes import parse
+from recovery.approvals.rules import LIVE, Asked, Cast, Group, No, Rule, Standing, Who
+from recovery.errors import NotFound
+from recovery.models import (
+    ApprovalRequest,
+    BreakGlass,
+    EnvironmentRule,
+    Person,
+    Pipeline,
+    Plan,
+    Recovery,
+    Vote,
+)
+from recovery.people.roles import RIGHTS, Right
+
+
+def rule_for(environment: str) -> Rule:
+    """The rule in force: an admin's, else the shipped one; production's for an environment nobody described."""
+    rows = {
+        r.environment: r for r in EnvironmentRule.objects.filter(environment__in=(environment, "production"))
+    }
+    if environment in rows:
+        return as_rule(rows[environment])
+    if environment in rules.SHIPPED or "production" not in rows:
+        return rules.shipped(environment)
+    return as_rule(rows["production"], environment)
+
+
+def as_rule(row: EnvironmentRule, environment: str = "") -> Rule:
+    return Rule(
+        environment=environment or row.environment,
+        votes=row.votes,
+        groups=tuple(Group(g["name"], tuple(g["members"]), g["votes"]) for g in row.groups),
+        requester_may_vote=row.requester_may_vote,
+        expiry_hours=row.expiry_hours,
+        waiting_minutes=row.waiting_minutes,
+        freezes=tuple(parse(line) for line in row.freezes),
+        strategies=None if row.strategies is None else tuple(row.strategies),
+        break_glass=row.break_glass,
+        break_glass_minutes=row.break_glass_minutes,
+    )
+
+
+def environments() -> list[str]:
+    """Every environment that has a rule or a pipeline; the shipped ones first."""
+    seen = {*Pipeline.objects.filter(gone=False).values_list("environment", flat=True),
+            *EnvironmentRule.objects.values_list("environment", flat=True)}  # fmt: skip
+    return [*rules.SHIPPED, *sorted(seen - set(rules.SHIPPED) - {""})]
+
+
+def plan_in_force(recovery: Recovery) -> Plan | None:
+    return recovery.plans.filter(voided_at=None).order_by("-pk").first()
+
+
+def request_of(plan: Plan | None) -> ApprovalRequest | None:
+    """The newest request for this plan, whatever became of it."""
+    return None if plan is None else plan.requests.order_by("-pk").first()
+
+
+def live_request(recovery: Recovery) -> ApprovalRequest | None:
+    return recovery.requests.filter(state__in=LIVE).select_related("plan").first()
+
+
+def request_or_404(request_id: int) -> ApprovalRequest:
+    wanted = ApprovalRequest.objects.select_related("plan", "recovery__flow__pipeline__workspace")
+    found = wanted.filter(pk=request_id).first()
+    if found is None:
+        raise NotFound(f"There is no request for approval {request_id}. See the list of approvals.")
+    return found
+
+
+def glass_of(plan: Plan | None) -> BreakGlass | None:
+    """The newest broken glass for this plan, in force or over."""
+    return None if plan is None else plan.glasses.order_by("-pk").first()
+
+
+def glass_over(plan: Plan | None, now: datetime | None = None) -> datetime | None:
+    """Since when the broken glass under which this plan runs is over; None while it holds, or where votes carry it."""
+    glass, request = glass_of(plan), request_of(plan)
+    if (
+        glass is None
+        or glass.until > (now or timezone.now())
+        or (request is not None and request.state == "used")
+    ):
+        return None
+    return glass.until
+
+
+def asked(request: ApprovalRequest) -> Asked:
+    """The row as rules see it."""
+    return Asked(
+        state=request.state,
+        hash=request.plan.hash,
+        rule=rules.from_dict(request.rule),
+        requester=Who(request.requested_by, request.requested_by_id),
+        author=Who(request.plan.sealed_by),
+        expires_at=request.expires_at,
+        decided_at=request.decided_at,
+    )
+
+
+def votes_in_force(request: ApprovalRequest | None) -> list[Vote]:
+    return [] if request is None else list(request.votes.filter(voided_at=None))
+
+
+def cast(votes: Iterable[Vote]) -> list[Cast]:
+    return [Cast(Who(v.voter, v.voter_id), v.choice) for v in votes]
+
+
+def standing(recovery: Recovery, plan: Plan) -> Standing:
+    """All that decides whether this plan may run, read now."""
+    request, glass = request_of(plan), glass_of(plan)
+    return Standing(
+        rule=rule_for(recovery.flow.pipeline.environment),
+        hash=plan.hash,
+        strategy=str(plan.body.get("strategy", "")),
+        sealed_in=str(plan.body.get("environment", "")),
+        asked=asked(request) if request is not None else None,
+        votes=cast(votes_in_force(request)),
+        glass_until=glass.until if glass is not None else None,
+        resuming=recovery.state not in ("planned", "awaiting_approval", "approved"),
+    )
+
+
+def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> No | None:
+    """Why the environment's rules do not let this plan run now; None when they do."""
+    return rules.may_run(standing(recovery, plan), now or timezone.now())
+
+
+def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | None = None) -> list[str]:
+    """Names of the people whose vote would count, in order; the requester and the plan's author left out."""
+    roles = [role.value for role, may in RIGHTS.items() if Right.APPROVE in may]
+    people = Person.objects.filter(role__in=roles, service=False, user__is_active=True)
+    names = people.order_by("user__username").values_list("user__username", flat=True)
+    own = (
+        set()
+        if rule.requester_may_vote
+        else {request.requested_by if request else "", plan.sealed_by if plan else ""}
+    )
+    return rules.voters(rule, names, own)
+
+
+def requests() -> QuerySet[ApprovalRequest]:
+    """Every request with what a list shows, newest first."""
+    return ApprovalRequest.objects.select_related("plan", "recovery__flow__pipeline__workspace").order_by(
+        "-pk"
+    )
+
+
+def waiting(now: datetime) -> QuerySet[ApprovalRequest]:
+    """Open and not late: what somebody can still vote on; what ends first comes first."""
+    return requests().filter(state="open", expires_at__gt=now).order_by("expires_at")
+
+
+def late(now: datetime) -> Sequence[int]:
+    """Ids of requests on which something hangs and whose time is over."""
+    return list(
+        ApprovalRequest.objects.filter(Q(state__in=LIVE), expires_at__lte=now).values_list("pk", flat=True)
+    )

@@ -1,0 +1,49 @@
+"""What `approve` and `reject` share."""
+
+from argparse import ArgumentParser
+from typing import Any, ClassVar
+
+from recovery.approvals import actions
+from recovery.management.commands import _acting
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.people.roles import Right
+from recovery.workflow.selectors import recovery_or_404
+
+
+class VoteCommand(RepriseCommand):
+    """`{recovery, state, plan_hash, vote, approvals}`."""
+
+    right = Right.APPROVE
+    choice: ClassVar[str] = ""
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("--reason", required=True, help="Why, for the audit log.")
+        parser.add_argument(
+            "--plan",
+            default="",
+            metavar="HASH",
+            help="The plan that you read: refused if another one is in force.",
+        )
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        recovery = recovery_or_404(options["recovery"])
+        request = actions.vote(
+            recovery_id=recovery.pk,
+            choice=self.choice,
+            reason=options["reason"],
+            plan_hash=options["plan"],
+            by=self.actor,
+        )
+        recovery.refresh_from_db()
+        data = {
+            "recovery": recovery.label,
+            "state": recovery.state,
+            "plan_hash": request.plan.hash,
+            "vote": self.choice,
+            "approvals": _acting.approvals(recovery, request.plan),
+        }
+        word = "Approved" if self.choice == "approve" else "Rejected"
+        return Answer(
+            data, f"{word} plan {request.plan.hash[:8]}. {_acting.awaited(recovery, request.plan)}".rstrip()
+        )

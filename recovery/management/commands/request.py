@@ -1,0 +1,33 @@
+"""`manage.py request RECOVERY`: ask the people whom the environment names for their votes on the sealed plan."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.approvals import actions
+from recovery.management.commands import _acting
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.people.roles import Right
+from recovery.workflow.selectors import recovery_or_404
+
+
+class Command(RepriseCommand):
+    """Exit 0: asked; 1: refused (none is needed, asked already, no plan); 2: there is no such recovery."""
+
+    help = "Asks for approval of a sealed plan."
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("--reason", default="", help="What approvers shall know: why, ticket, deadline.")
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        recovery = recovery_or_404(options["recovery"])
+        request = actions.request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
+        recovery.refresh_from_db()
+        data = {
+            "recovery": recovery.label,
+            "state": recovery.state,
+            "plan_hash": request.plan.hash,
+            "approvals": _acting.approvals(recovery, request.plan),
+        }
+        return Answer(data, _acting.awaited(recovery, request.plan))

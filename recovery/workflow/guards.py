@@ -1,0 +1,81 @@
+"""What must hold before a recovery takes an arrow of the table: one check a guard. Reads only."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.utils import timezone
+
+from recovery.approvals import selectors
+from recovery.errors import Refused
+from recovery.models import Recovery
+from recovery.workflow.transitions import Guard
+
+CHANGING: Final = ("patch", "seed", "rerun")
+"""Kinds of steps that change something outside."""
+
+
+def _permitted(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    plan = selectors.plan_in_force(recovery)
+    if plan is None:
+        raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
+    if no := selectors.run_refusal(recovery, plan):
+        raise Refused(no.says, code=no.code)
+
+
+def _glass(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    _permitted(recovery, values)
+    glass = selectors.glass_of(selectors.plan_in_force(recovery))
+    if glass is None or glass.until <= timezone.now():
+        raise Refused(
+            f"{recovery.label} waits for approval and was not approved. Nothing was run.",
+            code="needs_approval",
+        )
+
+
+def _asked(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    request = selectors.request_of(selectors.plan_in_force(recovery))
+    if request is None or request.state != "open":
+        raise Refused(f"Nobody has asked for approval of {recovery.label}'s plan.", code="not_asked")
+
+
+def _decided(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    request = selectors.request_of(selectors.plan_in_force(recovery))
+    if request is None or request.state != "approved" or request.expires_at <= timezone.now():
+        raise Refused(f"The plan of {recovery.label} is not approved.", code="needs_approval")
+
+
+def _late(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    request = selectors.request_of(selectors.plan_in_force(recovery))
+    if request is None or request.expires_at > timezone.now():
+        raise Refused(f"The request for approval of {recovery.label} is not over.", code="not_late")
+
+
+def _untouched(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    acted = recovery.steps.filter(kind__in=CHANGING).exclude(state__in=("pending", "skipped"))
+    if acted.exists():
+        raise Refused(f"{recovery.label} has changed something already. Roll it back, or resume it.")
+
+
+def _proven(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    if (values.get("measured") or {}).get("verified") is not True:
+        raise Refused(
+            f"{recovery.label} is not proven: a criterion does not hold or was not measured.",
+            code="not_proven",
+        )
+
+
+CHECKS: Final[Mapping[Guard, Callable[[Recovery, Mapping[str, Any]], None]]] = {
+    Guard.PERMITTED: _permitted,
+    Guard.GLASS: _glass,
+    Guard.ASKED: _asked,
+    Guard.DECIDED: _decided,
+    Guard.LATE: _late,
+    Guard.UNTOUCHED: _untouched,
+    Guard.PROVEN: _proven,
+}
+
+
+def check(guard: Guard, recovery: Recovery, values: Mapping[str, Any]) -> None:
+    """Raise Refused, with the reason, unless the guard holds. `values` are what the move will write."""
+    if guard is not Guard.NONE:
+        CHECKS[guard](recovery, values)

@@ -1,0 +1,83 @@
+"""Begins a sealed plan, or resumes it at the step where it stands. Called inside an audited try, by a person's act."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from recovery.approvals import selectors
+from recovery.errors import Refused
+from recovery.models import Recovery, Step
+from recovery.notify.actions import announce
+from recovery.people.roles import Actor
+from recovery.workflow import engine, studies
+from recovery.workflow.moves import move, only_in
+from recovery.workflow.selectors import plan_of
+from recovery.workflow.transitions import WAITS
+
+
+@dataclass(frozen=True)
+class Started:
+    """What the audit log says of it."""
+
+    says: str
+    before: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+
+
+def start(recovery: Recovery, *, by: Actor) -> Started:
+    """In this actor's name. Raises Refused when there is no plan in force, when the environment's rules do not let it
+    run now, or when the fate of the step where it stands is still being found out."""
+    return _resume(recovery, by) if recovery.state == "needs_attention" else _begin(recovery, by)
+
+
+def _begin(recovery: Recovery, by: Actor) -> Started:
+    only_in(recovery, *sorted(WAITS, reverse=True))
+    plan = plan_of(recovery)
+    if plan is None:
+        raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
+    first = recovery.steps.filter(plan=plan, state="pending").first()
+    assert first is not None, "a sealed plan has steps"
+    before = recovery.state
+    move(recovery, "running")  # its guard asks the environment's rules
+    studies.put(recovery, "halt", {})
+    engine.wake(first)
+    announce(event="recovery.started", recovery=recovery, by=by)
+    return Started(
+        f"Plan {plan.hash[:8]} started.", {"state": before}, {"state": "running", "plan": plan.hash}
+    )
+
+
+def _resume(recovery: Recovery, by: Actor) -> Started:
+    step = _stuck(recovery)
+    if step.state == "unknown" and not step.evidence:
+        raise Refused(
+            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then resume."
+        )
+    plan = plan_of(recovery)
+    if plan is not None and step.kind != "verify" and (no := selectors.run_refusal(recovery, plan)):
+        raise Refused(no.says, code=no.code)
+    was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
+    studies.put(recovery, "halt", {})
+    if step.state == "done":
+        engine.repeat_verification(step)
+    elif step.state == "pending":
+        move(recovery, "running")
+        engine.wake(step)
+    else:
+        engine.again(step)
+    if step.kind != "rollback":
+        recovery.refresh_from_db()
+        announce(event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=by)
+    return Started(f"Resumed at step {step.kind}, which was {was['state']}.", was)
+
+
+def _stuck(recovery: Recovery) -> Step:
+    """The step at which a recovery that needs attention stands."""
+    steps = recovery.steps.filter(plan=plan_of(recovery)).exclude(kind="rollback", state="pending")
+    stuck = (
+        steps.filter(state__in=("failed", "unknown")).first()
+        or steps.filter(state="pending").first()
+        or steps.filter(kind="verify", state="done").last()
+    )
+    if stuck is None:
+        raise Refused(f"{recovery.label} has no step that could be resumed.")
+    return stuck

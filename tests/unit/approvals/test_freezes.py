@@ -1,0 +1,99 @@
+"""Freeze windows: wall clock of a zone, over the end of the week, over the change of the clocks."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recovery.approvals.freezes import Weekly, covering, parse, parse_all
+
+WEEKEND = "Fri 18:00 - Mon 08:00 Europe/Berlin weekend"
+HOLIDAYS = "2026-12-20 00:00 - 2027-01-04 06:00 Europe/Berlin holidays"
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("line", "moment", "covered"),
+    [
+        (WEEKEND, "2026-11-20T16:59", False),  # 17:59 in Berlin
+        (WEEKEND, "2026-11-20T17:00", True),
+        (WEEKEND, "2026-11-22T12:00", True),
+        (WEEKEND, "2026-11-23T06:59", True),
+        (WEEKEND, "2026-11-23T07:00", False),
+        (WEEKEND, "2026-07-03T16:00", True),  # summer: 18:00 in Berlin is 16:00 UTC
+        ("Tue 22:00 - Wed 04:00 UTC", "2026-11-25T03:59", True),
+        ("Tue 22:00 - Wed 04:00 UTC", "2026-11-25T04:00", False),
+        (HOLIDAYS, "2026-12-19T22:59", False),
+        (HOLIDAYS, "2026-12-19T23:00", True),
+        (HOLIDAYS, "2027-01-04T04:59", True),
+        (HOLIDAYS, "2027-01-04T05:00", False),
+        ("2026-10-25 02:30 - 2026-10-25 02:30 UTC", "2026-10-25T02:30", None),
+        # 02:15 to 02:45 comes twice that night in Berlin: the longer window is meant
+        ("2026-10-25 02:15 - 2026-10-25 02:45 Europe/Berlin", "2026-10-25T00:15", True),
+        ("2026-10-25 02:15 - 2026-10-25 02:45 Europe/Berlin", "2026-10-25T01:44", True),
+        ("2026-10-25 02:15 - 2026-10-25 02:45 Europe/Berlin", "2026-10-25T01:45", False),
+    ],
+)
+def test_a_window_covers_its_wall_clock(line: str, moment: str, covered: bool | None) -> None:
+    if covered is None:
+        with pytest.raises(ValueError, match="ends before it begins"):
+            parse(line)
+        return
+    assert parse(line).covers(at(moment)) is covered
+
+
+@pytest.mark.parametrize(
+    ("line", "moment", "end"),
+    [
+        (WEEKEND, "2026-11-20T17:00", "2026-11-23T07:00"),
+        (WEEKEND, "2026-11-23T06:00", "2026-11-23T07:00"),
+        (HOLIDAYS, "2026-12-24T20:00", "2027-01-04T05:00"),
+    ],
+)
+def test_it_says_when_it_is_over(line: str, moment: str, end: str) -> None:
+    assert parse(line).ends(at(moment)) == at(end)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("Fri 18:00 - Mon 08:00", "no freeze window"),
+        ("Fri 25:00 - Mon 08:00 UTC", "no freeze window"),
+        ("Fri 18:00 - Fri 18:00 UTC", "same time of the week"),
+        ("Fri 18:00 - Mon 08:00 Europe/Atlantis", "not known"),
+        ("2026-02-30 00:00 - 2026-03-01 00:00 UTC", "not in the calendar"),
+        ("always", "no freeze window"),
+    ],
+)
+def test_what_is_no_window_is_refused_with_the_way_to_write_one(line: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse(line)
+
+
+def test_of_several_windows_the_one_that_ends_last_is_named() -> None:
+    windows = parse_all(f"{WEEKEND}\n\n{HOLIDAYS}\n")
+    found = covering(windows, at("2026-12-20T12:00"))
+    assert str(found) == HOLIDAYS
+    assert covering(windows, at("2026-11-25T12:00")) is None
+
+
+minutes = st.integers(0, 7 * 1440 - 1)
+
+
+@given(minutes, minutes, st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31)))
+def test_any_weekly_window_reads_as_it_was_written_and_ends_when_it_covers_no_more(
+    start: int, end: int, moment: datetime
+) -> None:
+    if start == end:
+        return
+    window = Weekly(start, end, "Europe/Berlin", "why")
+    assert parse(str(window)) == window
+    now = moment.replace(tzinfo=UTC)
+    if window.covers(now):
+        over = window.ends(now)
+        assert over > now
+        assert not window.covers(over)
