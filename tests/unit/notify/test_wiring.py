@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from console.celery import app
 from recovery.audit import guard
-from recovery.audit.actions import record, verify
+from recovery.audit.actions import record
+from recovery.audit.keeping import verify
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Message, Step, Workspace
 from recovery.notify.actions import announce
 from recovery.notify.events import EVENTS
-from recovery.people.roles import SYSTEM
+from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.pipelines import inventory
 from recovery.pipelines.inventory import refresh
 from recovery.workflow import actions, broker, engine
@@ -52,7 +53,9 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_move_is_told_where_people_want_to_know(old: str, new: str, event: list[str]) -> None:
     row = recovery(state=old)
 
-    move(row, new, reason="The disk is full.")
+    proof = {"measured": {"verified": True}} if new == "succeeded" else {}
+
+    move(row, new, reason="The disk is full.", **proof)
 
     assert told() == event
     assert all(m.body["facts"]["reason"] == "The disk is full." for m in Message.objects.all())
@@ -139,14 +142,17 @@ def test_a_failure_whose_time_nobody_knows_is_told_once_for_each_update() -> Non
     assert told() == ["flow.failed"] * 2
 
 
+AUDITOR = Actor("aud", Role.AUDITOR)
+
+
 def test_a_broken_chain_is_told_once_for_each_first_problem() -> None:
     record(action="recovery.open", outcome="done", by=SYSTEM, says="One.")
-    verify()
+    verify(by=AUDITOR)
     assert told() == []
     guard.remove(connection)
     AuditEntry.objects.update(says="Two.")
     for _ in range(2):
-        verify()
+        verify(by=AUDITOR)
 
     assert told() == ["audit.broken"]
     assert "its hash does not fit" in Message.objects.get().body["facts"]["problem"]
