@@ -2,8 +2,11 @@
 
 Spark writes every conf of OffsetSeqMetadata.relevantSQLConfs that its version has into every header. A key proves
 the version that introduced the conf; a key that a version always writes and that is not there proves an older one.
-Versions: SQLConf entries of 4.2.0 and 4.3.0, and the headers that both were seen to write.
+Versions: the headers that 3.5, 4.0, 4.1, 4.2 and 4.3 were seen to write (tests/fixtures/written_by), and of what is
+older the SQLConf entries. 4.0 and 4.1 write the same keys: a conf may be introduced before a header carries it.
 """
+
+from collections.abc import Mapping
 
 from recovery.checkpoints.formats import CommitFile, OffsetFile
 
@@ -12,13 +15,20 @@ SINCE = {
     f"{PREFIX}stateStore.rocksdb.formatVersion": (3, 2),
     f"{PREFIX}statefulOperator.useStrictDistribution": (3, 3),
     f"{PREFIX}stateStore.encodingFormat": (4, 0),
-    f"{PREFIX}stateStore.rowChecksum.enabled": (4, 1),
-    f"{PREFIX}queryEvolution.enableSourceEvolution": (4, 1),
+    f"{PREFIX}stateStore.rowChecksum.enabled": (4, 2),
+    f"{PREFIX}queryEvolution.enableSourceEvolution": (4, 2),
     f"{PREFIX}stateStore.rocksdb.mergeOperatorVersion": (4, 2),
     "spark.sql.function.protobufExtensions.enabled": (4, 2),
     f"{PREFIX}statefulOperator.alwaysNullableOutput.enabled": (4, 3),
 }
-ALWAYS = {version: {key for key, since in SINCE.items() if since <= version} for version in ((4, 2), (4, 3))}
+WHOLE = ((4, 0), (4, 2), (4, 3))
+ALWAYS = {version: {key for key, since in SINCE.items() if since <= version} for version in WHOLE}
+STATE_ENCODING = f"{PREFIX}stateStore.encodingFormat"
+
+
+def before_4(conf: Mapping[str, str]) -> bool:
+    """Whether a header's settings are those of a Spark older than 4.0, which writes no operator metadata."""
+    return bool(conf) and STATE_ENCODING not in conf and not any(SINCE.get(k, (0, 0)) >= (4, 0) for k in conf)
 
 
 def written_by(offsets: OffsetFile | None, commit: CommitFile | None) -> dict[str, str | None] | None:

@@ -189,6 +189,14 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
     ),
     Kind(
+        "OPERATOR_METADATA_NOT_YET",
+        I,
+        "Operator {operator} has no metadata: Spark before 4.0 writes none.",
+        "Spark 4 takes the state without comparing the operator, and writes the metadata.",
+        "Nothing; after an upgrade, run once with unchanged code.",
+        seed=True,
+    ),
+    Kind(
         "OPERATOR_METADATA_LOST",
         B,
         "The metadata of operator {operator} is missing or unreadable, and its schemas are found only by it.",

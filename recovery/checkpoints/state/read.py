@@ -21,6 +21,7 @@ from recovery.checkpoints.state.names import (
     stores_of,
 )
 from recovery.checkpoints.tree import Tree
+from recovery.checkpoints.writer import before_4
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 MAX_MISSING = 100
@@ -115,7 +116,7 @@ def _operator(
     verified: Verified | None,
     findings: list[Finding],
 ) -> StateOperator:
-    metadata = _metadata(tree, number, findings)
+    metadata = _metadata(tree, number, standing, findings)
     partitions = (standing.partitions or metadata.partitions) if metadata.partitions else 0
     files = Files(stores)
     schemas = described.read_schemas(tree, number, metadata, stores, findings)
@@ -161,14 +162,14 @@ def _size(tree: Tree, number: int) -> int:
     return sum(tree.files[n] for n in mine)
 
 
-def _metadata(tree: Tree, number: int, findings: list[Finding]) -> OperatorMetadata:
+def _metadata(tree: Tree, number: int, standing: Standing, findings: list[Finding]) -> OperatorMetadata:
     """v1 is only compared with the code; without v2 (schemas in `_stateSchema`) Spark does not start."""
     file = metadata_file(tree, number) or f"state/{number}/_metadata/metadata"
     words: dict[str, object] = {"operator": number}
     try:
         if file in tree.files:
             return parse_metadata(tree.bytes_of(file))
-        code = "OPERATOR_METADATA_MISSING"
+        code = "OPERATOR_METADATA_NOT_YET" if before_4(standing.conf) else "OPERATOR_METADATA_MISSING"
     except Malformed as problem:
         code = "OPERATOR_METADATA_NEWER" if problem.newer else "OPERATOR_METADATA_UNREADABLE"
         words |= {"version": problem.newer, "why": problem.why}

@@ -15,8 +15,7 @@ from tests.checkpoint_builder import CONF, STARTED_MS, Built, dumps, put
 NEW = "spark.sql.streaming.statefulOperator.alwaysNullableOutput.enabled"
 SPARK_42 = dict(CONF)
 SPARK_43 = {**CONF, NEW: "true"}
-SPARK_41 = {k: v for k, v in CONF.items() if SINCE.get(k, (0, 0)) < (4, 2)}
-SPARK_40 = {k: v for k, v in CONF.items() if SINCE.get(k, (0, 0)) < (4, 1)}
+SPARK_40 = {k: v for k, v in CONF.items() if SINCE.get(k, (0, 0)) < (4, 2)}  # of 4.1 too
 SPARK_35 = {k: v for k, v in CONF.items() if SINCE.get(k, (0, 0)) < (4, 0)}
 
 
@@ -41,11 +40,9 @@ def commit(version: int) -> formats.CommitFile:
     [
         (offsets(SPARK_43), commit(1), "4.3", None),
         (offsets(SPARK_42), commit(1), "4.2", "4.3"),
-        (offsets(SPARK_41), commit(1), "4.1", "4.2"),
         (offsets(SPARK_40), commit(1), "4.0", "4.2"),
-        (offsets(SPARK_35), commit(1), "3.3", "4.2"),
-        (offsets(SPARK_35), commit(2), "4.0", "4.2"),
-        (offsets({"spark.sql.shuffle.partitions": "2"}), None, None, "4.2"),
+        (offsets(SPARK_35), commit(1), "3.3", "4.0"),
+        (offsets({"spark.sql.shuffle.partitions": "2"}), None, None, "4.0"),
     ],
 )
 def test_the_header_proves_which_spark_wrote_it(
@@ -56,7 +53,13 @@ def test_the_header_proves_which_spark_wrote_it(
 
 @pytest.mark.parametrize(
     ("read", "done"),
-    [(None, None), (offsets({}), commit(1)), (offsets(SPARK_41, 2), None), (offsets(SPARK_40), commit(3))],
+    [
+        (None, None),
+        (offsets({}), commit(1)),
+        (offsets(SPARK_40, 2), None),
+        (offsets(SPARK_40), commit(3)),
+        (offsets(SPARK_35), commit(2)),
+    ],
 )
 def test_a_header_that_proves_nothing_or_contradicts_itself_names_no_version(
     read: formats.OffsetFile | None, done: formats.CommitFile | None
