@@ -49,8 +49,8 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpResponse | None:
     """The page that asks, where a start must be confirmed and was not: a table is emptied, or it is production."""
     of = scene(recovery_id, by)
-    if of.plan is None or of.recovery.state not in WAITS:
-        return None
+    if of.plan is None or of.recovery.state not in WAITS or approvals.run_refusal(of.recovery, of.plan):
+        return None  # what may not run is not confirmed: the act itself says why
     if not typed_name(of) and of.plan.body["strategy"] != "full-refresh":
         return None
     if "confirmed" not in request.POST:

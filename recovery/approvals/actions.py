@@ -81,7 +81,7 @@ def vote(*, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by:
         if choice not in ("approve", "reject"):
             raise WrongUse(f"A vote is approve or reject, not {choice!r}.")
         recovery = lock(recovery_id)
-        who = _voter(by)
+        person, who = _voter(by), Who(by.name, by.user_id)
         request = _voted_on(recovery, plan_hash)
         signed = plan_hash or request.plan.hash
         given = selectors.cast(selectors.votes_in_force(request))
@@ -93,17 +93,17 @@ def vote(*, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by:
             )
         if not reason.strip():
             raise WrongUse("A vote needs a reason: it is kept in the audit log.")
-        _cast(request, choice, reason.strip(), who, by)
+        _cast(request, choice, reason.strip(), person, by)
         _decide(recovery, request, choice, reason.strip(), by, attempted)
     return request
 
 
-def _voter(by: Actor) -> Who:
+def _voter(by: Actor) -> Person:
     """A person's vote counts, never a service account's: a vote is somebody's judgement."""
     person = Person.objects.filter(user_id=by.user_id).first() if by.user_id is not None else None
     if person is None or person.service:
         raise Denied(f"{by.name} is not a person's account, and only people vote on plans.")
-    return Who(by.name, by.user_id)
+    return person
 
 
 def _voted_on(recovery: Recovery, plan_hash: str) -> ApprovalRequest:
@@ -137,11 +137,11 @@ def _voted_on(recovery: Recovery, plan_hash: str) -> ApprovalRequest:
     )
 
 
-def _cast(request: ApprovalRequest, choice: str, reason: str, who: Who, by: Actor) -> None:
+def _cast(request: ApprovalRequest, choice: str, reason: str, person: Person, by: Actor) -> None:
     try:
         with transaction.atomic():
             Vote.objects.create(
-                request=request, plan=request.plan, voter=who.name, voter_id=who.user_id, role=by.role.value,
+                request=request, plan=request.plan, voter=by.name, voter_id=person.user_id, role=by.role.value,
                 choice=choice, reason=reason, hash=request.plan.hash, via=by.via, at=timezone.now(),
             )  # fmt: skip
     except IntegrityError:
