@@ -39,6 +39,9 @@ GET: dict[str, frozenset[str]] = {
     "/audit": READERS,
     "/audit/1": READERS,
     "/audit/chain": READERS,
+    "/audit/review": READERS,
+    "/audit/recovery/{recovery}": READERS,
+    "/audit/recovery/{recovery}/evidence.zip": frozenset({"auditor", "admin"}),
     "/audit/export": frozenset({"auditor", "admin"}),
     "/settings": frozenset({"admin"}),
     "/_components": frozenset({"admin"}),
@@ -53,6 +56,8 @@ POST: dict[str, frozenset[str]] = {
     "/recoveries/{recovery}/rollback": RECOVER,
     "/recoveries/{recovery}/cancel": RECOVER,
     "/account": EVERYBODY,
+    "/audit/1": frozenset({"approver", "auditor", "admin"}),
+    "/audit/chain": READERS,
 }
 
 
@@ -69,7 +74,11 @@ def test_the_table_names_every_page_of_the_console() -> None:
 
     without_right = {"sign-in", "sign-out", "theme"}
     routes = {
-        "/" + str(p.pattern).replace("<int:flow_id>", "{flow}").replace("<int:recovery_id>", "{recovery}")
+        "/"
+        + str(p.pattern)
+        .replace("<int:flow_id>", "{flow}")
+        .replace("<int:recovery_id>", "{recovery}")
+        .replace("recovery/<str:label>", "recovery/{recovery}")
         for p in urlpatterns
         if p.name not in without_right and p.name != "recovery"
     }
