@@ -32,7 +32,10 @@ from recovery.people.roles import Actor, Right
 
 OFFLINE: Final = Path(__file__).parent / "offline"
 OWN_FILES: Final = (Plan, Step)
-"""Records that have a file of their own; every other table that points at a recovery or plan goes to approvals.json."""
+"""Records that have a file of their own. Every other table that points at a recovery or plan is found by itself:
+approvals and votes, by their names, go to approvals.json, the rest to records.json."""
+
+_APPROVALS: Final = ("approv", "vote")
 
 
 def pack(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
@@ -90,19 +93,22 @@ def _files(recovery: Recovery) -> dict[str, bytes]:
         "opened_at": recovery.created_at, "ended_at": recovery.ended_at, "reason": cleansing.text(recovery.reason),
         "made_at": timezone.now(),
     }  # fmt: skip
-    approvals, proof = _others(recovery), _proof(entries)
+    others, proof = _others(recovery), _proof(entries)
+    approvals = {name: rows for name, rows in others.items() if any(word in name for word in _APPROVALS)}
+    records = {name: rows for name, rows in others.items() if name not in approvals}
     verification = {
         "measured": recovery.measured,
         "criteria": plans[-1]["body"].get("criteria", []) if plans else [],
     }
     worded = [{**e, "words": tags.ACTIONS.get(e["action"], "")} for e in entries]
-    shown = {"facts": facts, "plans": plans, "approvals": approvals, "steps": steps, "proof": proof,
-             "measured": recovery.measured, "entries": worded}  # fmt: skip
+    shown = {"facts": facts, "plans": plans, "approvals": approvals, "records": records, "steps": steps,
+             "proof": proof, "measured": recovery.measured, "entries": worded}  # fmt: skip
     return {
         "index.html": _page(shown),
         "recovery.json": _json(facts),
         "plan.json": _json({"plans": plans}),
         "approvals.json": _json(approvals),
+        "records.json": _json(records),
         "steps.json": _json(steps),
         "steps.log": "\n".join(_log(steps)).encode() + b"\n",
         "verification.json": _json(verification),

@@ -19,7 +19,7 @@ from recovery.audit import evidence, keys
 from recovery.audit.actions import record
 from recovery.audit.offline import verify as offline
 from recovery.errors import Denied, NotFound
-from recovery.models import Recovery
+from recovery.models import Hold, Recovery
 from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.plans.values import seal
 from tests import factories as f
@@ -80,8 +80,8 @@ def test_another_key_than_ones_own_is_not_good(folder: Path) -> None:
 def test_a_pack_holds_everything_and_shows_nothing_of_others(folder: Path, recovery: Recovery) -> None:
     names = {p.name for p in folder.iterdir()}
     assert names == {
-        "index.html", "recovery.json", "plan.json", "approvals.json", "steps.json", "steps.log", "verification.json",
-        "entries.jsonl", "proof.json", "verify.py", "manifest.json", "manifest.sig",
+        "index.html", "recovery.json", "plan.json", "approvals.json", "records.json", "steps.json", "steps.log",
+        "verification.json",         "entries.jsonl", "proof.json", "verify.py", "manifest.json", "manifest.sig",
     }  # fmt: skip
     everything = "".join(p.read_text() for p in folder.iterdir())
     assert "zebra" not in everything
@@ -91,6 +91,17 @@ def test_a_pack_holds_everything_and_shows_nothing_of_others(folder: Path, recov
     assert json.loads((folder / "plan.json").read_text())["plans"][0]["body"] == recovery.plans.get().body
     assert "== " in (folder / "steps.log").read_text()
     assert json.loads((folder / "verification.json").read_text())["measured"]["verified"] is True
+
+
+def test_what_other_rooms_keep_about_a_recovery_comes_along_by_itself(recovery: Recovery) -> None:
+    Hold.objects.create(
+        recovery=recovery, pipeline=recovery.flow.pipeline, job_id=7, name="nightly", way="schedule", was={}
+    )
+    content, _ = evidence.to_bytes(label=recovery.label, by=AUDITOR)
+    zipped = zipfile.ZipFile(io.BytesIO(content))
+    records = json.loads(zipped.read(f"reprise-{recovery.label}/records.json"))
+    assert records["hold"][0]["name"] == "nightly"
+    assert json.loads(zipped.read(f"reprise-{recovery.label}/approvals.json")) == {}
 
 
 def test_the_page_can_be_read_offline_and_runs_nothing(folder: Path) -> None:

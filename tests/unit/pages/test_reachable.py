@@ -44,6 +44,9 @@ GET: dict[str, frozenset[str]] = {
     "/audit": READERS,
     "/audit/1": READERS,
     "/audit/chain": READERS,
+    "/audit/review": READERS,
+    "/audit/recovery/{recovery}": READERS,
+    "/audit/recovery/{recovery}/evidence.zip": frozenset({"auditor", "admin"}),
     "/audit/export": frozenset({"auditor", "admin"}),
     "/settings": frozenset({"admin"}),
     "/settings/notifications": frozenset({"admin"}),
@@ -70,6 +73,8 @@ POST: dict[str, frozenset[str]] = {
     "/settings/notifications": frozenset({"admin"}),
     "/settings/notifications/new": frozenset({"admin"}),
     "/settings/notifications/{channel}": frozenset({"admin"}),
+    "/audit/1": frozenset({"approver", "auditor", "admin"}),
+    "/audit/chain": READERS,
 }
 
 
@@ -95,7 +100,10 @@ def test_the_table_names_every_page_of_the_console() -> None:
 
     without_right = {"sign-in", "sign-out", "theme"}
     routes = {
-        "/" + re.sub(r"<int:(\w+)_id>", r"{\1}", str(p.pattern))
+        "/"
+        + re.sub(r"<int:(\w+)_id>", r"{\1}", str(p.pattern)).replace(
+            "recovery/<str:label>", "recovery/{recovery}"
+        )
         for p in urlpatterns
         if p.name not in without_right and p.name != "recovery"
     }
