@@ -72,7 +72,6 @@ EVENTS = [
            error={"fatal": True, "exceptions": _chain()}),
     _event(20, "WARN", "flow_progress", "Attempt 1 of 2 failed.", origin={"flow_name": FLOW}),
     _event(11, "INFO", "flow_progress", "Another flow is COMPLETED.", origin={"flow_name": "spark_catalog.crm.other"}),
-    *reversed(BATCHES),
     _event(2, "INFO", "create_update", "Update u-4 started by API call."),
 ]  # fmt: skip
 
@@ -85,6 +84,7 @@ class Api:
     )
     good: dict[str, str] = field(default_factory=lambda: {factories.PATH: factories.OLD_CODE})
     asked: list[str] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=lambda: list(EVENTS))
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Any:
         """The body for a GET, None for 404."""
@@ -97,7 +97,7 @@ class Api:
                 ]
             }
         if path.endswith("/events"):
-            return {"events": EVENTS}
+            return {"events": self.events}
         if path.endswith("/u-3/source"):
             return {"files": [_file(p, t) for p, t in self.good.items()]} if self.good else None
         if path.startswith("/api/2.0/pipelines/"):

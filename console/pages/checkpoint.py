@@ -1,6 +1,7 @@
 """The checkpoint of a flow: judged now, one batch, two beside each other, the log of a source. Reads only."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -11,11 +12,12 @@ from console.pages.base import page, show
 from console.pages.flow import diagnosis_of, flow_or_404, frame_of
 from console.presenters import batches, charts
 from console.presenters import checkpoint as checkpoints
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect, said
 from recovery.checkpoints.batches import compare, log_page, read_batch
 from recovery.checkpoints.uses import uses
 from recovery.errors import NotFound, RepriseError
 from recovery.people.roles import Actor, Right
+from recovery.workflow.neighbours import between, writes_files
 from recovery.workflow.places import checkpoint_of
 
 Asked = Mapping[str, str]
@@ -61,12 +63,15 @@ def _number(asked: Asked, name: str) -> int | None:
 
 
 def _report(asked: Asked, context: Context, root: str, place: str) -> Context:
-    report = inspect(place).as_dict()
-    diagnosis = diagnosis_of(context["flow"], context["recovery"]) or {}
+    flow, judged = context["flow"], inspect(place)
+    others = between(flow, root, file_table=writes_files(flow))
+    report = replace(judged, findings=(*judged.findings, *others)).as_dict()
+    diagnosis = diagnosis_of(flow, context["recovery"]) or {}
     found = checkpoints.findings(report["findings"])
     return {
         "report": report,
         "judgement": checkpoints.judgement(report),
+        "next_run": said.next_run(report["outcome"]) if report["format"] != "none" else "",
         "findings": found,
         "findings_counted": checkpoints.counted(found),
         "batches": checkpoints.batches(report),

@@ -27,6 +27,7 @@ class FileRow:
 @dataclass(frozen=True)
 class SourceRow:
     key: str
+    log: str
     kind: str
     stands: str
     took: str
@@ -78,6 +79,7 @@ class DifferenceView:
     header: tuple[MovedRow, ...]
     conf: tuple[MovedRow, ...]
     operators: tuple[MovedRow, ...]
+    operators_untold: str
     problems: tuple[Problem, ...]
 
 
@@ -126,6 +128,7 @@ def _source(source: BatchSource) -> SourceRow:
     moved = said.partitions(source.begins_json, source.offset_json) if source.begins else []
     return SourceRow(
         source.key,
+        source.log or source.key,
         source.kind,
         said.stands(source.kind, source.offset_json),
         said.took(source),
@@ -170,6 +173,7 @@ def difference(of: Difference) -> DifferenceView:
         tuple(MovedRow(m.name, _header(m.name, m.before), _header(m.name, m.after)) for m in of.header),
         _moved(of.conf),
         _moved(of.operators),
+        said.operators_untold(of),
         (*of.before.problems, *of.after.problems),
     )
 

@@ -20,6 +20,7 @@ class FindingRow:
     code: str
     file: str
     spark: str
+    next_run: str = ""
 
 
 def findings(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
@@ -35,6 +36,7 @@ def findings(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
             str(f.get("code") or ""),
             str(f.get("file") or ""),
             str(f.get("spark") or ""),
+            said.next_run(str(f.get("outcome") or "")),
         )
         for f in ordered
     ]
@@ -142,10 +144,11 @@ def _verdict(held: str, there: str | None, unasked: bool) -> tuple[str, status.B
 
 @dataclass(frozen=True)
 class SourceRow:
-    """`key`: the source's name, else its index, as its log's folder is called."""
+    """`key`: the source's name, else its index; `log`: as its log's folder is called."""
 
     index: int
     key: str
+    log: str
     kind: str
     offset: str
     read: int
@@ -158,6 +161,7 @@ def sources(report: Mapping[str, Any]) -> list[SourceRow]:
         SourceRow(
             int(source["index"]),
             str(source.get("name") or source["index"]),
+            str(source.get("log") or source.get("name") or source["index"]),
             str(source.get("kind") or "unknown"),
             str(source.get("offset_json") or "none"),
             int(source.get("committed_files") or 0),

@@ -11,6 +11,7 @@ from recovery.checkpoints import formats
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, OffsetFile
 from recovery.checkpoints.report import Finding, StateOperator
+from recovery.checkpoints.writer import written_by
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 STREAMING = "spark.sql.streaming."
@@ -42,6 +43,32 @@ def judge_agreement(
     for operator in operators:
         found += _settings(newest, planned, operator)
     return found
+
+
+def judge_resumption(
+    read: Mapping[int | None, OffsetFile], planned: int | None, committed: int | None
+) -> list[Finding]:
+    """A planned batch that Spark 4.2 cannot take up again once one is committed; of newer Sparks it is not known."""
+    newest = read.get(planned)
+    if newest is None or newest.version < 2 or planned is None or committed is None or committed >= planned:
+        return []
+    if (written_by(newest, None) or {}).get("at_least") not in (None, "4.2"):
+        return []
+    return [finding("BATCH_PLANNED_AS_MAP", f"offsets/{planned}", batch=planned)]
+
+
+def repartitioned(read: Mapping[int | None, OffsetFile], planned: int | None) -> int | None:
+    """Partitions of the state as the headers tell them, where they can be trusted; None: only the metadata tells.
+
+    Spark's tool for repartitioning puts in a batch that reads nothing, whose header has the new number as all later
+    ones do; the operators' metadata keeps the old one (OfflineStateRepartitionRunner, seen on 4.2).
+    """
+    newest, before = read.get(planned), read.get(planned - 1) if planned else None
+    if newest is None or before is None:
+        return None
+    told = newest.conf.get(PARTITIONS, "")
+    agreed = told == before.conf.get(PARTITIONS) or newest.sources == before.sources
+    return int(told) if agreed and told.isdecimal() else None
 
 
 def _goes_back(before: OffsetFile | None, newest: OffsetFile, batch: int) -> Iterator[Finding]:

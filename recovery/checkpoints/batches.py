@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recovery.checkpoints import formats, logpages, positions
-from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
+from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile, OffsetLine
 from recovery.checkpoints.inspection import PARTS, VERSION
 from recovery.checkpoints.logpages import LogPage, Span
+from recovery.checkpoints.progress import folders_in
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
 from recovery.errors import NotFound, Unreachable
@@ -43,13 +44,17 @@ class BatchSource:
     begins_json: str | None = None
     files: Span | None = None
     position: Mapping[str, Any] | None = None
+    log: str | None = (
+        None  # of a file source: its directory below `sources/`; two lines of one source share one
+    )
 
 
 @dataclass(frozen=True)
 class Batch:
     """A batch. Times and watermarks are epoch milliseconds; `next_watermark_ms` stands in the commit.
 
-    `operators`: operator id -> state partitions, where the commit names them (state format 2), else empty.
+    `operators`: operator id -> state partitions, as the commit names them; None: no commit of state format 2 is
+    there to tell (`{}`: it tells that the query has none).
     `control`: what Spark put in by itself (a repartition), else None. `before`, `after`: the nearest batches that
     stand on disk.
     """
@@ -65,7 +70,7 @@ class Batch:
     next_watermark_ms: int | None = None
     conf: dict[str, str] = field(default_factory=dict)
     sources: tuple[BatchSource, ...] = ()
-    operators: dict[str, int] = field(default_factory=dict)
+    operators: dict[str, int] | None = None
     control: str | None = None
     problems: tuple[Problem, ...] = ()
     before: int | None = None
@@ -99,7 +104,10 @@ class SourceStep:
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs from batch `before` to batch `after`; both are in full beside it."""
+    """What differs from batch `before` to batch `after`; both are in full beside it.
+
+    `operators` says nothing where `operators_untold` names a batch: its commit does not tell its operators.
+    """
 
     before: Batch
     after: Batch
@@ -107,6 +115,7 @@ class Difference:
     header: tuple[Moved, ...]
     conf: tuple[Moved, ...]
     operators: tuple[Moved, ...]
+    operators_untold: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, the batches by their numbers."""
@@ -136,13 +145,15 @@ def diff(before: Batch, after: Batch, files: Mapping[str, Span | None] | None = 
     new = {s.key: s for s in after.sources}
     steps = [_step(key, old.get(key), new.get(key), (files or {}).get(key)) for key in {**new, **old}]
     header = _moved(_header(before), _header(after))
+    untold = tuple(b.number for b in (before, after) if b.operators is None)
     return Difference(
         before,
         after,
         tuple(steps),
         header,
         _moved(before.conf, after.conf),
-        _moved(_told(before.operators), _told(after.operators)),
+        () if untold else _moved(_told(before.operators or {}), _told(after.operators or {})),
+        tuple(dict.fromkeys(untold)),
     )
 
 
@@ -203,7 +214,8 @@ def _batch(tree: Tree, number: int) -> Batch:
     plan = _offsets(tree, number, problems)
     commit = _commit(tree, number, problems) if number in commits else None
     before = _before(tree, number) if plan else None
-    sources = [_source(tree, number, n, before, plan) for n in range(len(plan.sources))] if plan else []
+    logs = folders_in(tree, plan, [one for one in (before, plan) if one]) if plan else {}
+    sources = [_source(tree, number, line, logs[line.key], before) for line in plan.sources] if plan else []
     return Batch(
         number,
         tree.store.location,
@@ -216,7 +228,7 @@ def _batch(tree: Tree, number: int) -> Batch:
         commit.watermark_ms if commit else None,
         plan.conf if plan else {},
         tuple(sources),
-        _operators(commit) if commit else {},
+        _operators(commit) if commit else None,
         plan.control if plan else None,
         tuple(problems),
         max((n for n in offsets | commits if n < number), default=None),
@@ -251,18 +263,17 @@ def _before(tree: Tree, number: int) -> OffsetFile | None:
     return _offsets(tree, number - 1, [])
 
 
-def _source(tree: Tree, number: int, place: int, before: OffsetFile | None, plan: OffsetFile) -> BatchSource:
-    line = plan.sources[place]
+def _source(tree: Tree, number: int, line: OffsetLine, log: str, before: OffsetFile | None) -> BatchSource:
     earlier = {s.key: s.offset_json for s in before.sources} if before else {}
     begins = before is not None and (number == 0 or line.key in earlier)
     begins_json = earlier.get(line.key)
-    folder = f"sources/{line.key}"
+    folder = f"sources/{log}"
     upto, after = formats.log_offset(line.offset_json), formats.log_offset(begins_json)
     if upto is not None and folder in tree.directories:
         files = None
         if begins and (begins_json is None or after is not None):
             files = logpages.span(tree, folder, -1 if after is None else after, upto)
-        return BatchSource(line.key, "files", line.offset_json, begins, begins_json, files)
+        return BatchSource(line.key, "files", line.offset_json, begins, begins_json, files, log=log)
     kind, position = _position(tree, folder, line.offset_json)
     return BatchSource(line.key, kind, line.offset_json, begins, begins_json, None, position)
 
@@ -275,10 +286,11 @@ def _position(tree: Tree, folder: str, offset_json: str | None) -> tuple[str, Ma
     return positions.read_position(offset_json, first)
 
 
-def _operators(commit: CommitFile) -> dict[str, int]:
+def _operators(commit: CommitFile) -> dict[str, int] | None:
     ids = commit.body.get("stateUniqueIds")
-    held = ids if isinstance(ids, dict) else {}
-    return {str(k): len(v) for k, v in held.items() if isinstance(v, list)}
+    if not isinstance(ids, dict):
+        return None
+    return {str(k): len(v) for k, v in ids.items() if isinstance(v, list)}
 
 
 def _step_files(tree: Tree, before: Batch, source: BatchSource) -> Span | None:
@@ -288,7 +300,7 @@ def _step_files(tree: Tree, before: Batch, source: BatchSource) -> Span | None:
     after = formats.log_offset(old.get(source.key))
     if source.kind != "files" or upto is None or (after is None and old.get(source.key) is not None):
         return None
-    return logpages.span(tree, f"sources/{source.key}", -1 if after is None else after, upto)
+    return logpages.span(tree, f"sources/{source.log}", -1 if after is None else after, upto)
 
 
 def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: Span | None) -> SourceStep:

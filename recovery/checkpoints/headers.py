@@ -1,7 +1,8 @@
 """What the logs of batches betray beside their numbers: headers, gaps, names that only Spark counts."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import pairwise
 
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import OffsetFile
@@ -9,6 +10,27 @@ from recovery.checkpoints.report import Finding
 from recovery.checkpoints.tree import Tree
 
 COUNTED = re.compile(r"[+-]?[0-9]{1,18}")  # HDFSMetadataLog lists whatever Scala's toLong takes
+
+
+def asynchronous(offsets: Collection[int], commits: Collection[int]) -> bool:
+    """Do the logs prove asynchronous progress tracking, under which the batch before the newest may be missing?
+
+    Of some batches neither file was ever written. A single gap, just before the newest batch, may be lost files.
+    """
+    both = sorted(set(offsets) & set(commits))
+    gaps = [b for a, b in pairwise(both) if b - a > 1 and not any(a < n < b for n in (*offsets, *commits))]
+    return any(b != both[-1] for b in gaps)
+
+
+def strays(offsets: set[int], commits: set[int]) -> set[int]:
+    """Offset files that follow on nothing: neither they nor the batch before them was ever committed."""
+    left, stray = sorted(offsets), set()
+    while len(left) > 1:
+        newest = left[-1]
+        if newest - 1 == left[-2] or {newest, newest - 1} & commits:
+            break
+        stray.add(left.pop())
+    return stray
 
 
 def judge_headers(tree: Tree, read: Mapping[int | None, OffsetFile], committed: int | None) -> list[Finding]:

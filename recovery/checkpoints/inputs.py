@@ -16,16 +16,16 @@ def judge_inputs(sources: Iterable[SourceProgress]) -> list[Finding]:
     """Findings for planned files that are gone (a restart fails) and for read ones (a full refresh lacks them)."""
     found = []
     for source in sources:
-        if source.kind != "files":
+        if source.kind != "files" or source.twin_of is not None:
             continue
         for code, entries in (("INPUT_PLANNED_GONE", source.planned), ("INPUT_READ_GONE", source.committed)):
             gone, first, why = _gone(entries)
             name = source.name or source.index
             if why:
-                found.append(finding("INPUT_UNCHECKED", f"sources/{name}", source=name, why=why))
+                found.append(finding("INPUT_UNCHECKED", source.folder, source=name, why=why))
                 break
             if gone:
-                found.append(finding(code, f"sources/{name}", source=name, count=gone, first=first))
+                found.append(finding(code, source.folder, source=name, count=gone, first=first))
     return found
 
 

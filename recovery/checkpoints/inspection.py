@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recovery.checkpoints import filelog, formats, sinklog
-from recovery.checkpoints.agreement import judge_agreement
+from recovery.checkpoints.agreement import judge_agreement, judge_resumption, repartitioned
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
-from recovery.checkpoints.headers import judge_headers
+from recovery.checkpoints.headers import asynchronous, judge_headers, strays
 from recovery.checkpoints.inputs import judge_inputs
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.place import judge_place
@@ -183,21 +183,22 @@ def _judge(
         findings += _nothing(tree, first)
     commits = tree.numbers("commits")
     offsets = tree.numbers("offsets")
-    stray = _strays(offsets, commits)
+    stray = strays(offsets, commits)
     offsets -= stray
     findings += [finding("OFFSET_STRAY", f"offsets/{n}", batch=n) for n in sorted(stray)]
     committed, planned = max(commits, default=None), max(offsets, default=None)
     query_id = _query_id(tree, bool(known), findings)
     commit = _commit(tree, committed, findings)
-    findings += _numbering(tree, offsets, committed, planned)
+    findings += _numbering(tree, offsets, commits)
     read = _offsets(tree, offsets, committed, planned, findings)
-    sources = read_sources(tree, read.get(committed), read.get(planned), findings)
+    sources = read_sources(tree, read.get(committed), read.get(planned), findings, read.values())
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
-    standing = Standing(conf, commit, committed, planned)
+    standing = Standing(conf, commit, committed, planned, repartitioned(read, planned))
     operators = read_operators(tree, standing, findings, deep=deep, progress=progress)
     findings += _in_the_way(tree)
     findings += judge_headers(tree, read, committed)
     findings += judge_agreement(read, planned, (committed, commit), operators)
+    findings += judge_resumption(read, planned, committed)
     findings += judge_place(tree.store.location) if known else []
     if inputs:
         findings += judge_inputs(sources)
@@ -232,17 +233,6 @@ def _nothing(tree: Tree, first: list[Finding]) -> list[Finding]:
     return [finding("CHECKPOINT_EMPTY" if hidden else "NOT_A_CHECKPOINT")]
 
 
-def _strays(offsets: set[int], commits: set[int]) -> set[int]:
-    """Offset files that follow on nothing: neither they nor the batch before them was ever committed."""
-    left, stray = sorted(offsets), set()
-    while len(left) > 1:
-        newest = left[-1]
-        if newest - 1 == left[-2] or {newest, newest - 1} & commits:
-            break
-        stray.add(left.pop())
-    return stray
-
-
 def _query_id(tree: Tree, known: bool, findings: list[Finding]) -> str | None:
     if "metadata" not in tree.files:
         if known:
@@ -269,14 +259,15 @@ def _commit(tree: Tree, newest: int | None, findings: list[Finding]) -> CommitFi
         return None
 
 
-def _numbering(tree: Tree, offsets: set[int], committed: int | None, planned: int | None) -> list[Finding]:
+def _numbering(tree: Tree, offsets: set[int], commits: set[int]) -> list[Finding]:
     """How the newest offset and the newest commit stand to each other."""
+    committed, planned = max(commits, default=None), max(offsets, default=None)
     if planned is None:
         # A log entry without an offset file is no damage: Spark writes it just before batch 0 is planned.
         left = committed is not None or tree.names("state")
         return [finding("OFFSETS_MISSING", "offsets")] if left else []
     found: list[Finding] = []
-    if planned > 0 and planned - 1 not in offsets:
+    if planned > 0 and planned - 1 not in offsets and not asynchronous(offsets, commits):
         found.append(finding("OFFSET_NEIGHBOUR_MISSING", f"offsets/{planned - 1}", batch=planned - 1))
     if committed is not None and committed > planned:
         found.append(finding("COMMITS_AHEAD", f"commits/{committed}", batch=committed, newest=planned))
@@ -311,22 +302,25 @@ def _offsets(
                 code = "OFFSET_PLANNED_UNREADABLE" if ahead else "OFFSET_UNREADABLE"
                 findings.append(finding(code, name, batch=batch, why=problem.why))
     for batch in sorted(matter & set(read) - {None}):
-        _same_sources(read, batch, committed, findings)
+        _same_sources(tree, read, batch, committed, findings)
     return read
 
 
 def _same_sources(
-    read: dict[int | None, OffsetFile], batch: int, committed: int | None, findings: list[Finding]
+    tree: Tree, read: dict[int | None, OffsetFile], batch: int, committed: int | None, findings: list[Finding]
 ) -> None:
     found = len(read[batch].sources)
     expected = len(read[batch - 1].sources) if batch - 1 in read else max(found, 1)
     if found == expected:
         return
     if read[batch].version > 1 and found:
-        if read[batch].conf.get(EVOLUTION) == "true":
-            return  # the code may add and drop sources, which then have names
-        gone = {line.key for line in read[batch - 1].sources} - {line.key for line in read[batch].sources}
+        # with evolution on the code may add and drop sources, which then have names
+        named = read[batch].conf.get(EVOLUTION) == "true"
+        here = {line.key for line in read[batch].sources}
+        gone = {line.key: line.offset_json for line in read[batch - 1].sources if line.key not in here}
         for key in sorted(gone):
+            if named and not _went_on(tree, key, formats.log_offset(gone[key])):
+                continue
             findings.append(finding("OFFSET_SOURCE_DROPPED", f"offsets/{batch}", batch=batch, source=key))
         return
     name = f"offsets/{batch}"
@@ -335,6 +329,11 @@ def _same_sources(
     else:
         why = f"it has {found} source lines; the batch before has {expected}"
         findings.append(finding("OFFSET_PLANNED_UNREADABLE", name, batch=batch, why=why))
+
+
+def _went_on(tree: Tree, key: str, reached: int | None) -> bool:
+    """Has a source's log an entry beyond this position, so that the batch without its line has read it?"""
+    return reached is not None and reached < max(filelog.index_of(tree.names(f"sources/{key}")), default=-1)
 
 
 def _in_the_way(tree: Tree) -> list[Finding]:

@@ -1,11 +1,12 @@
 """Where each source of a checkpoint stands: the committed offset line beside the source's own log."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 
 from recovery.checkpoints import filelog, formats, logscan, positions
 from recovery.checkpoints.findings import finding
+from recovery.checkpoints.folders import folders_of
 from recovery.checkpoints.formats import Malformed, OffsetFile
 from recovery.checkpoints.logscan import Tally
 from recovery.checkpoints.report import Entries, Finding, SourceEntry, SourceProgress
@@ -14,18 +15,60 @@ from recovery.errors import Unreachable
 
 
 def read_sources(
-    tree: Tree, committed: OffsetFile | None, planned: OffsetFile | None, findings: list[Finding]
+    tree: Tree,
+    committed: OffsetFile | None,
+    planned: OffsetFile | None,
+    findings: list[Finding],
+    every: Collection[OffsetFile] = (),
 ) -> tuple[SourceProgress, ...]:
-    """One progress per source line of the last committed batch (of the planned one, before any commit)."""
+    """One progress per source line of the last committed batch (of the planned one, before any commit).
+
+    `every`: all offset files that can be read; they tell which lines are one source's.
+    """
     basis = committed or planned
     if basis is None:
         return ()
     ahead = {line.key: line.offset_json for line in planned.sources} if planned else {}
-    found = []
+    folders = folders_in(tree, basis, every)
+    found: list[SourceProgress] = []
     for index, line in enumerate(basis.sources):
         reached = line.offset_json if committed else None
-        found.append(_source(tree, index, line.key, reached, ahead.get(line.key), findings))
+        log = folders[line.key]
+        twin = next((s for s in found if log == s.log), None) if log != line.key else None
+        if twin is not None:
+            found.append(replace(twin, index=index, twin_of=twin.index))
+            findings.append(finding("SOURCE_READ_TWICE", f"sources/{log}", source=index, other=twin.index))
+            continue
+        one = _source(tree, index, log, reached, ahead.get(line.key), findings)
+        name = None if line.key == str(index) or line.key != log else line.key
+        found.append(replace(one, name=name, log=log))
+        findings += _unrecorded(tree, one, line.key, log, every)
     return tuple(found)
+
+
+def _unrecorded(
+    tree: Tree, of: SourceProgress, key: str, log: str, every: Collection[OffsetFile]
+) -> list[Finding]:
+    """Log entries beyond those that any offset file knows.
+
+    A source writes its entry just before the batch is planned (FileStreamSource.fetchMaxOffset), so a crash in
+    between leaves one. Two or more: their batches have run.
+    """
+    told = [formats.log_offset(line.offset_json) for one in every for line in one.sources if line.key == key]
+    reached = max((at for at in told if at is not None), default=None)
+    names = filelog.index_of(tree.names(f"sources/{log}"))
+    newest = max(names, default=-1)
+    if of.kind != "files" or reached is None or newest < reached + 2 or filelog.needed(names)[1]:
+        return []
+    words = {"source": key, "entry": newest, "reached": reached}
+    batch = max(n for n in tree.numbers("offsets"))
+    return [finding("PROGRESS_UNRECORDED", f"sources/{log}/{names[newest]}", batch=batch, **words)]
+
+
+def folders_in(tree: Tree, basis: OffsetFile, every: Collection[OffsetFile]) -> dict[str, str]:
+    """Key of each line -> name of its log's directory below `sources/`."""
+    logs = [n for n in tree.names("sources") if f"sources/{n}" in tree.directories and not n.startswith(".")]
+    return folders_of(basis, every, {n: filelog.index_of(tree.names(f"sources/{n}")) for n in logs})
 
 
 def _source(

@@ -105,7 +105,8 @@ class SourceProgress:
 
     `offset_json` holds the exact bytes of Spark's offset line (None for `-`). For a file source
     `log_offset` is its own log id, `committed` the log entries up to it and `planned` those after
-    it, which a failed restart may have left behind.
+    it, which a failed restart may have left behind. `log`: the directory below `sources/`; `twin_of`: the index of
+    the source whose log that is, where the code reads one source twice.
     """
 
     index: int
@@ -119,6 +120,13 @@ class SourceProgress:
     position: Mapping[str, Any] | None = (
         None  # the offset line's values, where its shape is known (positions.py)
     )
+    log: str | None = None  # None: `name`, else `index`
+    twin_of: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """The source's own directory, whether it is there or not."""
+        return f"sources/{self.log or self.name or self.index}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values: counts and the ends of the log, never a hundred thousand entries."""
@@ -135,6 +143,8 @@ class SourceProgress:
             "planned": [asdict(e) for e in self.planned.first],
             "compacted": self.compacted,
             "position": dict(self.position) if self.position is not None else None,
+            "log": self.log or self.name or str(self.index),
+            "twin_of": self.twin_of,
         }
 
 
@@ -186,7 +196,9 @@ class StateOperator:
     layout: str | None = None
     state_format: int | None = None
     metadata_version: int | None = None
-    metadata_partitions: int = 0  # as the metadata says, for all operators of a query alike; 0: not told
+    metadata_partitions: int = (
+        0  # by metadata, else by the headers after a repartition, for all alike; 0: not told
+    )
     version: int | None = None
     rows: int | None = None
     schemas: tuple[StateSchema, ...] = ()

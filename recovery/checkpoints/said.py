@@ -5,8 +5,25 @@ from typing import Any
 from urllib.parse import unquote
 
 from recovery.checkpoints import formats, positions
-from recovery.checkpoints.batches import BatchSource, SourceStep
+from recovery.checkpoints.batches import BatchSource, Difference, SourceStep
 from recovery.checkpoints.logpages import Span
+from recovery.checkpoints.report import Outcome
+
+# What the next run with the same code comes to: `The next run ...`.
+OUTCOMES = {
+    Outcome.FAILS: "fails",
+    Outcome.UNREADABLE_TABLE: "ends well, and the table cannot be read any more",
+    Outcome.LOSES: "ends well, and rows are lost",
+    Outcome.DOUBLES: "ends well, and rows are there twice",
+    Outcome.UNKNOWN: "was not judged",
+    Outcome.GOES_ON: "goes on",
+}
+
+
+def next_run(outcome: str) -> str:
+    """One sentence for the outcome of a finding or a report; "" for what is none (older records hold none)."""
+    known = next((o for o in Outcome if o.value == outcome), None)
+    return f"The next run {OUTCOMES[known]}." if known else ""
 
 
 def stands(kind: str, offset_json: str | None) -> str:
@@ -37,6 +54,15 @@ def step(of: SourceStep) -> str:
     if of.change == "same":
         return "the same position"
     return in_between(of.files) if of.files is not None else _moves(of.kind, of.before_json, of.after_json)
+
+
+def operators_untold(of: Difference) -> str:
+    """Why nothing is said of state operators; "" where both commits tell them."""
+    numbers = of.operators_untold
+    if not numbers:
+        return ""
+    who = "Neither batch tells" if len(numbers) == 2 else f"Batch {numbers[0]} does not tell"
+    return f"{who}: only commits of state format 2 name operators."
 
 
 def in_between(files: Span) -> str:

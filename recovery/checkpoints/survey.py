@@ -16,6 +16,7 @@ from recovery.errors import Unreachable
 CHECKPOINTS = "_checkpoints"
 FLOW_DEPTH = 6  # catalog, schema, table, flow; two more for names with further parts
 MAX_FLOWS = 10_000
+ONE_UPDATE_MS = 60_000  # within which flows of one update begin, one after the other
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def _flow(store: Store, parts: tuple[str, ...], names: dict[int, str]) -> FlowTr
 
 
 def _between(flows: list[FlowTree]) -> list[Finding]:
-    """Flows of one table of which the younger one began again with what the older one had read first."""
+    """Flows of one table of which the younger one began again with the older one's input, and the older one ended."""
     found = []
     for index, one in enumerate(flows):
         for other in flows[index + 1 :]:
@@ -143,8 +144,24 @@ def _between(flows: list[FlowTree]) -> list[Finding]:
             if not _same_start(one.newest.sources, other.newest.sources):
                 continue
             old, new = sorted((one, other), key=_begun)
-            found.append(finding("FLOW_RENAMED", new.location, old=old.name, new=new.name))
+            if _took_over(old, new):
+                found.append(finding("FLOW_RENAMED", new.location, old=old.name, new=new.name))
     return found
+
+
+def _took_over(old: FlowTree, new: FlowTree) -> bool:
+    """Has the older flow planned nothing since the younger one began?
+
+    Flows that read the same files for good run side by side, in one update: of these, one is done an instant before
+    the other begins, and has read all that the other has.
+    """
+    ended = max((b["timestamp_ms"] or 0 for b in old.newest.batches), default=0) if old.newest else 0
+    since = _begun(new)[0] - ended
+    return since > 0 and (since > ONE_UPDATE_MS or _files_read(new) > _files_read(old))
+
+
+def _files_read(flow: FlowTree) -> int:
+    return sum(len(s.committed) + len(s.planned) for s in flow.newest.sources) if flow.newest else 0
 
 
 def _begun(flow: FlowTree) -> tuple[int, str]:

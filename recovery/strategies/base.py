@@ -71,6 +71,7 @@ class Facts:
     usual_update_seconds: float | None = None
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
     repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
+    between: tuple[Finding, ...] = ()  # what other flows share with this one and must not
 
 
 @dataclass(frozen=True)

@@ -54,10 +54,25 @@ def nothing(why: str) -> Amount:
     return Amount(rows=0, files=0, start=None, end=None, exact=True, why=why)
 
 
-def shared_block(facts: Facts) -> str | None:
-    """Why no strategy of this version can run on this flow; None when they can."""
+def any_block(facts: Facts) -> str | None:
+    """Why nothing at all can be done to this flow, a full refresh neither; None when it can."""
     if facts.active_update:
         return f"Update {facts.active_update} is running: stop the pipeline first."
+    if facts.between:
+        return f"{facts.between[0].says} {facts.between[0].do}"
+    twin = next((s for s in facts.checkpoint.sources if s.twin_of is not None), None)
+    if twin is not None:
+        return (
+            f"The code reads source {twin.twin_of} twice (its second line is {twin.index}); this version counts a "
+            "source's files for one place in the code only."
+        )
+    return None
+
+
+def shared_block(facts: Facts) -> str | None:
+    """Why no strategy that keeps the position can run on this flow; None when they can."""
+    if reason := any_block(facts):
+        return reason
     if facts.sink.kind != "files":
         return (
             f"Table {facts.dataset} is not a file table with a _spark_metadata log, so nobody can tell here "

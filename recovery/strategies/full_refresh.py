@@ -61,8 +61,8 @@ def judge(facts: Facts) -> Option:
 
 def blocked(facts: Facts) -> str | None:
     """Why full-refresh cannot run here; None when it can."""
-    if facts.active_update:
-        return f"Update {facts.active_update} is running: stop the pipeline first."
+    if reason := common.any_block(facts):
+        return reason
     if facts.new_code.operators is None:
         return f"The code could not be analysed: {facts.new_code.problem}"
     return None

@@ -26,6 +26,7 @@ from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.workflow import fingerprints, repairing
+from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
 
 ACTIVE = {
@@ -196,6 +197,7 @@ def gather(
         old_counts=counts(old_study) if old_study else None,
         usual_update_seconds=None,
         repair=repair,
+        between=between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files"),
     )
 
 

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser.objects import SignIn
 from tests.factories import PASSWORD
-from tests.pipelines_api import serve
+from tests.pipelines_api import BATCHES, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOTS = Path(os.environ.get("SCREENSHOTS", "")) if os.environ.get("SCREENSHOTS") else None
@@ -49,6 +49,7 @@ class Gallery:
 def gallery() -> Iterator[Gallery]:
     """The real server (gunicorn, whitenoise, CSP) over a database made by `situations`."""
     with serve() as api:
+        api.events = [*api.events[:-1], *reversed(BATCHES), api.events[-1]]
         yield from _gallery(api.url)
 
 

@@ -32,14 +32,17 @@ class Place:
     """One stream on disk: inputs, the flow's directory with the checkpoint as version 0, and its table."""
 
     root: Path
+    within: str = "flow"
 
     @property
     def flow(self) -> Path:
-        return self.root / "flow"
+        return self.root / self.within
 
     @property
     def checkpoint(self) -> Path:
-        return self.flow / "0"
+        """The flow's newest version as SDP finds it (SystemMetadata): the highest number, whatever it names."""
+        numbers = [p.name for p in self.flow.glob("*") if p.name.isdigit()]
+        return self.flow / max(numbers, key=int, default="0")
 
     @property
     def table(self) -> Path:
@@ -161,7 +164,8 @@ def _read_totals(spark: Any, place: Place) -> Rows:
 class Base:
     """A query with its good checkpoint. `put` is done before the first run, `pending` after it.
 
-    `right`: the keys that must be in the sink once the pending files are read.
+    `right`: the keys that must be in the sink once the pending files are read. `options`: of the writer; `later`:
+    those of the run after the damage, where they differ. `after`: what else is done to the good checkpoint.
     """
 
     query: Query
@@ -172,6 +176,9 @@ class Base:
     file_sink: bool = True
     runs: int = 1
     read: Callable[[Any, Place], Rows] = _read_table
+    options: Mapping[str, str] = field(default_factory=dict)
+    later: Mapping[str, str] | None = None
+    after: Callable[[Any, Place], object] | None = None
 
 
 BASES: dict[str, Base] = {
@@ -179,8 +186,8 @@ BASES: dict[str, Base] = {
     "two sources to a file table": Base(
         union,
         (0, 1, 2, 3, 1000, 1001, 1002, 1003),
-        {0: (0, 1, 2), 1: (0, 1, 2)},
-        {0: (3,), 1: (3,)},
+        {0: (0, 1, 2), 1: (0, 1)},
+        {0: (3,), 1: (2, 3)},
     ),
     "dropDuplicates": Base(dedupe),
     "sums": Base(totals, file_sink=False, read=_read_totals),
@@ -223,33 +230,52 @@ def settings(spark: Any, conf: Mapping[str, str]) -> Iterator[None]:
             spark.conf.unset(STREAMING + name)
 
 
-def run(spark: Any, place: Place, base: Base, *, max_files: int | None = 1, conf: Mapping[str, str]) -> str:
+def run(
+    spark: Any,
+    place: Place,
+    base: Base,
+    *,
+    max_files: int | None = 1,
+    conf: Mapping[str, str],
+    options: Mapping[str, str] | None = None,
+) -> str:
     """Everything that is there, then an end: "" or the text of the failure."""
     with settings(spark, conf):
         try:
-            writer = base.query(spark, place, max_files)
-            query = (
-                writer.option("checkpointLocation", str(place.checkpoint)).trigger(availableNow=True).start()
-            )
-            if query.awaitTermination(RUN_SECONDS):
-                return ""
-            query.stop()
+            chosen = base.options if options is None else options
+            writer = base.query(spark, place, max_files).options(**chosen)
+            return _through(writer.option("checkpointLocation", str(place.checkpoint)), bool(chosen))
         except Exception as error:
             return f"{type(error).__name__}: {error}"
+
+
+def _through(writer: Any, asynchronous: bool) -> str:
+    """Raises what ends the query. Asynchronous progress tracking knows no availableNow."""
+    if asynchronous:
+        query = writer.trigger(processingTime="0 seconds").start()
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        return ""
+    query = writer.trigger(availableNow=True).start()
+    if query.awaitTermination(RUN_SECONDS):
+        return ""
+    query.stop()
     return f"It did not end within {RUN_SECONDS} s."
 
 
 class Snapshots:
     """Good checkpoints, each made when it is first asked for, and copied for every damage."""
 
-    def __init__(self, spark: Any, root: Path) -> None:
-        self.spark, self.root = spark, root
+    def __init__(self, spark: Any, root: Path, bases: Mapping[str, Base] = BASES) -> None:
+        self.spark, self.root, self.bases = spark, root, bases
         self.made: set[str] = set()
         self.copies = 0
 
     def place(self, name: str) -> Place:
         """A fresh copy of this base; the copy before it is removed."""
-        good = self.root / f"good-{list(BASES).index(name)}"
+        good = self.root / f"good-{list(self.bases).index(name)}"
         if name not in self.made:
             self._make(name, Place(good))
             self.made.add(name)
@@ -257,17 +283,20 @@ class Snapshots:
         self.copies += 1
         copy = self.root / f"copy-{self.copies}"
         shutil.copytree(good, copy)
-        for log in (*copy.glob("flow/*/sources/*/*"), *copy.glob("table/_spark_metadata/*")):
+        logs = ("flow/*/sources/*/*", "table/_spark_metadata/*", "flow/*/state/*/_metadata/v2/*")
+        for log in (log for pattern in logs for log in copy.glob(pattern)):
             if not log.name.startswith("."):
                 log.write_text(log.read_text().replace(str(good), str(copy)))
         return Place(copy)
 
     def _make(self, name: str, place: Place) -> None:
-        base = BASES[name]
+        base = self.bases[name]
         for source, numbers in base.put.items():
             place.put(*numbers, source=source)
         for _ in range(base.runs):
             failure = run(self.spark, place, base, conf=base.conf)
             assert failure == "", failure
+        if base.after:
+            base.after(self.spark, place)
         for source, numbers in base.pending.items():
             place.put(*numbers, source=source)

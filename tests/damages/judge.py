@@ -7,11 +7,14 @@ from typing import Any
 
 from recovery.checkpoints import inspect
 from recovery.checkpoints.report import CheckpointReport, Outcome
-from tests.damages.bases import BASES, Place, Rows, Snapshots, run
+from tests.damages.bases import Base, Place, Rows, Snapshots, run
 from tests.damages.case import Case
 
 WRAPPERS = {"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR"}
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]{5,}(?:\.[A-Z0-9_]+)?)\]")
+CALLING = re.compile(
+    r"(Py4JJavaError: )?An error occurred while calling \S+\n: "
+)  # a session without Connect
 SAID = 90  # characters of a failure without a condition
 SHOWN_FILES = 4
 
@@ -38,14 +41,14 @@ class Judged:
 
 def judge(spark: Any, snapshots: Snapshots, case: Case) -> Judged:
     """Damage a fresh copy, predict, run, and look at the rows."""
-    place, base = snapshots.place(case.base), BASES[case.base]
+    place, base = snapshots.place(case.base), snapshots.bases[case.base]
     before = _content(place)
     case.hurt(place)
     files = _changed(before, _content(place))
-    report = predict(place, case)
+    report = predict(place, base, case)
     conf = base.conf if case.conf is None else case.conf
-    failure = run(spark, place, base, max_files=case.max_files, conf=conf)
-    outcome, detail = _observe(spark, place, case, failure)
+    failure = run(spark, place, base, max_files=case.max_files, conf=conf, options=base.later)
+    outcome, detail = _observe(spark, place, base, failure)
     return Judged(
         damage=case.name,
         base=case.base,
@@ -57,9 +60,9 @@ def judge(spark: Any, snapshots: Snapshots, case: Case) -> Judged:
     )
 
 
-def predict(place: Place, case: Case) -> CheckpointReport:
+def predict(place: Place, base: Base, case: Case) -> CheckpointReport:
     """As a person would ask: the flow's directory, and its table where the table is Spark's own."""
-    table = str(place.table) if BASES[case.base].file_sink and place.table.exists() else None
+    table = str(place.table) if base.file_sink and place.table.exists() else None
     return inspect(str(place.flow), sink=table, deep=case.deep, inputs=True)
 
 
@@ -97,26 +100,24 @@ def _main(name: str) -> str:
     return str(Path(name).with_name(Path(name).name[1:-4]))
 
 
-def _observe(spark: Any, place: Place, case: Case, failure: str) -> tuple[Outcome, str]:
-    base = BASES[case.base]
+def _observe(spark: Any, place: Place, base: Base, failure: str) -> tuple[Outcome, str]:
     if failure:
         return Outcome.FAILS, said(failure, place)
     try:
         rows = base.read(spark, place)
     except Exception as error:
         return Outcome.UNREADABLE_TABLE, said(str(error), place)
-    return _rows(rows, wanted(place, case))
+    return counted(rows, wanted(place, base))
 
 
-def wanted(place: Place, case: Case) -> Rows:
+def wanted(place: Place, base: Base) -> Rows:
     """The rows that must be there; files that a damage put in addition are read too."""
-    base = BASES[case.base]
     put = {*base.put.get(0, ()), *base.pending.get(0, ())}
     more = {int(p.stem[-3:]) for p in place.input().glob("part *.json")} - put
     return Rows((*base.right, *more))
 
 
-def _rows(rows: Rows, right: Rows) -> tuple[Outcome, str]:
+def counted(rows: Rows, right: Rows) -> tuple[Outcome, str]:
     lost, doubled = (right - rows).total(), (rows - right).total()
     if lost:
         return Outcome.LOSES, f"{lost} of {right.total()} rows lost" + (
@@ -132,7 +133,8 @@ def said(failure: str, place: Place) -> str:
     conditions = [c for c in CONDITION.findall(failure) if c not in WRAPPERS and not c.startswith("_LEGACY")]
     if conditions:
         return str(conditions[-1])
-    text = failure.split("terminated with exception: ", 1)[-1].split("\n")[0].split(" SQLSTATE:")[0]
+    text = CALLING.sub("", failure).split("terminated with exception: ", 1)[-1]
+    text = text.split("\n")[0].split(" SQLSTATE:")[0]
     text = re.sub(r"(file:)?/\S*/", "…/", text.replace(str(place.root), ""))
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
     return text[:SAID].strip()

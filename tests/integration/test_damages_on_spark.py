@@ -3,17 +3,16 @@
 RECORD_DAMAGES=1 pytest tests/integration/test_damages_on_spark.py    records the outcomes anew
 """
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.damages import record
 from tests.damages.bases import Snapshots
 from tests.damages.case import Case
 from tests.damages.cases import CASES
-from tests.damages.judge import Judged, judge
+from tests.damages.judge import judge
+from tests.damages.record import Recorded, recorder
 
 pytestmark = pytest.mark.spark
 
@@ -25,24 +24,14 @@ def snapshots(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Snapshots
 
 
 @pytest.fixture(scope="module")
-def recorded() -> Iterator[dict[str, dict[str, Any]] | list[dict[str, Any]]]:
-    """Outcomes by damage; when recording, a list that is written at the end."""
-    if not os.environ.get("RECORD_DAMAGES"):
-        yield record.load()
-        return
-    rows: list[dict[str, Any]] = []
-    yield rows
-    record.save(rows)
+def recorded() -> Iterator[Recorded]:
+    yield from recorder()
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_what_inspect_predicts_is_what_spark_does(
-    snapshots: Snapshots, recorded: dict[str, dict[str, Any]] | list[dict[str, Any]], case: Case
+    snapshots: Snapshots, recorded: Recorded, case: Case
 ) -> None:
-    seen: Judged = judge(snapshots.spark, snapshots, case)
-
-    if isinstance(recorded, list):
-        recorded.append(seen.as_dict())
-    else:
-        assert seen.as_dict() == recorded[case.name]
+    seen = judge(snapshots.spark, snapshots, case)
+    recorded.check(seen)
     assert seen.agree != bool(case.untold), seen

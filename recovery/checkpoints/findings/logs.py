@@ -112,6 +112,15 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
     ),
     Kind(
+        "BATCH_PLANNED_AS_MAP",
+        B,
+        "Batch {batch} was planned and not committed, and the offsets are in format 2.",
+        "Spark 4.2 fails at every start, with nothing but None.get: it cannot take up such a batch again.",
+        "Take repair: it leaves the planned batch out where the sink does not hold it, and the same input is planned "
+        "anew. A seeded reset leaves it out too.",
+        seed=True,
+    ),
+    Kind(
         "SOURCE_LOG_MISSING",
         B,
         "Source {source} stands at log entry {entry}, which its log does not have.",
@@ -147,6 +156,14 @@ TABLE: tuple[Kind, ...] = (
         "Log entry {entry} of source {source} is missing, and no compacted entry stands in for it.",
         "Fails: the entry doesn't exist.",
         "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
+    ),
+    Kind(
+        "SOURCE_READ_TWICE",
+        W,
+        "Source {source} has no log of its own and stands where source {other} stands in every batch that is kept: the "
+        "code reads one source twice, as a self-join does, or the log of source {source} is gone.",
+        "Goes on where the code reads one source twice; else fails: a log entry doesn't exist.",
+        "Nothing, where the code uses one stream in two places; else put the log back from a backup.",
     ),
     Kind(
         "SOURCE_UNKNOWN",
@@ -186,6 +203,16 @@ TABLE: tuple[Kind, ...] = (
         "Runs again all that came after batch {last}; without asynchronous tracking it fails where the two newest "
         "offset files do not follow on each other.",
         "Expect rows after batch {last} twice, unless the sink takes a row once.",
+        seed=True,
+    ),
+    Kind(
+        "PROGRESS_UNRECORDED",
+        B,
+        "The log of source {source} goes on to entry {entry}; the offsets end at entry {reached} of it: batches were "
+        "run and not recorded (asynchronous progress tracking), or were taken back.",
+        "Runs the files of these entries again: rows are doubled, unless the sink takes a row once.",
+        "Remove from the sink what came after batch {batch}, or let it take a row once; then go on.",
+        outcome=Outcome.DOUBLES,
         seed=True,
     ),
     Kind(

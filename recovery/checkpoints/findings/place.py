@@ -17,6 +17,7 @@ TABLE: tuple[Kind, ...] = (
         "The directory holds files, but none of a checkpoint.",
         "Starts from the beginning, with batch 0.",
         "Check the path.",
+        outcome=Outcome.UNKNOWN,
     ),
     Kind(
         "VERSION_NOT_A_DIRECTORY",

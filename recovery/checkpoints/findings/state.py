@@ -1,6 +1,7 @@
 """State: operators, their metadata, schemas and files."""
 
 from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.report import Outcome
 
 BACKUP = "Put it back from a backup, go back to batch {back}, or take a reset that drops the state."
 UNCHECKED = "Runs without an error and without checking that the code's operator is the state's."
@@ -71,6 +72,7 @@ TABLE: tuple[Kind, ...] = (
         "doubled.",
         "Delete state files of versions above {next}, or roll back into a new place with what version {version} needs.",
         seed=True,
+        outcome=Outcome.LOSES,
     ),
     Kind(
         "STATE_IDS_MISSING",

@@ -13,6 +13,7 @@ MENDERS: Mapping[str, Callable[[Work, Finding], Mending]] = {
     "METADATA_UNREADABLE": batches.metadata,
     "OFFSET_STRAY": batches.stray,
     "OFFSET_PLANNED_UNREADABLE": batches.planned_offsets,
+    "BATCH_PLANNED_AS_MAP": batches.planned_as_map,
     "OFFSET_UNREADABLE": batches.lost_offsets,
     "OFFSET_SOURCES_LOST": batches.lost_offsets,
     "OFFSET_NEIGHBOUR_MISSING": batches.lost_offsets,

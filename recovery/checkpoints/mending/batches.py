@@ -68,6 +68,16 @@ def planned_offsets(work: Work, found: Finding) -> Mending:
     )
 
 
+def planned_as_map(work: Work, found: Finding) -> Mending:
+    """A whole plan in offset format 2, which Spark 4.2 cannot take up again: left out, so that it is planned anew."""
+    batch = _batch(found)
+    if work.in_sink(batch) is not False:
+        raise CannotMend(f"The sink may hold batch {batch}; a seeded reset goes on after it.")
+    work.layout.leave_out(_file(found))
+    how = f"Left out: the table does not hold batch {batch}; it is planned anew."
+    return Mending(found.code, _file(found), found.says, how)
+
+
 def _newest_entry(work: Work, key: str, reached: str | None, batch: int) -> str | None:
     """End offset of an unfinished batch of a file source: its newest log entry, which was written for it."""
     newest = max(filelog.index_of(work.layout.names(f"sources/{key}")), default=None)

@@ -30,12 +30,16 @@ SHOWN_VERSIONS = 100
 
 @dataclass(frozen=True)
 class Standing:
-    """Where the query stands: conf of the offset file, newest commit, newest committed and planned batch."""
+    """Where the query stands: conf of the offset file, newest commit, newest committed and planned batch.
+
+    `partitions`: of the state, where the headers tell it; they are newer than the operators' metadata.
+    """
 
     conf: Mapping[str, str]
     commit: CommitFile | None
     committed: int | None
     planned: int | None
+    partitions: int | None = None
 
     @property
     def version(self) -> int:
@@ -112,9 +116,10 @@ def _operator(
     findings: list[Finding],
 ) -> StateOperator:
     metadata = _metadata(tree, number, findings)
+    partitions = (standing.partitions or metadata.partitions) if metadata.partitions else 0
     files = Files(stores)
     schemas = described.read_schemas(tree, number, metadata, stores, findings)
-    expected = _expected(tree, number, metadata, schemas, standing.version, findings)
+    expected = _expected(tree, metadata, partitions, number, schemas, standing.version, findings)
     names = (
         metadata.store_names
         if metadata is not UNKNOWN
@@ -130,7 +135,7 @@ def _operator(
     return StateOperator(
         operator_id=number,
         name=metadata.name,
-        partitions=len(expected) or metadata.partitions,
+        partitions=len(expected) or partitions,
         stores=names,
         provider=provider,
         key_columns=tuple(c.name for c in schemas[0].key) if schemas else (),
@@ -139,7 +144,7 @@ def _operator(
         layout=files.layout,
         state_format=(2 if files.unique else 1) if files.kinds else None,
         metadata_version=metadata.version or None,
-        metadata_partitions=metadata.partitions,
+        metadata_partitions=partitions,
         version=standing.version,
         rows=judged.rows,
         schemas=schemas,
@@ -175,8 +180,9 @@ def _metadata(tree: Tree, number: int, findings: list[Finding]) -> OperatorMetad
 
 def _expected(
     tree: Tree,
-    number: int,
     metadata: OperatorMetadata,
+    partitions: int,
+    number: int,
     schemas: tuple[StateSchema, ...],
     version: int,
     findings: list[Finding],
@@ -187,7 +193,7 @@ def _expected(
     """
     here = partitions_of(tree, number)
     alone = metadata.name == "globalLimit" or (schemas and not schemas[0].key)
-    wanted = {0} if alone else set(range(min(metadata.partitions, MAX_PARTITIONS))) or here
+    wanted = {0} if alone else set(range(min(partitions, MAX_PARTITIONS))) or here
     if version and wanted and not here:
         findings.append(finding("STATE_MISSING", f"state/{number}", operator=number))
         return ()

@@ -23,6 +23,7 @@ def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
         yield f"Version      {report.version}, the newest of its flow"
     yield f"Query id     {shown(report.query_id or 'unknown')}"
     yield f"Stands at    {standing(report)}"
+    yield f"Next run     {said.OUTCOMES[report.outcome]}"
     if report.written_by:
         yield f"Written by   Spark {writer_words(report.written_by)}"
     for source in report.sources:
@@ -159,6 +160,7 @@ def finding_lines(found: Finding) -> Iterator[str]:
     yield f"  {shown(found.says)}"
     if found.spark:
         yield f"  Spark: {shown(found.spark)}"
+    yield f"  {said.next_run(found.outcome)}"
     yield f"  Do: {found.do}"
 
 
@@ -178,7 +180,7 @@ def batch_lines(batch: Batch) -> Iterator[str]:
     yield f"Format       offsets {_format(batch.format)}, commit {_format(batch.commit_format)}"
     if batch.control:
         yield f"Put in by    Spark itself: {shown(batch.control)}"
-    for operator, partitions in batch.operators.items():
+    for operator, partitions in (batch.operators or {}).items():
         yield f"State {shown(operator):<6} {partitions} partitions, named by the commit"
     for source in batch.sources:
         yield from _batch_source(source)
@@ -229,9 +231,14 @@ def difference_lines(of: Difference) -> Iterator[str]:
         for name, before, after in said.partitions(step.before_json, step.after_json)[:SHOWN_FILES]:
             yield f"    {shown(name)}: {_or_none(before)} to {_or_none(after)}"
         yield from _files(step.files)
-    for title, moved in (("Header", of.header), ("Settings", of.conf), ("State partitions", of.operators)):
+    untold = said.operators_untold(of)
+    for title, moved, why in (
+        ("Header", of.header, ""),
+        ("Settings", of.conf, ""),
+        ("State partitions", of.operators, untold),
+    ):
         yield ""
-        yield f"{title:<12} {'the same' if not moved else ''}".rstrip()
+        yield f"{title:<12} {why or ('' if moved else 'the same')}".rstrip()
         yield from (_moved(m) for m in moved)
     for batch in (of.before, of.after):
         yield from _problems(batch)

@@ -207,7 +207,44 @@ def test_two_batches_differ_in_position_files_header_and_operators(tmp_path: Pat
         ("watermark", "0", "5000"),
     ]
     assert [(m.name, m.before, m.after) for m in found.conf] == [("spark.sql.shuffle.partitions", "2", "8")]
-    assert [(m.name, m.before, m.after) for m in found.operators] == [("0", None, "2")]
+    assert (found.operators, found.operators_untold) == ((), (1,))
+    assert said.operators_untold(found).startswith("Batch 1 does not tell")
+
+
+V2 = 'v2\n{"nextBatchWatermarkMs":0,"stateUniqueIds":%s}'
+V1 = 'v1\n{"nextBatchWatermarkMs":0}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moved", "says"),
+    [
+        (V1, V1, [], "Neither batch tells: only commits of state format 2 name operators."),
+        (
+            V1,
+            V2 % '{"0":[["a"]]}',
+            [],
+            "Batch 1 does not tell: only commits of state format 2 name operators.",
+        ),
+        (
+            V2 % '{"0":[["a"]]}',
+            V1,
+            [],
+            "Batch 2 does not tell: only commits of state format 2 name operators.",
+        ),
+        (V2 % "{}", V2 % '{"0":[["a"],["b"]]}', [("0", None, "2")], ""),
+        (V2 % '{"0":[["a"]]}', V2 % '{"0":[["c"]]}', [], ""),
+        (V2 % "{}", V2 % "{}", [], ""),
+    ],
+)
+def test_operators_are_compared_only_where_both_commits_name_them(
+    tmp_path: Path, before: str, after: str, moved: list[object], says: str
+) -> None:
+    where = built(tmp_path)
+    put(tmp_path / "commits/1", before)
+    put(tmp_path / "commits/2", after)
+    found = compare(where, 1, 2)
+    assert [(m.name, m.before, m.after) for m in found.operators] == moved
+    assert said.operators_untold(found) == says
 
 
 def test_a_batch_beside_itself_differs_in_nothing(tmp_path: Path) -> None:
@@ -216,6 +253,7 @@ def test_a_batch_beside_itself_differs_in_nothing(tmp_path: Path) -> None:
 
     assert [s.change for s in found.sources] == ["same"]
     assert (found.header, found.conf, found.operators) == ((), (), ())
+    assert found.operators_untold == (2,)
 
 
 def test_sources_that_came_and_went_are_said(tmp_path: Path) -> None:

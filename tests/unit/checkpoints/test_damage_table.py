@@ -4,7 +4,7 @@ from pathlib import Path
 
 from recovery.checkpoints.report import Outcome
 from tests.damages import record
-from tests.damages.cases import CASES
+from tests.damages.cases import EVERY
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "damage-table.md"
 
@@ -14,18 +14,22 @@ def test_the_page_is_current() -> None:
 
 
 def test_every_damage_is_recorded_once() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
-    assert list(record.load()) == [case.name for case in CASES]
+    assert len({case.name for case in EVERY}) == len(EVERY)
+    assert list(record.load()) == [case.name for case in EVERY]
 
 
 def test_every_prediction_is_right_and_every_outcome_is_seen() -> None:
-    rows = [record.load()[case.name] for case in CASES if not case.untold]
+    rows = [record.load()[case.name] for case in EVERY if not case.untold]
     assert [row["damage"] for row in rows if row["predicted"] != row["outcome"]] == []
     assert {row["outcome"] for row in rows} == {o.value for o in Outcome if o is not Outcome.UNKNOWN}
     assert len(rows) >= 60
 
 
+def test_every_finding_occurs_in_a_row_or_it_is_said_why_not() -> None:
+    assert {code for code, count in record.occurrences().items() if not count} == set(record.UNSEEN)
+
+
 def test_what_cannot_be_predicted_is_seen_to_be_so() -> None:
-    for case in CASES:
+    for case in EVERY:
         row = record.load()[case.name]
         assert (row["predicted"] != row["outcome"]) == bool(case.untold), case.name

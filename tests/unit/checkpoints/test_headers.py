@@ -104,7 +104,7 @@ def test_offsets_of_format_2_have_named_sources_and_control_batches(tmp_path: Pa
     put(where / "offsets/2", f'v2\n{header(2, **told)}\n0:{{"logOffset":2}}')
     assert codes(where) == {"CONTROL_BATCH"}
     without(where, "commits/2")
-    assert codes(where) == {"CONTROL_BATCH_PLANNED", "BATCH_PLANNED"}
+    assert codes(where) == {"CONTROL_BATCH_PLANNED", "BATCH_PLANNED", "BATCH_PLANNED_AS_MAP"}
     read = formats.parse_offsets((where / "offsets/2").read_bytes())
     assert (read.control, read.source_metadata) == ("repartition", {"0": {"a": 1}})
 
@@ -115,6 +115,7 @@ def without(where: Path, *names: str) -> None:
         (where / name).with_name(f".{Path(name).name}.crc").unlink(missing_ok=True)
 
 
+GAPS = ("offsets/1", "commits/1", "offsets/4", "commits/4")
 HEADERS: list[tuple[str, Callable[[Path], Any], set[str]]] = [
     (
         "empty conf of the newest batch",
@@ -143,6 +144,17 @@ HEADERS: list[tuple[str, Callable[[Path], Any], set[str]]] = [
         lambda c: without(c, "offsets/1", "commits/1"),
         {"ASYNC_PROGRESS", "OFFSET_NEIGHBOUR_MISSING"},
     ),
+    (
+        "two gaps, one of them just before the newest batch",
+        lambda c: (Built(c, batches=6, operators=()).write(), without(c, *GAPS)),
+        {"ASYNC_PROGRESS"},
+    ),
+    (
+        "log two entries beyond the offsets",
+        lambda c: without(c, "offsets/1", "commits/1", "offsets/2", "commits/2"),
+        {"PROGRESS_UNRECORDED"},
+    ),
+    ("log one entry beyond the offsets", lambda c: without(c, "offsets/2", "commits/2"), set()),
     ("gap in offsets alone", lambda c: without(c, "offsets/0"), set()),
 ]
 

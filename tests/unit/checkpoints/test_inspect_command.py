@@ -36,6 +36,7 @@ def test_a_sound_checkpoint_ends_with_0_and_says_where_it_stands(
         "dedupe: 2 partitions, keyed by customer_id, sequence_num",
         "batch 2 is the newest that the table has",
         "INFO     BATCH_PLANNED  offsets/3",
+        "Next run     goes on",
     ):
         assert words in out
 
@@ -49,6 +50,8 @@ def test_a_blocker_ends_with_1_and_says_what_to_do(
     assert code == 1
     assert out.startswith("Not sound: 1 blocker.")
     assert "rows are doubled" in out
+    assert "Next run     ends well, and rows are there twice" in out
+    assert "  The next run ends well, and rows are there twice." in out
     assert "  Do: Take repair" in out
 
 
@@ -184,6 +187,7 @@ def test_two_batches_are_compared_the_older_one_first(
     assert out.startswith("From batch 1 (committed) to batch 3 (planned, not committed)\n")
     assert "Source 0     files: 2 files, part 000002.json to part 000003.json" in out
     assert "Settings     the same" in out
+    assert "State partitions Neither batch tells: only commits of state format 2 name operators." in out
     code, out, _ = run(capsys, str(tmp_path / "ck"), "--batch", asked[0], "--beside", asked[1], "--json")
     body = json.loads(out)
     assert (body["batch"]["number"], body["difference"]["before"], body["difference"]["after"]) == (

@@ -147,13 +147,27 @@ def test_a_planned_batch_that_the_table_holds_is_rebuilt_over_the_same_files(flo
 
 def test_watermark_and_named_sources_come_back_in_rebuilt_offsets(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0", batches=3, planned=1, version=2, sources=2, operators=()).write()
-    put(tmp_path / "flow/0/commits/1", 'v1\n{"nextBatchWatermarkMs":77}')
+    for batch in (1, 2):
+        put(tmp_path / f"flow/0/commits/{batch}", 'v1\n{"nextBatchWatermarkMs":77}')
     whole = (tmp_path / "flow/0/offsets/2").read_text()
     drop(tmp_path / "flow/0", "offsets/2")
     assert repaired(tmp_path / "flow") == 1
     lines = (tmp_path / "flow/1/offsets/2").read_text().split("\n")
     assert [lines[0], *lines[2:]] == ["v2", *whole.split("\n")[2:]]
     assert json.loads(lines[1])["batchWatermarkMs"] == 77
+
+
+@pytest.mark.parametrize(("head", "mended"), [(1, True), (2, False)])
+def test_a_planned_batch_of_format_2_is_left_out_where_the_table_does_not_hold_it(
+    tmp_path: Path, head: int, mended: bool
+) -> None:
+    Built(tmp_path / "flow/0", batches=2, planned=1, version=2, operators=()).write()
+    plan = repair.plan_repair(str(tmp_path / "flow"), replace(FILES, sink_head=head))
+    assert plan.complete is mended
+    if mended:
+        assert repaired(tmp_path / "flow", replace(FILES, sink_head=head)) == 1
+        report = inspect(str(tmp_path / "flow"))
+        assert (report.last_committed, report.last_planned, report.blockers) == (1, 1, ())
 
 
 def test_progress_events_tell_where_a_lost_batch_ended(tmp_path: Path) -> None:

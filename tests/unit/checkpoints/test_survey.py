@@ -61,6 +61,33 @@ def test_a_renamed_flow_begins_again_with_the_old_one_s_input(tmp_path: Path) ->
     ]
 
 
+def begins(root: Path, flow: str, batches: int, at_ms: int) -> None:
+    """A flow that read its first files at this time; the first one's batches are at 1 790 000 000 000 and after."""
+    where = root / f"_checkpoints/spark_catalog/shop/orders/{flow}/0"
+    Built(where, batches=batches, operators=()).write()
+    for file in where.glob("offsets/[0-9]*"):
+        old = 1_790_000_000_000 + int(file.name)
+        file.write_text(file.read_text().replace(str(old), str(at_ms + int(file.name))))
+
+
+@pytest.mark.parametrize(
+    ("batches", "later_ms", "told"),
+    [
+        (3, 1, False),  # the old flow still planned batches when the new one began
+        (3, 10, False),  # both began in one update and have read the same files
+        (4, 10, True),  # it went on where the old one had stopped
+        (3, 70_000, True),  # in a later update the old one has planned nothing
+        (1, 70_000, True),
+    ],
+)
+def test_flows_that_read_the_same_input_side_by_side_were_not_renamed(
+    tmp_path: Path, batches: int, later_ms: int, told: bool
+) -> None:
+    root = storage(tmp_path, "orders/old", versions=1)
+    begins(root, "new", batches, 1_790_000_000_000 + later_ms)
+    assert [f.code for f in survey(str(root)).findings] == ["FLOW_RENAMED"] * told
+
+
 def test_a_storage_root_is_known_by_its_checkpoints(tmp_path: Path) -> None:
     root = storage(tmp_path, "orders/orders", versions=1)
     assert is_storage_root(str(root))

@@ -41,6 +41,31 @@ def test_the_report_leads_to_batches_files_and_versions(responder: Client, flow:
     for part in ('href="?batch=3"', 'href="?files=0"', 'href="?version=0"', "in use", "Show what differs"):
         assert part in page
     assert "is not in use" not in page
+    assert "The next run goes on." in page
+
+
+def test_what_the_next_run_comes_to_is_said_of_the_whole_and_of_each_finding(
+    responder: Client, flow: Flow, place: Path
+) -> None:
+    Built(place / "0").write()
+    (place / "0/sources/0/1").write_text("v1")
+
+    page = text(responder, flow)
+
+    assert page.count("The next run ends well, and rows are there twice.") == 2
+
+
+def test_another_flow_that_writes_the_same_file_table_is_named(
+    responder: Client, flow: Flow, place: Path
+) -> None:
+    Built(place / "0").write()
+    factories.failed_flow(factories.pipeline(name="other", spec={"storage": "file:///elsewhere"}))
+    Flow.objects.filter(pk=flow.pk).update(last_progress={"sink": {"description": "FileSink[file:/t]"}})
+
+    page = text(responder, flow)
+
+    assert "(other) write one file table; their batch numbers are the same." in page
+    assert "The next run ends well, and rows are lost." in page
 
 
 def test_an_older_version_is_shown_as_one_that_is_not_in_use(
@@ -78,7 +103,8 @@ def test_two_batches_show_what_differs_and_only_that(responder: Client, flow: Fl
 
     assert "From batch 1 to batch 3" in page
     assert "2 files, part 000002.json to part 000003.json" in page
-    assert page.count("The same in both.") == 3
+    assert page.count("The same in both.") == 2
+    assert "Neither batch tells: only commits of state format 2 name operators." in page
 
 
 def test_a_hundred_files_a_page_are_shown_and_never_all(responder: Client, flow: Flow, place: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceEntry
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts, Option
@@ -56,6 +57,8 @@ def grouped() -> CodeFacts:
     return CodeFacts({"/p/q.py": WITHOUT}, ("stateStoreSave",), sources=({"path": "/in"},))
 
 
+SHARED = finding("SINK_SHARED", flows="a, b")
+TWICE = checkpoint(sources=(*checkpoint().sources, replace(checkpoint().sources[0], index=1, twin_of=0)))
 BLOCKS: list[tuple[str, dict[str, Any], str]] = [
     ("continue", {"active_update": "u-9"}, "stop the pipeline first"),
     ("continue", {"new_code": stateful()}, "Take revert"),
@@ -71,6 +74,11 @@ BLOCKS: list[tuple[str, dict[str, Any], str]] = [
     ("revert", {"old_code": None}, "not known"),
     ("revert", {"old_code": CodeFacts({"/p/q.py": WITHOUT + "#"}, ())}, "refuse it again"),
     ("full-refresh", {"new_code": CodeFacts({}, None, "no such module")}, "no such module"),
+    *(
+        (strategy, {"between": (SHARED,)}, "a, b write one file table")
+        for strategy in ("continue", "full-refresh")
+    ),
+    *((strategy, {"checkpoint": TWICE}, "reads source 0 twice") for strategy in ("revert", "full-refresh")),
 ]
 
 

@@ -1,0 +1,42 @@
+"""What the definitions of all known flows say against one of them: a checkpoint or a file table that is not its own."""
+
+from recovery.checkpoints.place import shared
+from recovery.checkpoints.report import Finding
+from recovery.errors import Refused
+from recovery.models import Flow
+from recovery.sinks.files import several_writers
+from recovery.workflow.places import checkpoint_of
+
+
+def between(flow: Flow, place: str, *, file_table: bool) -> tuple[Finding, ...]:
+    """Blockers for what other flows of the workspace share with this one. Asks the inventory; reads no storage.
+
+    `place`: where the flow's checkpoint lies; `file_table`: whether its table keeps a log of batches by their numbers
+    alone. A flow that the code no longer has stays in the inventory as unknown, and is not asked.
+    """
+    workspace = flow.pipeline.workspace
+    known = Flow.objects.filter(pipeline__workspace=workspace, pipeline__gone=False, streaming=True)
+    others = list(known.exclude(pk=flow.pk).exclude(state="unknown").select_related("pipeline"))
+    places = {_called(flow): place}
+    for one in others:
+        try:
+            there = checkpoint_of(one)
+        except Refused:
+            continue  # it has no place yet, or none that can be reached
+        if shared({"this": place, "that": there}):
+            places[_called(one)] = there
+    found = shared(places)
+    if file_table and flow.dataset:
+        tables = {_called(one): one.dataset for one in (flow, *others)}
+        found += [f for f in [several_writers(flow.dataset, tables)] if f]
+    return tuple(found)
+
+
+def _called(flow: Flow) -> str:
+    return f"{flow.short} ({flow.pipeline.name})"
+
+
+def writes_files(flow: Flow) -> bool:
+    """Is the flow's table one of files, as its newest progress names the sink (`FileSink[...]`)?"""
+    sink = flow.last_progress.get("sink") if isinstance(flow.last_progress, dict) else None
+    return isinstance(sink, dict) and str(sink.get("description") or "").startswith("FileSink")
