@@ -51,6 +51,11 @@ class Env(BaseSettings):
         default="http://127.0.0.1:8000", description="Address of the console in links and messages."
     )
     secure: bool = Field(default=False, description="Served over HTTPS: secure cookies, HSTS.")
+    outbound_allow: str = Field(
+        default="",
+        description="Names, addresses and networks, by commas, that the console may call although they are not "
+        "public: workspaces and webhooks of the own network (`pipelines`, `10.0.0.0/8`, `*.corp.example`).",
+    )
     database_url: str = Field(
         default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
     )
