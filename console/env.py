@@ -56,6 +56,23 @@ class Env(BaseSettings):
         description="Names, addresses and networks, by commas, that the console may call although they are not "
         "public: workspaces and webhooks of the own network (`pipelines`, `10.0.0.0/8`, `*.corp.example`).",
     )
+    token_days: int = Field(
+        default=365, ge=1, le=3650, description="The longest that an access token is good, in days."
+    )
+    trusted_proxies: int = Field(
+        default=0, description="How many proxies stand in front: the caller's address is taken from theirs."
+    )
+    cache_url: str = Field(
+        default="",
+        description="`redis://…` or `unix://…` of the shared cache; empty: the broker's server, next database.",
+    )
+    oidc_issuer: str = Field(
+        default="",
+        description="Address of the company's OpenID Connect provider; empty: no company accounts.",
+    )
+    oidc_client_id: str = Field(default="", description="Reprise's id at that provider.")
+    oidc_client_secret: str = Field(default="", description="Reprise's secret at that provider.")
+    oidc_name: str = Field(default="company account", description="What the sign-in button calls it.")
     database_url: str = Field(
         default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
     )

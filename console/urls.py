@@ -1,5 +1,7 @@
 """Addresses of the console. Every page can be pasted into an incident channel and gone on with by another."""
 
+from allauth.socialaccount.providers.openid_connect import views as company
+from django.conf import settings as config
 from django.urls import URLPattern, URLResolver, path
 
 from console.pages import (
@@ -7,8 +9,11 @@ from console.pages import (
     audit,
     checkpoint,
     components,
+    factors,
     flow,
     inventory,
+    people,
+    reauthenticate,
     recoveries,
     run,
     session,
@@ -20,8 +25,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", inventory.flows, name="inventory"),
     path("sign-in", session.sign_in, name="sign-in"),
     path("sign-out", session.sign_out, name="sign-out"),
+    path("sign-in/code", session.second_step, name="sign-in-code"),
+    path("sign-in/passkey", session.passkey, name="sign-in-passkey"),
+    path("reauthenticate", reauthenticate.reauthenticate, name="reauthenticate"),
+    path("invitation/<str:secret>", people.invitation, name="invitation"),
     path("theme", session.theme, name="theme"),
-    path("account", account.tokens, name="account"),
+    path("account", account.overview, name="account"),
+    path("account/password", factors.password, name="password"),
+    path("account/authenticator-app", factors.totp, name="totp"),
+    path("account/passkey", factors.passkey, name="passkey"),
+    path("account/recovery-codes", factors.recovery_codes, name="recovery-codes"),
     path("flows/<int:flow_id>", flow.overview, name="flow"),
     path("flows/<int:flow_id>/checkpoint", checkpoint.checkpoint, name="flow-checkpoint"),
     path("flows/<int:flow_id>/events", flow.event_log, name="flow-events"),
@@ -45,8 +58,21 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("audit/export", audit.export, name="audit-export"),
     path("audit/<int:seq>", audit.entry, name="audit-entry"),
     path("settings", settings.overview, name="settings"),
+    path("settings/people", people.listing, name="people"),
+    path("settings/people/<int:person_id>", people.person, name="person"),
     path("_components", components.gallery, name="components"),
 ]
+
+# The names by which django-allauth finds our pages; every other page of its own is closed.
+urlpatterns += [
+    path("sign-in", session.sign_in, name="account_login"),
+    path("sign-in/code", session.second_step, name="mfa_authenticate"),
+]
+if config.REPRISE_OIDC_NAME:
+    urlpatterns += [
+        path("sign-in/company/<str:provider_id>", company.login, name="openid_connect_login"),
+        path("sign-in/company/<str:provider_id>/back", company.callback, name="openid_connect_callback"),
+    ]
 
 handler403 = "console.pages.errors.denied"
 handler404 = "console.pages.errors.missing"

@@ -17,7 +17,7 @@ def may_edit(of: Scene) -> str | None:
     """Why this person may not change this recovery now; None when they may."""
     if not of.is_open:
         return f"{of.recovery.label} is past this step: {status_badge(RECOVERY, of.recovery.state).word.lower()}."
-    return may_why(of.by, Right.RECOVER)
+    return may_why(of.by, Right.RECOVER, of.environment)
 
 
 def _to_current(of: Scene) -> Bar:
@@ -33,7 +33,7 @@ def _to_current(of: Scene) -> Bar:
 
 def _leave(of: Scene) -> tuple[Link, ...]:
     """The way out, for who may take it."""
-    if may_why(of.by, Right.RECOVER):
+    if may_why(of.by, Right.RECOVER, of.environment):
         return ()
     return (Link(reverse("cancel", args=[of.pk]), "Cancel recovery"),)
 
@@ -196,7 +196,7 @@ def _run(of: Scene, plan: Plan, back: Link) -> Bar:
     environment = of.recovery.flow.pipeline.environment
     body = plan.body
     effect = f"Runs {count(len(body['steps']), 'step')} in {environment}."
-    why = may_why(of.by, Right.RECOVER) or rules.refusal(environment)
+    why = may_why(of.by, Right.RECOVER, of.environment) or rules.refusal(environment)
     links = _leave(of)
     if body["strategy"] == "full-refresh":
         primary = Primary("Run full refresh of 1 flow", href=reverse("confirm", args=[of.pk]))

@@ -34,7 +34,7 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         require(request, by, Right.RECOVER)
         if request.POST.get("act") == "stop":
             return _stop(request, by, recovery_id)
-        plan = selectors.plan_of(selectors.recovery_or_404(recovery_id))
+        plan = selectors.plan_of(selectors.recovery_or_404(recovery_id, by))
         if plan and plan.body["strategy"] == "full-refresh" and "confirmed" not in request.POST:
             return redirect("confirm", recovery_id)
         refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
@@ -65,7 +65,7 @@ def _run(of: Scene) -> dict[str, Any]:
         "stuck": stuck,
         "refusal_back": refusal,
         "halt": of.recovery.choices.get("halt") or {},
-        "why_not_stop": may_why(of.by, Right.RECOVER),
+        "why_not_stop": may_why(of.by, Right.RECOVER, of.environment),
         "poll": polls,
         "bar": bars.run(of, stuck, refusal),
         "last_sign": max((s.heartbeat_at for s in of.steps if s.heartbeat_at), default=None),
@@ -155,5 +155,10 @@ def cancel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     if done is not None:
         return done
     back = reverse(of.current, args=[of.pk])
-    context = {**frame(of, "diagnose"), "reason": reason, "back": back, "why_not": may_why(by, Right.RECOVER)}
+    context = {
+        **frame(of, "diagnose"),
+        "reason": reason,
+        "back": back,
+        "why_not": may_why(by, Right.RECOVER, of.environment),
+    }
     return show(request, "run/cancel.html", context, refusal=refusal)

@@ -36,7 +36,7 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
 def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
     waits = stuck.state == "unknown" and not stuck.evidence
-    why = may_why(of.by, Right.RECOVER)
+    why = may_why(of.by, Right.RECOVER, of.environment)
     if waits and why is None:
         why = "The probe has not answered yet. Nothing is repeated before it has."
     again = {
@@ -66,7 +66,7 @@ def verify(of: Scene) -> Bar:
             "Reads only, except that it starts one further update to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[of.pk]), name="confirmed", value="measure"),
             (steps,),
-            may_why(of.by, Right.RECOVER),
+            may_why(of.by, Right.RECOVER, of.environment),
         )
     return Bar(
         "Nothing was measured yet.",

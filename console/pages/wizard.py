@@ -119,7 +119,7 @@ def _patch_act(
 ) -> tuple[RepriseError | None, str]:
     """Save first, then what the button says. Only files that differ from the workspace are a patch."""
     act = post.get("act", "save")
-    recovery = selectors.recovery_or_404(recovery_id)
+    recovery = selectors.recovery_or_404(recovery_id, by)
     read: list[dict[str, str]] = []
     refusal = tried(lambda: read.append(selectors.source_files(recovery)))
     if refusal is None:

@@ -2,7 +2,7 @@
 
 from recovery.models.audit import AuditEntry
 from recovery.models.hold import Hold
-from recovery.models.person import Person, Token
+from recovery.models.person import Invitation, Person, RoleIn, Token
 from recovery.models.pipeline import Flow, Pipeline
 from recovery.models.plan import Plan
 from recovery.models.recovery import Recovery
@@ -13,10 +13,12 @@ __all__ = [
     "AuditEntry",
     "Flow",
     "Hold",
+    "Invitation",
     "Person",
     "Pipeline",
     "Plan",
     "Recovery",
+    "RoleIn",
     "Step",
     "Token",
     "Workspace",

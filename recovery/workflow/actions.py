@@ -16,7 +16,7 @@ from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.workflow import broker, diagnosing, engine, rules, sealing, studies
-from recovery.workflow.journal import trying
+from recovery.workflow.journal import right_to_run, trying
 from recovery.workflow.moves import move, words
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
@@ -31,7 +31,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
     with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name) as attempted:
-        by.check(Right.RECOVER)
+        by.check(Right.RECOVER, flow.pipeline.environment)
         _refuse_second(flow)
         if flow.state != "failed":
             raise Refused(
@@ -225,6 +225,7 @@ def execute(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     resuming = recovery.state == "needs_attention"
     with trying("recovery.resume" if resuming else "recovery.execute", recovery, by) as attempted:
+        by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
         broker.check()
         if resuming:
             _resume(recovery, attempted)

@@ -8,6 +8,7 @@ from typing import Any
 from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer
 from recovery.models import Flow, Recovery
+from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.workflow import by_hand
 
@@ -53,9 +54,9 @@ def plan_options(parser: ArgumentParser) -> None:
     )
 
 
-def flow_of(options: Mapping[str, Any]) -> Flow:
+def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
     """The flow that PIPELINE and --flow name, as the workspace has it now. Raises NotFound, Unreachable."""
-    return find_flow(find_fresh(options["pipeline"]), options["flow"])
+    return find_flow(find_fresh(options["pipeline"], by), options["flow"])
 
 
 def check_positions(given: Sequence[str]) -> None:
