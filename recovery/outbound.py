@@ -216,7 +216,7 @@ class GuardedAdapter(HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)  # type: ignore[no-untyped-call]
+        super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = _pools(self._allowed)
 
 

@@ -68,10 +68,10 @@ def _to_sign_in(request: Request) -> HttpResponse:
     return redirect(target)
 
 
-def require(request: Request, actor: Actor, right: Right) -> None:
-    """Raise Denied unless the actor has the right; the try is written down first."""
+def require(request: Request, actor: Actor, right: Right, environment: str | None = None) -> None:
+    """Raise Denied unless the actor has the right (there, or anywhere); the try is written down first."""
     try:
-        actor.check(right)
+        actor.check(right, environment)
     except Denied as denied:
         with transaction.atomic():
             record(

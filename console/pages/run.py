@@ -31,10 +31,11 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Live steps. POST starts the plan or resumes it (`act=stop` stops it); a full refresh is confirmed first."""
     refusal = None
     if request.method == "POST":
-        require(request, by, Right.RECOVER)
+        found = selectors.recovery_or_404(recovery_id, by)
+        require(request, by, Right.RECOVER, found.flow.pipeline.environment)
         if request.POST.get("act") == "stop":
             return _stop(request, by, recovery_id)
-        plan = selectors.plan_of(selectors.recovery_or_404(recovery_id, by))
+        plan = selectors.plan_of(found)
         if plan and plan.body["strategy"] == "full-refresh" and "confirmed" not in request.POST:
             return redirect("confirm", recovery_id)
         refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
@@ -128,6 +129,7 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Asked once more before a table is emptied: what, which, and that there is no way back."""
     of = scene(recovery_id, by)
+    require(request, by, Right.RECOVER, of.environment)
     if of.plan is None:
         return redirect("review", recovery_id)
     return show(request, "run/confirm.html", {**frame(of, "review"), "review": reviewing.plan(of.plan)})
@@ -136,6 +138,7 @@ def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 @page(Right.RECOVER, methods=("GET", "POST"))
 def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Undo what can be undone, with a reason."""
+    require(request, by, Right.RECOVER, scene(recovery_id, by).environment)
     reason = request.POST.get("reason", "").strip()
     act = partial(actions.roll_back, recovery_id=recovery_id, by=by, reason=reason)
     done, refusal = acted(request, act, "run", recovery_id)
@@ -150,6 +153,7 @@ def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 def cancel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """End a recovery that has changed nothing, with a reason."""
     reason, of = request.POST.get("reason", "").strip(), scene(recovery_id, by)
+    require(request, by, Right.RECOVER, of.environment)
     act = partial(actions.cancel, recovery_id=recovery_id, by=by, reason=reason)
     done, refusal = acted(request, act, "flow", of.recovery.flow_id)
     if done is not None:

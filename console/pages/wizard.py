@@ -97,13 +97,14 @@ def patch(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     if request.GET.get("part") == "validation":
         return _validation(request, by, recovery_id)
     refusal, typed = None, None
+    of = scene(recovery_id, by)
     if request.method == "POST":
-        require(request, by, Right.RECOVER)
+        require(request, by, Right.RECOVER, of.environment)
         typed = forms.edited(request.POST)
         refusal, goal = _patch_act(request.POST, typed, recovery_id, by)
         if refusal is None:
             return redirect(goal, recovery_id)
-    of = scene(recovery_id, by)
+        of = scene(recovery_id, by)
     context = {**frame(of, "patch"), "bar": bars.patch(of), "validation": patching.validation(of.recovery)}
     context["poll"] = 0
     context["poll_validation"] = (of.recovery.choices.get("validation") or {}).get("status") == "working"

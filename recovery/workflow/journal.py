@@ -6,6 +6,7 @@ from typing import Any
 
 from recovery.audit.actions import Attempt, attempt, record
 from recovery.models import Plan, Recovery
+from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
 NO_RESET = frozenset({"repair", "revert"})
@@ -28,6 +29,9 @@ def trying(action: str, recovery: Recovery, by: Actor) -> Iterator[Attempt]:
     with attempt(
         action=action, by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
     ) as made:
+        visible.check(
+            recovery.flow, by, f"There is no recovery {recovery.label}. See the list of recoveries."
+        )
         by.check(Right.RECOVER, recovery.flow.pipeline.environment)
         yield made
 
