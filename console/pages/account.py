@@ -21,7 +21,7 @@ from recovery.people.roles import Actor
 @page(None, methods=("GET", "POST"))
 def overview(request: Request, by: Actor) -> HttpResponse:
     """GET shows; POST makes a token, withdraws one (`revoke`), ends a session (`end`) or all others (`end_others`)."""
-    owner = User.objects.get(pk=by.user_id)
+    owner = User.objects.get(username=by.name)
     refusal, made, name = None, [], request.POST.get("name", "").strip()
     if request.method == "POST" and "revoke" in request.POST:
         token = _own(owner, request.POST["revoke"])

@@ -13,6 +13,7 @@ from allauth.mfa.webauthn.internal import auth as passkeys
 from allauth.mfa.webauthn.internal import flows as passkey_flows
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
@@ -20,8 +21,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from console.middleware import Request
 from console.pages.base import page, show, tried
 from console.pages.freshness import unless_fresh
-from console.signing.passkeys import possible
-from recovery.errors import NotFound, Refused, WrongUse
+from console.signing import trail
+from console.signing.passkeys import fits, possible
+from console.signing.trail import FACTORS
+from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.people import actions
 from recovery.people.roles import Actor
 
@@ -30,7 +33,7 @@ WRONG_KEY = Refused("The browser's answer does not fit. Nothing was set up; try 
 
 
 def owner_of(by: Actor) -> User:
-    return User.objects.get(pk=by.user_id)
+    return User.objects.get(username=by.name)
 
 
 @sensitive_post_parameters("password", "again")
@@ -39,7 +42,8 @@ def password(request: Request, by: Actor) -> HttpResponse:
     """A new password. This session goes on, every other one ends."""
     if asked := unless_fresh(request):
         return asked
-    owner, refusal = owner_of(by), None
+    owner = owner_of(by)
+    refusal: RepriseError | None = None
     if request.method == "POST":
         new, again = request.POST.get("password", ""), request.POST.get("again", "")
         if not new or new != again:
@@ -61,13 +65,17 @@ def totp(request: Request, by: Actor) -> HttpResponse:
     owner = owner_of(by)
     there = Authenticator.objects.filter(user=owner, type=Authenticator.Type.TOTP).first()
     if request.method == "POST" and "remove" in request.POST and there is not None:
-        totp_flows.deactivate_totp(request, there)
+        with transaction.atomic():
+            totp_flows.deactivate_totp(request, there)
+            trail.said(request, owner, "factor.remove", f"{by.name} removed {FACTORS['totp']}.")
         return redirect("account")
     if there is not None:
         return redirect("account")
     form = ActivateTOTPForm(request.POST or None, user=owner)
     if request.method == "POST" and form.is_valid():
-        totp_flows.activate_totp(request, form)
+        with transaction.atomic():
+            totp_flows.activate_totp(request, form)
+            trail.said(request, owner, "factor.add", f"{by.name} set up {FACTORS['totp']}.")
         return redirect("recovery-codes")
     adapter = get_adapter()
     svg = adapter.build_totp_svg(adapter.build_totp_url(owner, form.secret))
@@ -87,17 +95,23 @@ def passkey(request: Request, by: Actor) -> HttpResponse:
         return asked
     owner, refusal = owner_of(by), None
     if request.method == "POST" and "remove" in request.POST:
-        passkey_flows.remove_authenticator(request, _own_key(owner, request.POST["remove"]))
+        key = _own_key(owner, request.POST["remove"])
+        with transaction.atomic():
+            passkey_flows.remove_authenticator(request, key)
+            trail.said(request, owner, "factor.remove", f"{by.name} removed the passkey {key.wrap().name}.")
         return redirect("account")
     if not possible(request):
         refusal = Refused("Passkeys need HTTPS and a host name. Open the console at its https:// address.")
         return show(request, "account/passkey.html", {}, refusal=refusal)
     if request.method == "POST":
         form = AddWebAuthnForm(request.POST, user=owner)
-        if form.is_valid():
+        if fits(form):
             found = form.cleaned_data
             had = Authenticator.objects.filter(user=owner, type="recovery_codes").exists()
-            passkey_flows.add_authenticator(request, found["name"][:60], found["credential"])
+            name = found["name"][:60]
+            with transaction.atomic():
+                passkey_flows.add_authenticator(request, name, found["credential"])
+                trail.said(request, owner, "factor.add", f"{by.name} set up the passkey {name}.")
             return redirect("account" if had else "recovery-codes")
         refusal = WRONG_KEY
     name = get_adapter().generate_authenticator_name(owner, Authenticator.Type.WEBAUTHN)
@@ -122,7 +136,9 @@ def recovery_codes(request: Request, by: Actor) -> HttpResponse:
     if not codes_flows.can_generate_recovery_codes(owner):
         raise NotFound("Recovery codes come with an authenticator app or a passkey. Set up one first.")
     if request.method == "POST":
-        codes_flows.generate_recovery_codes(request)
+        with transaction.atomic():
+            codes_flows.generate_recovery_codes(request)
+            trail.said(request, owner, "factor.reset", f"{by.name} made new recovery codes.")
         return redirect("recovery-codes")
     found, shown = codes_flows.view_recovery_codes(request)
     left = found.get_unused_codes() if found else []

@@ -20,7 +20,7 @@ from console.pages.base import page
 from console.pages.freshness import seconds_ago
 from console.pages.session import TOO_MANY, safe_next
 from console.signing import trail
-from console.signing.passkeys import possible
+from console.signing.passkeys import fits, possible
 from recovery.people.roles import Actor
 
 WRONG = "Password or code is wrong. Nothing was done."
@@ -61,7 +61,7 @@ def _confirm(request: Request, user: User, kinds: set[str]) -> str:
         return TOO_MANY
     if "credential" in request.POST:
         key = ReauthenticateWebAuthnForm(user=user, data=request.POST)
-        if not key.is_valid():
+        if not fits(key):
             return WRONG_PASSKEY
         key.save()
         return ""

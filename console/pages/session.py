@@ -24,7 +24,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from console.forms.session import SignInForm
 from console.middleware import Request
 from console.signing import trail
-from console.signing.passkeys import possible
+from console.signing.passkeys import fits, possible
 from recovery.errors import Denied
 from recovery.people.actions import actor_for_user
 
@@ -77,7 +77,9 @@ def _form(request: Request, back: str, name: str = "", problem: str = "", status
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_stage_required(stage=AuthenticateStage.key, redirect_urlname="sign-in")
+@login_stage_required(  # type: ignore[untyped-decorator]
+    stage=AuthenticateStage.key, redirect_urlname="sign-in"
+)
 def second_step(request: Request) -> HttpResponse:
     """The code or passkey of somebody whose password was right: nobody is signed in before it."""
     stage: Any = request._login_stage  # type: ignore[attr-defined]
@@ -85,7 +87,7 @@ def second_step(request: Request) -> HttpResponse:
     if request.method == "POST":
         kind = AuthenticateForm if "code" in request.POST else AuthenticateWebAuthnForm
         form = kind(user=user, data=request.POST)
-        if form.is_valid():
+        if fits(form):
             form.save()
             response: HttpResponse = stage.exit()
             return response
@@ -107,7 +109,7 @@ def passkey(request: Request) -> HttpResponse:
         return JsonResponse(passkeys.begin_authentication(user=None))
     back = safe_next(request, request.POST.get("next"))
     form = LoginWebAuthnForm(data=request.POST)
-    if not form.is_valid():
+    if not fits(form):
         trail.refused(request, "", f"Sign-in refused: {WRONG_PASSKEY}")
         return _form(request, back, problem=WRONG_PASSKEY, status=422)
     if request.user.is_authenticated:

@@ -75,7 +75,7 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 def _keys() -> MultiFernet:
     """The key in force first, then those that SECRET_KEY_FALLBACKS keeps for reading."""
     secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    made = [hashlib.sha256(b"reprise second factors\0" + s.encode()).digest() for s in secrets]
+    made = [hashlib.sha256(f"reprise second factors\0{s}".encode()).digest() for s in secrets]
     return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in made])
 
 

@@ -1,10 +1,13 @@
-"""Writes sign-ins, refused ones and changes of second factors into the audit log, by allauth's signals."""
+"""Writes sign-ins and refused ones into the audit log, by allauth's signals.
+
+Changes of second factors are written by the pages that make them, in the same transaction: allauth tells of
+them only after the commit, when a crash would leave a change without its row.
+"""
 
 from typing import Any, Final
 
 from allauth.account.signals import user_logged_in
 from allauth.mfa import signals
-from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 
 from console.middleware import Request
@@ -53,26 +56,11 @@ def _signed_in(sender: Any, request: Request, user: User, **more: Any) -> None:
     said(request, user, "session.sign_in", f"{user.get_username()} signed in with {how(request)}.")
 
 
-def _factor(action: str, verb: str) -> Any:
-    def write(sender: Any, request: Request, user: User, authenticator: Authenticator, **more: Any) -> None:
-        kind = FACTORS.get(authenticator.type, authenticator.type)
-        said(request, user, action, f"{user.get_username()} {verb} {kind}.")
-
-    return write
-
-
 def _wrong_code(sender: Any, request: Request, user: User, **more: Any) -> None:
     refused(request, user.get_username(), "Sign-in refused: the code was wrong.")
-
-
-_added, _removed = _factor("factor.add", "set up"), _factor("factor.remove", "removed")
-_reset = _factor("factor.reset", "made anew")
 
 
 def listen() -> None:
     """Called once, when the console's app is ready."""
     user_logged_in.connect(_signed_in, dispatch_uid="trail")
-    signals.authenticator_added.connect(_added, dispatch_uid="trail")
-    signals.authenticator_removed.connect(_removed, dispatch_uid="trail")
-    signals.authenticator_reset.connect(_reset, dispatch_uid="trail")
     signals.authentication_failed.connect(_wrong_code, dispatch_uid="trail")

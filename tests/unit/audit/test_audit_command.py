@@ -25,11 +25,11 @@ def test_a_whole_log_is_exit_0(monkeypatch: pytest.MonkeyPatch, token: str) -> N
     assert code == 0
     assert found == {
         "ok": True,
-        "entries": 2,
-        "head": AuditEntry.objects.get(seq=2).hash,
+        "entries": 3,  # the person, the token, its first use
+        "head": AuditEntry.objects.get(seq=3).hash,
         "problems": [],
     }
-    assert "The audit log is whole: 3 entries" in run(monkeypatch, token, "audit", "verify")[1]
+    assert "The audit log is whole: 4 entries" in run(monkeypatch, token, "audit", "verify")[1]
 
 
 def test_a_broken_log_is_exit_1_and_says_where(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
@@ -58,14 +58,14 @@ def test_the_export_goes_to_stdout_or_into_a_new_file(
 ) -> None:
     code, out, _ = run(monkeypatch, token, "audit", "export")
     assert code == 0
-    assert [row["seq"] for row in csv.DictReader(out.splitlines())] == ["1", "2", "3"]
+    assert [row["seq"] for row in csv.DictReader(out.splitlines())] == ["1", "2", "3", "4"]
     _, out, _ = run(monkeypatch, token, "audit", "export", "--format", "json")
-    assert len(json.loads(out)) == 4
+    assert len(json.loads(out)) == 5
     code, found = run_json(monkeypatch, token, "audit", "export")
-    assert (found["count"], len(found["entries"])) == (5, 5)
+    assert (found["count"], len(found["entries"])) == (6, 6)
     file = tmp_path / "log.csv"
     code, found = run_json(monkeypatch, token, "audit", "export", "--output", str(file))
-    assert (code, found["count"], found["file"]) == (0, 6, str(file))
+    assert (code, found["count"], found["file"]) == (0, 7, str(file))
     assert file.stat().st_mode & 0o777 == 0o600
     code, _, err = run(monkeypatch, token, "audit", "export", "--output", str(file))
     assert code == 1
