@@ -68,11 +68,12 @@ urlpatterns += [
     path("sign-in", session.sign_in, name="account_login"),
     path("sign-in/code", session.second_step, name="mfa_authenticate"),
 ]
+COMPANY: list[URLPattern | URLResolver] = [
+    path("sign-in/company/<str:provider_id>", company.login, name="openid_connect_login"),
+    path("sign-in/company/<str:provider_id>/back", company.callback, name="openid_connect_callback"),
+]
 if config.REPRISE_OIDC_NAME:
-    urlpatterns += [
-        path("sign-in/company/<str:provider_id>", company.login, name="openid_connect_login"),
-        path("sign-in/company/<str:provider_id>/back", company.callback, name="openid_connect_callback"),
-    ]
+    urlpatterns += COMPANY
 
 handler403 = "console.pages.errors.denied"
 handler404 = "console.pages.errors.missing"

@@ -1,6 +1,5 @@
 """A person's open sessions: where, with what, when last used; and their end."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -37,7 +36,7 @@ class Row:
 
 def device(agent: str) -> str:
     """`Firefox on Linux`, from what the browser says of itself; a hint for people, never a proof."""
-    browser = next((words for mark, words in BROWSERS if re.search(rf"\b{mark}/", agent)), "")
+    browser = next((words for mark, words in BROWSERS if f"{mark}/" in agent), "")
     system = next((words for mark, words in SYSTEMS if mark in agent), "")
     return f"{browser} on {system}" if browser and system else browser or system or "Unknown program"
 

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from recovery.people.roles import ENVIRONMENTS, Role
+from recovery.people.roles import ENVIRONMENTS, Right, Role
 
 ROLES = [(r.value, r.value) for r in Role if r is not Role.SYSTEM]
 
@@ -74,3 +74,8 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user}"
+
+    @property
+    def right_words(self) -> list[str]:
+        """What it may, in words; empty: all that its owner may."""
+        return [Right[name].value for name in self.rights or ()]

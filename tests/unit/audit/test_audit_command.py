@@ -70,4 +70,4 @@ def test_the_export_goes_to_stdout_or_into_a_new_file(
     code, _, err = run(monkeypatch, token, "audit", "export", "--output", str(file))
     assert code == 1
     assert "never overwrites" in err
-    assert len(list(csv.DictReader(file.read_text().splitlines()))) == 6
+    assert len(list(csv.DictReader(file.read_text().splitlines()))) == 7
