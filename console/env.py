@@ -43,6 +43,10 @@ class Env(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="REPRISE_", extra="ignore")
 
     secret_key: str = Field(default="", description="Signs sessions; required outside tests.")
+    secret_key_old: str = Field(
+        default="",
+        description="Former secret keys, by commas: what they signed or encrypted can still be read.",
+    )
     debug: bool = Field(default=False, description="Django's debug pages. Never in production.")
     allowed_hosts: str = Field(
         default="localhost,127.0.0.1", description="Host names that the console answers to, by commas."

@@ -14,6 +14,7 @@ with contextlib.suppress(OSError):  # bin/demo says it in one sentence; a read-o
     HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 SECRET_KEY = ENV.secret_key or "only-for-tests-and-checks-not-for-serving"
+SECRET_KEY_FALLBACKS = [key.strip() for key in ENV.secret_key_old.split(",") if key.strip()]
 DEBUG = ENV.debug
 ALLOWED_HOSTS = [h.strip() for h in ENV.allowed_hosts.split(",") if h.strip()]
 CSRF_TRUSTED_ORIGINS = [ENV.public_url]

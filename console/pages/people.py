@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from allauth.account.adapter import get_adapter as get_account_adapter
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.db.models import Count, Q
@@ -146,7 +147,7 @@ def _token(post: Any, found: Person, by: Actor) -> str:
 def invitation(request: Request, secret: str) -> HttpResponse:
     """The page behind an invitation: a password of one's own, once. Needs no account, and makes none."""
     stranger = Stranger(via="page", request_id=request.request_id)
-    source = request.META.get("REMOTE_ADDR", "")
+    source = get_account_adapter().get_client_ip(request)
     context: dict[str, Any] = {}
     refusal: RepriseError | None = None
     try:
