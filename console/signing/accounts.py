@@ -7,7 +7,7 @@ from typing import Any, Final
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import PermissionDenied
@@ -36,7 +36,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         pass
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """The caller's address, behind `REPRISE_TRUSTED_PROXIES` proxies; 0.0.0.0 where the server has none (a socket)."""
+        """The caller's address, behind `REPRISE_TRUSTED_PROXIES` proxies; 0.0.0.0 where none is known (a socket)."""
         try:
             return str(super().get_client_ip(request))
         except PermissionDenied:
@@ -67,7 +67,7 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return _keys().encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises InvalidToken for one written under a key that is neither in force nor among the old ones."""
+        """Raises cryptography's InvalidToken for one written under a key that is not known any more."""
         return _keys().decrypt(encrypted_text.encode()).decode()
 
     def get_totp_label(self, user: AbstractBaseUser) -> str:
@@ -86,6 +86,3 @@ def _keys() -> MultiFernet:
     secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     made = [hashlib.sha256(b"reprise second factors\0" + force_bytes(s)).digest() for s in secrets]
     return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in made])
-
-
-__all__ = ["AccountAdapter", "FactorAdapter", "InvalidToken"]

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import requests
 
 from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
-from recovery.outbound import Allowed, GuardedAdapter
+from recovery.outbound import ADVICE, Allowed, GuardedAdapter
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
 
 GET_TRIES: Final = 3
@@ -161,6 +161,8 @@ class Transport:
         )
 
     def _silence(self, error: requests.RequestException) -> str:
+        if ADVICE in str(error):
+            return f"The Pipelines API at {self.url} has an address that may not be called. {ADVICE}"
         why = "does not answer in time" if isinstance(error, requests.Timeout) else "cannot be reached"
         return f"The Pipelines API at {self.url} {why}. Check that it runs and that its address is right."
 

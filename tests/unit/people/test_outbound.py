@@ -3,12 +3,17 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import pytest
 import requests
 
 from recovery import outbound
-from recovery.errors import Refused, WrongUse
+from recovery.errors import Refused, Unreachable, WrongUse
+from recovery.models import AuditEntry, Workspace
+from recovery.people.roles import SYSTEM
+from recovery.pipelines.actions import register_workspace
+from recovery.pipelines.workspaces import client_for
 
 NOTHING = outbound.Allowed()
 
@@ -159,3 +164,31 @@ def test_the_metadata_service_is_refused_even_behind_an_allowed_name() -> None:
     assert "metadata" in outbound.problem("169.254.169.254", outbound.parse_allowed("pipelines"), named=True)
     assert "metadata" in outbound.problem("::ffff:169.254.169.254", NOTHING, named=True)
     assert outbound.problem("10.0.0.1", NOTHING, named=True) == ""
+
+
+@pytest.mark.django_db
+def test_a_workspace_of_an_address_that_is_not_allowed_is_not_registered(settings: Any) -> None:
+    settings.REPRISE_OUTBOUND_ALLOW = ""
+    with pytest.raises(Refused, match="a cloud's metadata service"):
+        register_workspace(
+            name="inner",
+            url="http://169.254.169.254",
+            token_ref="env:X",
+            environment="development",
+            by=SYSTEM,
+        )
+    assert not Workspace.objects.exists()
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.outcome) == ("workspace.register", "failed")
+
+
+@pytest.mark.django_db
+def test_a_workspace_that_turned_inward_is_not_spoken_to_and_its_token_not_sent(
+    inner: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPRISE_TEST_TOKEN", "secret")
+    settings.REPRISE_OUTBOUND_ALLOW = ""
+    turned = Workspace(name="turned", url=inner, token_ref="env:REPRISE_TEST_TOKEN")
+    with pytest.raises(Unreachable, match="has an address that may not be called"):
+        client_for(turned).list_pipelines()
+    assert _Inner.asked == []
