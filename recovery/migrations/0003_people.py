@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('recovery', '0002_audit_guard'),
+        ('recovery', '0003_holds'),
     ]
 
     operations = [
