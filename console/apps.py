@@ -8,3 +8,6 @@ class ConsoleConfig(AppConfig):
 
     def ready(self) -> None:
         from console import celery  # noqa: F401  (sets the current Celery app)
+        from console.signing import trail
+
+        trail.listen()

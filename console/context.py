@@ -10,6 +10,7 @@ from recovery.approvals.selectors import waiting
 from recovery.models import Flow, Recovery, Workspace
 from recovery.notify.selectors import failing
 from recovery.people.roles import Actor, Right
+from recovery.people.visible import where
 
 STALE_SECONDS: Final = 60
 """Older than this, the list may not call itself live."""
@@ -26,15 +27,16 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None:
         return base
+    seen = Flow.objects.filter(where(actor, "pipeline__"))
     workspaces = list(Workspace.objects.order_by("name"))
     polled_at = min((w.polled_at for w in workspaces if w.polled_at), default=None)
     return {
         **base,
         "actor": actor,
         "may": {right.name: actor.may(right) for right in Right},
-        "attention": Flow.objects.filter(state__in=("failed", "unknown"), pipeline__gone=False).count(),
-        "open_approvals": waiting(base["now"]).count(),
-        "open_recoveries": Recovery.objects.filter(active=True).count(),
+        "attention": seen.filter(state__in=("failed", "unknown"), pipeline__gone=False).count(),
+        "open_approvals": waiting(base["now"], actor).count(),
+        "open_recoveries": Recovery.objects.filter(where(actor, "flow__pipeline__"), active=True).count(),
         "polled_at": polled_at,
         "stale": polled_at is not None and (base["now"] - polled_at).total_seconds() > STALE_SECONDS,
         "unreachable": [w for w in workspaces if w.poll_error],

@@ -44,7 +44,8 @@ class Env(BaseSettings):
 
     secret_key: str = Field(default="", description="Signs sessions; required outside tests.")
     secret_key_fallbacks: str = Field(
-        default="", description="Former secret keys, by commas: what they signed still holds. For a rotation."
+        default="",
+        description="Former secret keys, by commas: what they signed or encrypted can still be read. For a rotation.",
     )
     debug: bool = Field(default=False, description="Django's debug pages. Never in production.")
     allowed_hosts: str = Field(
@@ -66,6 +67,20 @@ class Env(BaseSettings):
     log_format: Literal["text", "json"] = Field(
         default="text", description="How logs are written: lines for people, or `json`."
     )
+    token_days: int = Field(
+        default=365, ge=1, le=3650, description="The longest that an access token is good, in days."
+    )
+    cache_url: str = Field(
+        default="",
+        description="`redis://…` or `unix://…` of the shared cache; empty: the broker's server, next database.",
+    )
+    oidc_issuer: str = Field(
+        default="",
+        description="Address of the company's OpenID Connect provider; empty: no company accounts.",
+    )
+    oidc_client_id: str = Field(default="", description="Reprise's id at that provider.")
+    oidc_client_secret: str = Field(default="", description="Reprise's secret at that provider.")
+    oidc_name: str = Field(default="company account", description="What the sign-in button calls it.")
     database_url: str = Field(
         default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
     )

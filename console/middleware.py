@@ -3,9 +3,14 @@
 import logging
 import time
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
 
+from allauth.account.adapter import get_adapter
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from recovery import trace
 from recovery.audit.origin import Origin, acting_from, client_address
@@ -62,3 +67,47 @@ def note(request: Request, status: int, seconds: float) -> None:
         "who": who,
     }
     log.info("%(method)s %(path)s %(status)s", said, extra=said)
+
+
+HEADERS: Final = {
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=(), "
+    "publickey-credentials-get=(self), publickey-credentials-create=(self)",
+    "X-Permitted-Cross-Domain-Policies": "none",
+}
+
+
+class HeadersMiddleware:
+    """Headers on every answer, static files and faults too, that Django has no setting for."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        for name, value in HEADERS.items():
+            response.setdefault(name, value)
+        return response
+
+
+class LastSeenMiddleware:
+    """Keeps in the list of a person's sessions when and from where each was last used, once a minute at most."""
+
+    STEP: Final = timedelta(minutes=1)
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: Request) -> HttpResponse:
+        if request.user.is_authenticated and request.session.session_key:
+            self._note(request)
+        return self.get_response(request)
+
+    def _note(self, request: Request) -> None:
+        found = UserSession.objects.filter(session_key=request.session.session_key).first()
+        if found is None:
+            UserSession.objects.create_from_request(request)
+            return
+        ip = get_adapter().get_client_ip(request)
+        if timezone.now() - found.last_seen_at > self.STEP or found.ip != ip:
+            UserSession.objects.filter(pk=found.pk).update(last_seen_at=timezone.now(), ip=ip)

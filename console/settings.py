@@ -28,6 +28,12 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_htmx",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
     "recovery",
     "recovery.server",
     "console",
@@ -36,6 +42,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "console.middleware.RequestIdMiddleware",
     "console.pages.health.HealthMiddleware",
+    "console.middleware.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -45,6 +52,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "console.middleware.LastSeenMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 
@@ -137,11 +146,17 @@ SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.secure
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+# __Host-: the browser takes it over HTTPS only, for this host alone, so that no neighbour can plant one.
+SESSION_COOKIE_NAME = "__Host-sessionid" if ENV.secure else "sessionid"
+CSRF_COOKIE_NAME = "__Host-csrftoken" if ENV.secure else "csrftoken"
 SECURE_SSL_REDIRECT = ENV.secure
 SECURE_HSTS_SECONDS = 31536000 if ENV.secure else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = ENV.secure
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 APPEND_SLASH = False
 
@@ -158,6 +173,38 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": ["'none'"],
     }
 }
+
+# People: accounts are made by an admin. Of django-allauth's pages only those that console/urls.py names are open.
+ACCOUNT_ADAPTER = "console.signing.accounts.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
+ACCOUNT_RATE_LIMITS = {"login": "60/m/ip", "login_failed": "30/m/ip,10/5m/key", "reauthenticate": "10/m/user"}
+ALLAUTH_TRUSTED_PROXY_COUNT = ENV.trusted_proxies
+MFA_ADAPTER = "console.signing.accounts.FactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Reprise"
+MFA_TOTP_TOLERANCE = 1
+MFA_WEBAUTHN_USER_VERIFICATION = "required"
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not ENV.secure  # http://localhost; browsers offer passkeys nowhere else
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+SOCIALACCOUNT_ADAPTER = "console.signing.company.CompanyAdapter"
+SOCIALACCOUNT_LOGIN_ON_GET = True  # a form would need the provider's address in the policy's form-action
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = False
+SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": []}}
+REPRISE_OIDC_NAME = ENV.oidc_name if ENV.oidc_issuer else ""
+if ENV.oidc_issuer:
+    SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"] = [
+        {
+            "provider_id": "company",
+            "name": ENV.oidc_name,
+            "client_id": ENV.oidc_client_id,
+            "secret": ENV.oidc_client_secret,
+            "settings": {"server_url": ENV.oidc_issuer},
+        }
+    ]
 
 BROKER_SOCKET = HOME / "broker.sock"
 CELERY_BROKER_URL = ENV.broker_url or f"redis+socket://{BROKER_SOCKET}?virtual_host=0"
@@ -216,6 +263,27 @@ CELERY_BEAT_SCHEDULE = {
     },
 }
 
+
+def shared_cache(url: str, broker: str) -> dict[str, Any]:
+    """Where limits are counted: the cache that is named, else the broker's server in the database after its own.
+
+    Without either (tests, checks, a start without a broker) each process counts for itself.
+    """
+    location = url
+    if not location and broker.startswith("redis+socket://"):
+        location = f"unix://{urlsplit(broker).path}?db=1"
+    elif not location and broker.startswith(("redis://", "rediss://")):
+        parts = urlsplit(broker)
+        number = parts.path.strip("/")
+        location = parts._replace(path=f"/{int(number) + 1 if number.isdigit() else 1}").geturl()
+    if not location:
+        return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    return {"BACKEND": "console.signing.cache.SharedCache", "LOCATION": location, "KEY_PREFIX": "reprise"}
+
+
+CACHES = {"default": shared_cache(ENV.cache_url, ENV.broker_url)}
+
+REPRISE_TOKEN_DAYS = ENV.token_days
 REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds
 REPRISE_SILENCE_SECONDS = ENV.silence_seconds
 REPRISE_COUNT_BYTES = ENV.count_bytes

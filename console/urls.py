@@ -1,5 +1,7 @@
 """Addresses of the console. Every page can be pasted into an incident channel and gone on with by another."""
 
+from allauth.socialaccount.providers.openid_connect import views as company
+from django.conf import settings as config
 from django.urls import URLPattern, URLResolver, path
 
 from console.pages import (
@@ -9,11 +11,13 @@ from console.pages import (
     checkpoint,
     components,
     environments,
+    factors,
     flow,
-    freshness,
     glass,
     inventory,
     notifications,
+    people,
+    reauthenticate,
     recoveries,
     run,
     session,
@@ -25,9 +29,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", inventory.flows, name="inventory"),
     path("sign-in", session.sign_in, name="sign-in"),
     path("sign-out", session.sign_out, name="sign-out"),
-    path("reauthenticate", freshness.reauthenticate, name="reauthenticate"),
+    path("sign-in/code", session.second_step, name="sign-in-code"),
+    path("sign-in/passkey", session.passkey, name="sign-in-passkey"),
+    path("reauthenticate", reauthenticate.reauthenticate, name="reauthenticate"),
+    path("invitation/<str:secret>", people.invitation, name="invitation"),
     path("theme", session.theme, name="theme"),
-    path("account", account.tokens, name="account"),
+    path("account", account.overview, name="account"),
+    path("account/password", factors.password, name="password"),
+    path("account/authenticator-app", factors.totp, name="totp"),
+    path("account/passkey", factors.passkey, name="passkey"),
+    path("account/recovery-codes", factors.recovery_codes, name="recovery-codes"),
     path("flows/<int:flow_id>", flow.overview, name="flow"),
     path("flows/<int:flow_id>/checkpoint", checkpoint.checkpoint, name="flow-checkpoint"),
     path("flows/<int:flow_id>/events", flow.event_log, name="flow-events"),
@@ -62,8 +73,22 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/notifications/<int:channel_id>", notifications.edit, name="notification-edit"),
     path("settings/environments", environments.environments, name="environments"),
     path("settings/environments/<str:name>", environments.environment, name="environment"),
+    path("settings/people", people.listing, name="people"),
+    path("settings/people/<int:person_id>", people.person, name="person"),
     path("_components", components.gallery, name="components"),
 ]
+
+# The names by which django-allauth finds our pages; every other page of its own is closed.
+urlpatterns += [
+    path("sign-in", session.sign_in, name="account_login"),
+    path("sign-in/code", session.second_step, name="mfa_authenticate"),
+]
+COMPANY: list[URLPattern | URLResolver] = [
+    path("sign-in/company/<str:provider_id>", company.login, name="openid_connect_login"),
+    path("sign-in/company/<str:provider_id>/back", company.callback, name="openid_connect_callback"),
+]
+if config.REPRISE_OIDC_NAME:
+    urlpatterns += COMPANY
 
 handler403 = "console.pages.errors.denied"
 handler404 = "console.pages.errors.missing"

@@ -22,6 +22,7 @@ for _name in [name for name in os.environ if name.startswith("REPRISE_")]:
     del os.environ[_name]
 HOME = Path(tempfile.mkdtemp(prefix="reprise-test-"))
 os.environ["REPRISE_HOME"] = str(HOME)
+os.environ["REPRISE_OUTBOUND_ALLOW"] = "127.0.0.1,localhost"  # where the tests' own servers listen
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 databases.use(_GIVEN)
 django.setup()

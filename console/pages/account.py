@@ -1,20 +1,26 @@
-"""One's own access tokens: made here, shown once, withdrawn here. Commands act with their owner's rights."""
+"""One's own account: how one signs in, open sessions, access tokens. Commands act with their owner's rights."""
 
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from console.middleware import Request
 from console.pages.base import page, show, tried
+from console.signing import sessions
+from console.signing.passkeys import possible
 from recovery.errors import NotFound
 from recovery.models import Token
 from recovery.people import actions
-from recovery.people.roles import Actor, Right
+from recovery.people.roles import Actor
 
 
-@page(Right.VIEW, methods=("GET", "POST"))
-def tokens(request: Request, by: Actor) -> HttpResponse:
-    """GET lists; POST makes one, or with `revoke` withdraws one."""
+@page(None, methods=("GET", "POST"))
+def overview(request: Request, by: Actor) -> HttpResponse:
+    """GET shows; POST makes a token, withdraws one (`revoke`), ends a session (`end`) or all others (`end_others`)."""
     owner = User.objects.get(username=by.name)
     refusal, made, name = None, [], request.POST.get("name", "").strip()
     if request.method == "POST" and "revoke" in request.POST:
@@ -22,12 +28,34 @@ def tokens(request: Request, by: Actor) -> HttpResponse:
         refusal = tried(lambda: actions.revoke_token(token=token, by=by))
         if refusal is None:
             return redirect("account")
+    elif request.method == "POST" and {"end", "end_others"} & set(request.POST):
+        sessions.end(request, owner, by, only=request.POST.get("end"))
+        return redirect("account")
     elif request.method == "POST":
         days = int(d) if (d := request.POST.get("days", "")).isdigit() else None
         refusal = tried(lambda: made.append(actions.create_token(owner=owner, name=name, by=by, days=days)))
-    found = Token.objects.filter(user=owner).order_by("revoked_at", "-created_at")
-    context = {"tokens": found, "made": made[0] if made else "", "name": "" if made else name}
+    context = {
+        **_signing(request, owner),
+        "sessions": sessions.rows(request, owner),
+        "tokens": Token.objects.filter(user=owner).order_by("revoked_at", "-created_at"),
+        "made": made[0] if made else "",
+        "name": "" if made else name,
+    }
     return show(request, "account.html", context, refusal=refusal, status=422 if refusal else None)
+
+
+def _signing(request: Request, owner: User) -> dict[str, Any]:
+    """How this person can prove that it is them."""
+    found = list(Authenticator.objects.filter(user=owner).order_by("created_at"))
+    codes = next((a for a in found if a.type == "recovery_codes"), None)
+    return {
+        "has_password": owner.has_usable_password(),
+        "totp": next((a for a in found if a.type == "totp"), None),
+        "keys": [(a, a.wrap().name) for a in found if a.type == "webauthn"],
+        "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
+        "company_accounts": SocialAccount.objects.filter(user=owner).count(),
+        "passkeys": possible(request),
+    }
 
 
 def _own(owner: User, pk: str) -> Token:

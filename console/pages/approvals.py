@@ -27,7 +27,7 @@ SHOWN: Final = 100
 def listing(request: Request, by: Actor) -> HttpResponse:
     """Open ones, what ends first at the top; approved ones that have not run; what has ended."""
     now = timezone.now()
-    every = selectors.requests().prefetch_related("votes")
+    every = selectors.requests(by).prefetch_related("votes")
     live = every.filter(state__in=LIVE, expires_at__gt=now).order_by("expires_at")
     ended = every.exclude(pk__in=[r.pk for r in live])[:SHOWN]
     context = {
@@ -47,20 +47,26 @@ def _row(of: ApprovalRequest, by: Actor) -> approving.Row:
 
 def _counts(of: ApprovalRequest, by: Actor) -> bool:
     """Would this person's vote on it ever count?"""
-    return by.may(Right.APPROVE) and rules.never_counts(selectors.asked(of), Who(by.name, by.user_id)) is None
+    may = by.may(Right.APPROVE, _environment(of))
+    return may and rules.never_counts(selectors.asked(of), Who(by.name, by.user_id)) is None
+
+
+def _environment(of: ApprovalRequest) -> str:
+    """Where rights are asked for: the pipeline's environment now, like for the act itself."""
+    return str(of.recovery.flow.pipeline.environment)
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def approval(request: Request, by: Actor, request_id: int) -> HttpResponse:
     """Everything a vote rests on, on one page, and the vote. POST with `vote=approve|reject`, `reason`, `hash`."""
-    of = selectors.request_or_404(request_id)
+    of = selectors.request_or_404(request_id, by)
     refusal = None
     if request.method == "POST":
-        require(request, by, Right.APPROVE)
+        require(request, by, Right.APPROVE, _environment(of))
         refusal, gone = _vote(request, by, of)
         if gone is not None:
             return gone
-        of = selectors.request_or_404(request_id)
+        of = selectors.request_or_404(request_id, by)
     kept = freshness.kept(request, request.path) if request.method == "GET" else {}
     typed = request.POST.get("reason", kept.get("reason", ""))
     context = {**_shown(request, by, of), "reason": typed, "kept": kept}
@@ -106,11 +112,11 @@ def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
         "why_not": _why_not(by, of, "approve"),
         "why_not_reject": _why_not(by, of, "reject"),
         "asks_again": of.environment not in rules.LENIENT,
-        "fresh": freshness.is_fresh(request), "proved_at": freshness.proved_at(request), "minutes": freshness.MINUTES,
+        "fresh": freshness.is_fresh(request), "proved_at": freshness.proved_at(request), "minutes": freshness.minutes(),
         "ready_at": approving.ready(asked, now),
         "rule": approving.rule_lines(asked.rule),
-        "queue": [_row(r, by) for r in selectors.waiting(now).prefetch_related("votes")[:20]],
-        "decided": [_row(r, by) for r in selectors.requests().exclude(state="open").prefetch_related("votes")[:5]],
+        "queue": [_row(r, by) for r in selectors.waiting(now, by).prefetch_related("votes")[:20]],
+        "decided": [_row(r, by) for r in selectors.requests(by).exclude(state="open").prefetch_related("votes")[:5]],
         "back": reverse("review", args=[of.recovery_id]),
     }  # fmt: skip
 
@@ -139,7 +145,7 @@ def panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str, Any] | 
 
 def _why_not(by: Actor, of: ApprovalRequest, choice: str) -> str | None:
     """Why this person cannot vote so now; None when they can. The same rule lets the act through."""
-    if why := may_why(by, Right.APPROVE):
+    if why := may_why(by, Right.APPROVE, _environment(of)):
         return why.replace("Ask a responder.", "Ask an approver.")
     given = selectors.cast(selectors.votes_in_force(of))
     no = rules.may_vote(

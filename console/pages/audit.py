@@ -18,6 +18,7 @@ from recovery.audit.listing import Wanted
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import WrongUse
 from recovery.models import AuditAnchor, AuditCheck, AuditEntry, Recovery
+from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
 PER_PAGE = 50
@@ -131,8 +132,8 @@ def story(request: Request, by: Actor, label: str) -> HttpResponse:
     recovery = (
         Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=_pk(label.upper())).first()
     )
-    if recovery is None:
-        raise Http404(f"There is no recovery {label[:20]}.")
+    visible.check(recovery.flow if recovery else None, by, f"There is no recovery {label[:20]}.")
+    assert recovery is not None
     after = _number(request, "after")
     entries = AuditEntry.objects.filter(recovery=recovery.label, seq__gt=after).order_by("seq")
     found = list(entries.defer("before", "after")[: STORY + 1])

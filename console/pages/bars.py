@@ -12,6 +12,7 @@ from console.presenters.words import count
 from recovery.approvals import rules, selectors
 from recovery.models import Plan
 from recovery.people.roles import Right
+from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
 
 
@@ -19,7 +20,7 @@ def may_edit(of: Scene) -> str | None:
     """Why this person may not change this recovery now; None when they may."""
     if not of.is_open:
         return f"{of.recovery.label} is past this step: {status_badge(RECOVERY, of.recovery.state).word.lower()}."
-    return may_why(of.by, Right.RECOVER)
+    return may_why(of.by, Right.RECOVER, of.environment)
 
 
 def _to_current(of: Scene) -> Bar:
@@ -35,7 +36,7 @@ def _to_current(of: Scene) -> Bar:
 
 def _leave(of: Scene) -> tuple[Link, ...]:
     """The way out, for who may take it."""
-    if may_why(of.by, Right.RECOVER):
+    if may_why(of.by, Right.RECOVER, of.environment):
         return ()
     return (Link(reverse("cancel", args=[of.pk]), "Cancel recovery"),)
 
@@ -209,7 +210,8 @@ def may_ask(of: Scene, plan: Plan) -> str | None:
 def may_break_glass(of: Scene, plan: Plan) -> bool:
     """Could this person run the plan without enough votes?"""
     standing = selectors.standing(of.recovery, plan)
-    return of.by.may(Right.BREAK_GLASS) and rules.may_break_glass(standing, timezone.now()) is None
+    may = all(of.by.may(right, of.environment) for right in (Right.BREAK_GLASS, right_to_run(plan)))
+    return may and rules.may_break_glass(standing, timezone.now()) is None
 
 
 def ways_to_permission(of: Scene, plan: Plan) -> tuple[Link, ...]:
@@ -233,7 +235,7 @@ def _ask(of: Scene, plan: Plan) -> Bar:
         "Nothing runs until you start it afterwards. The flow stays stopped.",
         Primary(f"Request {rules.votes_text(rule.votes)}", form="ask"),
         (*_glass(of), *_leave(of)),
-        may_why(of.by, Right.RECOVER),
+        may_why(of.by, Right.RECOVER, of.environment),
     )
 
 
@@ -254,7 +256,7 @@ def _run(of: Scene, plan: Plan, back: Link) -> Bar:
     body = plan.body
     effect = f"Runs {count(len(body['steps']), 'step')} in {environment}."
     no = selectors.run_refusal(of.recovery, plan)
-    why = may_why(of.by, Right.RECOVER) or (no.says if no is not None else None)
+    why = may_why(of.by, right_to_run(plan), of.environment) or (no.says if no is not None else None)
     links = (*_glass(of), *_leave(of))
     ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[of.pk]))
     if body["strategy"] == "full-refresh":

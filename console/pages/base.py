@@ -27,8 +27,11 @@ View = Callable[Concatenate[Request, Actor, P], HttpResponse]
 Page = Callable[Concatenate[Request, P], HttpResponse]
 
 
-def page(right: Right, *, methods: Sequence[str] = ("GET",)) -> Callable[[View[P]], Page[P]]:
-    """A page for people with this right. Others: sign-in (nobody signed in) or 403, audited."""
+def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[[View[P]], Page[P]]:
+    """A page for people with this right, anywhere; None: for everybody with an account, about themselves.
+
+    Others: sign-in (nobody signed in) or 403, audited.
+    """
 
     def decorate(view: View[P]) -> Page[P]:
         @wraps(view)
@@ -40,7 +43,8 @@ def page(right: Right, *, methods: Sequence[str] = ("GET",)) -> Callable[[View[P
                 request.actor = actor
                 if request.method not in (*methods, "HEAD"):
                     return HttpResponseNotAllowed(methods)
-                require(request, actor, right)
+                if right is not None:
+                    require(request, actor, right)
                 return view(request, actor, *args, **kwargs)
             except Denied as denied:
                 raise PermissionDenied(denied.sentence) from denied
@@ -64,10 +68,10 @@ def _to_sign_in(request: Request) -> HttpResponse:
     return redirect(target)
 
 
-def require(request: Request, actor: Actor, right: Right) -> None:
-    """Raise Denied unless the actor has the right; the try is written down first."""
+def require(request: Request, actor: Actor, right: Right, environment: str | None = None) -> None:
+    """Raise Denied unless the actor has the right (there, or anywhere); the try is written down first."""
     try:
-        actor.check(right)
+        actor.check(right, environment)
     except Denied as denied:
         with transaction.atomic():
             record(
@@ -130,8 +134,8 @@ def no_news() -> HttpResponse:
     return HttpResponse(status=204)
 
 
-def may_why(actor: Actor, right: Right) -> str | None:
-    """Why a button is disabled for this person; None when it is not."""
-    if actor.may(right):
+def may_why(actor: Actor, right: Right, environment: str | None = None) -> str | None:
+    """Why a button is disabled for this person, over a flow of this environment; None when it is not."""
+    if actor.may(right, environment):
         return None
-    return f"Your role, {actor.role.value}, may not {right.value}. Ask a responder."
+    return f"Your role, {actor.grant(environment).role.value}, may not {right.value}. Ask a responder."

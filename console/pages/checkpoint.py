@@ -27,7 +27,7 @@ Context = dict[str, Any]
 @page(Right.VIEW)
 def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """What stands on disk, judged now; or the part of it that the address names (`batch`, `beside`, `files`)."""
-    flow, asked = flow_or_404(flow_id), request.GET
+    flow, asked = flow_or_404(flow_id, by), request.GET
     version = _number(asked, "version")
     part, template = (
         (_batch, "flow/batch.html")

@@ -4,7 +4,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
@@ -15,6 +15,7 @@ from console.presenters import charts, diff, events, status
 from console.presenters import flow as flows
 from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery
+from recovery.people import visible
 from recovery.people.roles import Actor, Right
 from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
@@ -28,11 +29,10 @@ EVENTS = 250
 PATIENCE = 5.0  # seconds: a page says that something is away rather than wait for it
 
 
-def flow_or_404(flow_id: int) -> Flow:
+def flow_or_404(flow_id: int, by: Actor) -> Flow:
+    """Raises NotFound, also for one that `by` may not see."""
     found = Flow.objects.select_related("pipeline__workspace").filter(pk=flow_id).first()
-    if found is None:
-        raise Http404("There is no such flow. It may have been removed from its pipeline.")
-    return found
+    return visible.check(found, by, "There is no such flow. It may have been removed from its pipeline.")
 
 
 def frame_of(flow: Flow, tab: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None
 @page(Right.VIEW, methods=("GET", "POST"))
 def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """What is so and the next act. POST opens a recovery."""
-    flow, refusal = flow_or_404(flow_id), None
+    flow, refusal = flow_or_404(flow_id, by), None
     if request.method == "POST":
         opened: list[Recovery] = []
         refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
@@ -77,7 +77,7 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         "dots": status.dots(flow.history),
         "graph": flows.graph(flow, flow.pipeline.flows.all()),
         "causes": flows.causes(flow.error),
-        "why_not": may_why(by, Right.RECOVER),
+        "why_not": may_why(by, Right.RECOVER, flow.pipeline.environment),
     }
     return show(request, "flow/overview.html", context, refusal=refusal)
 
@@ -107,7 +107,7 @@ def _batches(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
 @page(Right.VIEW)
 def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The newest events of this flow's pipeline, asked for now."""
-    flow, wanted = flow_or_404(flow_id), events.Wanted.of(request.GET.dict())
+    flow, wanted = flow_or_404(flow_id, by), events.Wanted.of(request.GET.dict())
     context = {**frame_of(flow, "events"), "wanted": wanted, "read_at": timezone.now()}
     try:
         client = client_for(flow.pipeline.workspace)
@@ -134,7 +134,7 @@ def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 @page(Right.VIEW)
 def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The source of the last good update beside the source of now, with the line that is the cause."""
-    flow = flow_or_404(flow_id)
+    flow = flow_or_404(flow_id, by)
     context = {**frame_of(flow, "code"), "read_at": timezone.now()}
     try:
         found = source.read(flow)
@@ -154,7 +154,7 @@ def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 @page(Right.VIEW)
 def history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """Every recovery of this flow."""
-    flow = flow_or_404(flow_id)
+    flow = flow_or_404(flow_id, by)
     found = Recovery.objects.filter(flow=flow).order_by("-pk")
     rows = [(r, status.badge(status.RECOVERY, r.state)) for r in found]
     return show(request, "flow/recoveries.html", {**frame_of(flow, "recoveries"), "rows": rows})

@@ -32,6 +32,10 @@ class Scene:
         return self.recovery.pk
 
     @property
+    def environment(self) -> str:
+        return str(self.recovery.flow.pipeline.environment)
+
+    @property
     def is_open(self) -> bool:
         """May the wizard's choices still be changed?"""
         return self.recovery.state in ("diagnosing", "planned")
@@ -48,7 +52,7 @@ class Scene:
 
 def scene(recovery_id: int, by: Actor) -> Scene:
     """Read it all once. Raises NotFound."""
-    recovery = selectors.recovery_or_404(recovery_id)
+    recovery = selectors.recovery_or_404(recovery_id, by)
     return Scene(recovery, list(recovery.steps.order_by("ordinal")), selectors.plan_of(recovery), by)
 
 

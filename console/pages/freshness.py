@@ -1,82 +1,58 @@
-"""Who is it at this moment: a vote on production needs a sign-in of the last minutes, not one of this morning.
+"""Is a session proven to be its owner's own, just now? Asked before what must not be done at a left screen.
 
-Every page asks `is_fresh`; how somebody proves it again is this module's alone.
+Every page asks `is_fresh`; what proves it is a sign-in or the page `/reauthenticate`, both noted by django-allauth.
 """
 
-from datetime import datetime, timedelta
-from typing import Final
+import time
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from django.http import HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect, render
+from allauth.account.internal.flows.login import get_authentication_records
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils import timezone
-from django.views.decorators.debug import sensitive_post_parameters
-
-from console.forms.session import SignInForm
-from console.middleware import Request
-from console.pages.base import page
-from recovery.audit.actions import record
-from recovery.people.roles import Actor, Right
-
-MINUTES: Final = 10
-_KEY: Final = "proved_at"
 
 
-def mark(request: Request) -> None:
-    """This session's person has just proved who they are."""
-    request.session[_KEY] = timezone.now().timestamp()
+def minutes() -> int:
+    """For how long a proof is good."""
+    return int(settings.ACCOUNT_REAUTHENTICATION_TIMEOUT // 60)
 
 
-def proved_at(request: Request) -> datetime | None:
-    """When they last did; None when this session does not say."""
-    at = request.session.get(_KEY)
-    return datetime.fromtimestamp(at, tz=timezone.get_default_timezone()) if isinstance(at, float) else None
-
-
-def is_fresh(request: Request) -> bool:
+def is_fresh(request: HttpRequest) -> bool:
+    """Did this person sign in, or confirm that it is them, within the last 10 minutes, in this session?"""
     at = proved_at(request)
-    return at is not None and timedelta(0) <= timezone.now() - at < timedelta(minutes=MINUTES)
+    return at is not None and 0 <= time.time() - at.timestamp() < settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
 
 
-def prove(back: str) -> HttpResponseRedirect:
-    """To the page that asks again, and from there to `back`, a path of this console."""
-    return HttpResponseRedirect(f"{reverse('reauthenticate')}?{urlencode({'next': back})}")
+def proved_at(request: HttpRequest) -> datetime | None:
+    """When they last did; None when this session has no record of it."""
+    if not request.user.is_authenticated:
+        return None
+    records = get_authentication_records(request, request.user)
+    return datetime.fromtimestamp(float(records[-1]["at"]), UTC) if records else None
 
 
-@sensitive_post_parameters("password")
-@page(Right.VIEW, methods=("GET", "POST"))
-def reauthenticate(request: Request, by: Actor) -> HttpResponse:
-    """Ask for the password of who is signed in. Refused tries count like those of a sign-in."""
-    from console.pages.session import safe_next
-
-    back = safe_next(request, request.POST.get("next") or request.GET.get("next"))
-    context = {
-        "next": back,
-        "minutes": MINUTES,
-        "proved_at": proved_at(request),
-        "pending": _pending(request, back),
-    }
-    if request.method != "POST":
-        return render(request, "reauthenticate.html", context)
-    form = SignInForm({"name": by.name, "password": request.POST.get("password", "")}, request=request)
-    if form.is_valid():
-        mark(request)
-        record(action="session.confirm", outcome="done", by=by, target_kind="person", target=by.name,
-               says=f"{by.name} confirmed who they are.")  # fmt: skip
-        return redirect(back)
-    says = " ".join(str(e) for e in form.non_field_errors()).replace("Name or password", "The password")
-    record(action="session.refused", outcome="denied", by=by, target_kind="person", target=by.name,
-           says=f"Confirmation refused: {says}")  # fmt: skip
-    return render(request, "reauthenticate.html", {**context, "problem": says}, status=422)
+def prove(back: str) -> HttpResponse:
+    """To the page that asks, and from there to `back`, a path of this console."""
+    return redirect(f"{reverse('reauthenticate')}?{urlencode({'next': back})}")
 
 
-def keep(request: Request, path: str, says: str, given: dict[str, str]) -> None:
-    """What somebody was about to do at `path`, so that it stands there again when they come back."""
+def unless_fresh(request: HttpRequest, back: str = "") -> HttpResponse | None:
+    """The way to the page that asks and back to `back` (this page, when it is not said); None when it is fresh.
+
+    What was typed is typed again afterwards: nothing of a form is kept while it is unproven, unless a page says
+    what (`keep`).
+    """
+    return None if is_fresh(request) else prove(back or request.get_full_path())
+
+
+def keep(request: HttpRequest, path: str, says: str, given: dict[str, str]) -> None:
+    """What somebody was about to do at `path`, so that it stands there again when they come back. Never a secret."""
     request.session["pending"] = {"path": path, "says": says, "given": given}
 
 
-def kept(request: Request, path: str) -> dict[str, str]:
+def kept(request: HttpRequest, path: str) -> dict[str, str]:
     """What was kept for this path; once."""
     found = request.session.get("pending") or {}
     if found.get("path") != path:
@@ -85,6 +61,7 @@ def kept(request: Request, path: str) -> dict[str, str]:
     return dict(found["given"])
 
 
-def _pending(request: Request, back: str) -> str:
+def pending(request: HttpRequest, back: str) -> str:
+    """What was about to be done at `back`, in words; empty when nothing was kept."""
     found = request.session.get("pending") or {}
     return str(found["says"]) if found.get("path") == back else ""

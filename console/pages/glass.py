@@ -9,26 +9,29 @@ from django.utils import timezone
 from console.forms.approvals import reason_problem
 from console.middleware import Request
 from console.pages import freshness
-from console.pages.base import page, show, tried
+from console.pages.base import page, require, show, tried
 from console.pages.frame import Scene, scene
 from console.pages.run import confirmation
 from recovery.approvals import actions, rules, selectors
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Plan
 from recovery.people.roles import Actor, Right
+from recovery.workflow.journal import right_to_run
 
 
 @page(Right.BREAK_GLASS, methods=("GET", "POST"))
 def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Asks for a reason and the flow's name, and in production who it is; POST runs the plan that was read."""
     of = scene(recovery_id, by)
+    for right in (Right.BREAK_GLASS, right_to_run(of.plan)):
+        require(request, by, right, of.environment)
     if of.plan is None:
         return redirect("review", recovery_id)
     reason = request.POST.get("reason", "").strip()
     kept = freshness.kept(request, request.path) if request.method == "GET" else {}
     refusal: RepriseError | None = None
     if request.method == "POST":
-        if of.recovery.flow.pipeline.environment not in rules.LENIENT and not freshness.is_fresh(request):
+        if of.environment not in rules.LENIENT and not freshness.is_fresh(request):
             freshness.keep(
                 request, request.path, f"break glass for {of.recovery.label}: “{reason}”", {"reason": reason}
             )

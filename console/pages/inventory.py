@@ -12,13 +12,14 @@ from console.pages.base import no_news, page, show, unchanged
 from console.presenters import inventory, versions
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.people.roles import Actor, Right
+from recovery.people.visible import where
 
 
 @page(Right.VIEW)
 def flows(request: Request, by: Actor) -> HttpResponse:
     """The list; with `part=list` only the part that is polled."""
     wanted = inventory.Wanted.of(request.GET.dict())
-    context = _context(wanted)
+    context = _context(wanted, by)
     if request.GET.get("part") != "list":
         return show(request, "inventory/page.html", context)
     if unchanged(request, context["version"]):
@@ -26,10 +27,12 @@ def flows(request: Request, by: Actor) -> HttpResponse:
     return render(request, "inventory/_list.html", context)
 
 
-def _context(wanted: inventory.Wanted) -> dict[str, Any]:
+def _context(wanted: inventory.Wanted, by: Actor) -> dict[str, Any]:
     now = timezone.now()
-    found = Flow.objects.filter(pipeline__gone=False).select_related("pipeline__workspace")
-    open_ones = {r.flow_id: r for r in Recovery.objects.filter(active=True)}
+    found = Flow.objects.filter(where(by, "pipeline__"), pipeline__gone=False).select_related(
+        "pipeline__workspace"
+    )
+    open_ones = {r.flow_id: r for r in Recovery.objects.filter(where(by, "flow__pipeline__"), active=True)}
     every = inventory.rows(found, open_ones, now)
     query = wanted.query()
     return {
@@ -41,7 +44,7 @@ def _context(wanted: inventory.Wanted) -> dict[str, Any]:
         "environments": sorted({r.flow.pipeline.environment for r in every}),
         "conditions": sorted({r.flow.condition for r in every if r.flow.condition}),
         "workspaces": list(Workspace.objects.order_by("name")),
-        "pipelines": Pipeline.objects.filter(gone=False).count(),
+        "pipelines": Pipeline.objects.filter(where(by), gone=False).count(),
         "poll": urlencode({**query, "part": "list"}),
         "version": versions.of_rows(every, now),
     }

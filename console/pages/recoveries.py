@@ -14,7 +14,7 @@ from recovery.workflow import selectors
 def listing(request: Request, by: Actor) -> HttpResponse:
     """Open ones first, then the ended ones, newest first."""
     wanted = request.GET.get("show", "")
-    every = selectors.recoveries()
+    every = selectors.recoveries(by)
     kept = {"open": [r for r in every if r.active], "ended": [r for r in every if not r.active]}.get(
         wanted, every
     )
@@ -36,6 +36,6 @@ def listing(request: Request, by: Actor) -> HttpResponse:
 @page(Right.VIEW)
 def go_on(request: Request, by: Actor, label: str) -> HttpResponse:
     """`/recoveries/R-12` or `/recoveries/12`: the page on which it goes on."""
-    recovery = selectors.recovery_or_404(label)
+    recovery = selectors.recovery_or_404(label, by)
     slug = stepper.current(recovery, list(recovery.steps.all()), selectors.plan_of(recovery))
     return redirect(slug, recovery.pk)

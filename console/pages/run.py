@@ -34,7 +34,8 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Live steps. POST starts the plan or resumes it (`act=stop` stops it); a full refresh is confirmed first."""
     refusal = None
     if request.method == "POST":
-        require(request, by, Right.RECOVER)
+        found = selectors.recovery_or_404(recovery_id, by)
+        require(request, by, Right.RECOVER, found.flow.pipeline.environment)
         if request.POST.get("act") == "stop":
             return _stop(request, by, recovery_id)
         if (asked := _asked_once_more(request, by, recovery_id)) is not None:
@@ -103,7 +104,7 @@ def _run(of: Scene) -> dict[str, Any]:
         "stuck": stuck,
         "refusal_back": refusal,
         "halt": of.recovery.choices.get("halt") or {},
-        "why_not_stop": may_why(of.by, Right.RECOVER),
+        "why_not_stop": may_why(of.by, Right.RECOVER, of.environment),
         "poll": polls,
         "bar": bars.run(of, stuck, refusal),
         "last_sign": max((s.heartbeat_at for s in of.steps if s.heartbeat_at), default=None),
@@ -166,6 +167,7 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Asked once more before a table is emptied: what, which, and that there is no way back."""
     of = scene(recovery_id, by)
+    require(request, by, Right.RECOVER, of.environment)
     if of.plan is None:
         return redirect("review", recovery_id)
     return show(request, "run/confirm.html", confirmation(of))
@@ -174,6 +176,7 @@ def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 @page(Right.RECOVER, methods=("GET", "POST"))
 def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Undo what can be undone, with a reason."""
+    require(request, by, Right.RECOVER, scene(recovery_id, by).environment)
     reason = request.POST.get("reason", "").strip()
     act = partial(actions.roll_back, recovery_id=recovery_id, by=by, reason=reason)
     done, refusal = acted(request, act, "run", recovery_id)
@@ -188,10 +191,16 @@ def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 def cancel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """End a recovery that has changed nothing, with a reason."""
     reason, of = request.POST.get("reason", "").strip(), scene(recovery_id, by)
+    require(request, by, Right.RECOVER, of.environment)
     act = partial(actions.cancel, recovery_id=recovery_id, by=by, reason=reason)
     done, refusal = acted(request, act, "flow", of.recovery.flow_id)
     if done is not None:
         return done
     back = reverse(of.current, args=[of.pk])
-    context = {**frame(of, "diagnose"), "reason": reason, "back": back, "why_not": may_why(by, Right.RECOVER)}
+    context = {
+        **frame(of, "diagnose"),
+        "reason": reason,
+        "back": back,
+        "why_not": may_why(by, Right.RECOVER, of.environment),
+    }
     return show(request, "run/cancel.html", context, refusal=refusal)

@@ -9,6 +9,7 @@ from console.presenters.wizard import Bar, Link, Primary
 from recovery.approvals import selectors
 from recovery.models import Step
 from recovery.people.roles import Right
+from recovery.workflow.journal import right_to_run
 
 
 def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
@@ -38,7 +39,7 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
 def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
     waits = stuck.state == "unknown" and not stuck.evidence
-    why = may_why(of.by, Right.RECOVER)
+    why = may_why(of.by, right_to_run(of.plan), of.environment)
     no = (
         selectors.run_refusal(of.recovery, of.plan)
         if of.plan is not None and stuck.kind != "verify"
@@ -75,7 +76,7 @@ def verify(of: Scene) -> Bar:
             "Reads only, except that it starts one further update to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[of.pk]), name="confirmed", value="measure"),
             (steps,),
-            may_why(of.by, Right.RECOVER),
+            may_why(of.by, Right.RECOVER, of.environment),
         )
     return Bar(
         "Nothing was measured yet.",

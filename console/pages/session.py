@@ -1,8 +1,21 @@
-"""Sign-in, sign-out and the colours a person wants. Good and refused sign-ins are audited."""
+"""Sign-in, its second step, sign-out and the colours a person wants. Good and refused sign-ins are audited."""
 
-from django.contrib.auth import login, logout
-from django.db import transaction
-from django.http import HttpResponse
+from typing import Any
+
+from allauth.account.internal.decorators import login_stage_required
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
+from allauth.core import ratelimit
+from allauth.mfa.base.forms import AuthenticateForm
+from allauth.mfa.models import Authenticator
+from allauth.mfa.stages import AuthenticateStage
+from allauth.mfa.webauthn.forms import AuthenticateWebAuthnForm, LoginWebAuthnForm
+from allauth.mfa.webauthn.internal import auth as passkeys
+from allauth.mfa.webauthn.internal.flows import perform_passwordless_login
+from django.conf import settings
+from django.contrib.auth import logout
+from django.contrib.auth.models import User
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
@@ -10,11 +23,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.forms.session import SignInForm
 from console.middleware import Request
-from console.pages import freshness
-from recovery.audit.actions import record
+from console.signing import trail
+from console.signing.passkeys import fits, possible
 from recovery.errors import Denied
 from recovery.people.actions import actor_for_user
-from recovery.people.roles import Actor, Stranger
+
+TOO_MANY = "Too many tries came from this address. Wait a minute, then try again."
+WRONG_CODE = "The code or passkey is wrong. Try the next code, or use a recovery code."
+WRONG_PASSKEY = "This passkey is not known here. Sign in with your password."
 
 
 def safe_next(request: Request, given: str | None) -> str:
@@ -31,32 +47,89 @@ def sign_in(request: Request) -> HttpResponse:
     """One form. What was typed as a name stays; a password never does."""
     back = safe_next(request, request.POST.get("next") or request.GET.get("next"))
     if request.method != "POST":
-        return render(request, "sign_in.html", {"next": back})
+        return _form(request, back)
+    name = str(request.POST.get("name", ""))[:150]
+    if not ratelimit.consume(request, action="login"):
+        return _form(request, back, name, TOO_MANY, status=429)
     form = SignInForm(request.POST, request=request)
-    with transaction.atomic():
-        if form.is_valid() and form.user is not None:
-            login(request, form.user)
-            freshness.mark(request)
-            actor = actor_for_user(form.user, via="page", request_id=request.request_id)
-            _audit("session.sign_in", "done", actor, actor.name, f"{actor.name} signed in.")
-            return redirect(back)
-        name = str(request.POST.get("name", ""))[:150]
-        sentence = " ".join(str(e) for e in form.non_field_errors()) or "Give your name and your password."
-        who = Stranger(name=name or "(no name)", via="page", request_id=request.request_id)
-        _audit("session.refused", "denied", who, name, f"Sign-in refused: {sentence}")
-    return render(request, "sign_in.html", {"next": back, "name": name, "problem": sentence}, status=422)
+    if form.is_valid() and form.user is not None:
+        return _enter(request, form.user, back)
+    sentence = " ".join(str(e) for e in form.non_field_errors()) or "Give your name and your password."
+    trail.refused(request, name, f"Sign-in refused: {sentence}")
+    return _form(request, back, name, sentence, status=422)
+
+
+def _enter(request: Request, user: User, back: str) -> HttpResponse:
+    """In, or on to the second step. Somebody else's session in this browser ends first."""
+    if request.user.is_authenticated:
+        logout(request)
+    login = Login(user=user, redirect_url=back)
+    response: HttpResponse = perform_password_login(request, {"username": user.get_username()}, login)
+    return response
+
+
+def _form(request: Request, back: str, name: str = "", problem: str = "", status: int = 200) -> HttpResponse:
+    context = {
+        "next": back, "name": name, "problem": problem, "passkeys": possible(request),
+        "company": settings.REPRISE_OIDC_NAME,
+    }  # fmt: skip
+    return render(request, "sign_in.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_stage_required(  # type: ignore[untyped-decorator]
+    stage=AuthenticateStage.key, redirect_urlname="sign-in"
+)
+def second_step(request: Request) -> HttpResponse:
+    """The code or passkey of somebody whose password was right: nobody is signed in before it."""
+    stage: Any = request._login_stage  # type: ignore[attr-defined]
+    user, problem = stage.login.user, ""
+    if request.method == "POST":
+        kind = AuthenticateForm if "code" in request.POST else AuthenticateWebAuthnForm
+        form = kind(user=user, data=request.POST)
+        if fits(form):
+            form.save()
+            response: HttpResponse = stage.exit()
+            return response
+        problem = WRONG_CODE
+        if kind is AuthenticateWebAuthnForm:
+            trail.refused(request, user.get_username(), "Sign-in refused: the passkey was wrong.")
+    kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))
+    options = passkeys.begin_authentication(user) if "webauthn" in kinds and possible(request) else None
+    context = {"problem": problem, "who": user.get_username(), "codes": "totp" in kinds, "options": options}
+    return render(request, "account/second_step.html", context, status=422 if problem else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def passkey(request: Request) -> HttpResponse:
+    """GET: a challenge for the browser; POST: its answer, which names the person by itself."""
+    if not ratelimit.consume(request, action="login"):
+        return _form(request, "/", problem=TOO_MANY, status=429)
+    if request.method != "POST":
+        return JsonResponse(passkeys.begin_authentication(user=None))
+    back = safe_next(request, request.POST.get("next"))
+    form = LoginWebAuthnForm(data=request.POST)
+    if not fits(form):
+        trail.refused(request, "", f"Sign-in refused: {WRONG_PASSKEY}")
+        return _form(request, back, problem=WRONG_PASSKEY, status=422)
+    if request.user.is_authenticated:
+        logout(request)
+    key: Authenticator = form.cleaned_data["credential"]
+    response: HttpResponse = perform_passwordless_login(request, key, Login(user=key.user, redirect_url=back))
+    return response
 
 
 @require_POST
 def sign_out(request: Request) -> HttpResponse:
     """Ends the session; a GET never does, so that a link or an image cannot."""
-    if request.user.is_authenticated:
+    user = request.user
+    if isinstance(user, User):
         try:
-            actor = actor_for_user(request.user, via="page", request_id=request.request_id)
-            _audit("session.sign_out", "done", actor, actor.name, f"{actor.name} signed out.")
+            actor_for_user(user, via="page", request_id=request.request_id)
+            trail.said(request, user, "session.sign_out", f"{user.get_username()} signed out.")
         except Denied:
             pass  # the account lost its role meanwhile: its session ends all the same
-        logout(request)
+    logout(request)
     return redirect("sign-in")
 
 
@@ -66,11 +139,9 @@ def theme(request: Request) -> HttpResponse:
     response = redirect(safe_next(request, request.POST.get("next")))
     chosen = request.POST.get("theme", "")
     if chosen in ("light", "dark"):
-        response.set_cookie("theme", chosen, max_age=31536000, samesite="Lax", secure=request.is_secure())
+        response.set_cookie(
+            "theme", chosen, max_age=31536000, samesite="Lax", secure=request.is_secure(), httponly=True
+        )
     else:
         response.delete_cookie("theme")
     return response
-
-
-def _audit(action: str, outcome: str, by: Actor | Stranger, target: str, says: str) -> None:
-    record(action=action, outcome=outcome, by=by, target_kind="person", target=target, says=says)

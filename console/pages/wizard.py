@@ -101,13 +101,14 @@ def patch(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     if request.GET.get("part") == "validation":
         return _validation(request, by, recovery_id)
     refusal, typed = None, None
+    of = scene(recovery_id, by)
     if request.method == "POST":
-        require(request, by, Right.RECOVER)
+        require(request, by, Right.RECOVER, of.environment)
         typed = forms.edited(request.POST)
         refusal, goal = _patch_act(request.POST, typed, recovery_id, by)
         if refusal is None:
             return redirect(goal, recovery_id)
-    of = scene(recovery_id, by)
+        of = scene(recovery_id, by)
     context = {**frame(of, "patch"), "bar": bars.patch(of), "validation": patching.validation(of.recovery)}
     context["poll"] = 0
     context["poll_validation"] = (of.recovery.choices.get("validation") or {}).get("status") == "working"
@@ -123,7 +124,7 @@ def _patch_act(
 ) -> tuple[RepriseError | None, str]:
     """Save first, then what the button says. Only files that differ from the workspace are a patch."""
     act = post.get("act", "save")
-    recovery = selectors.recovery_or_404(recovery_id)
+    recovery = selectors.recovery_or_404(recovery_id, by)
     read: list[dict[str, str]] = []
     refusal = tried(lambda: read.append(selectors.source_files(recovery)))
     if refusal is None:
@@ -193,7 +194,9 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "approval": panel(of.recovery, of.plan, by),
         "may_ask": of.plan is not None and bars.may_ask(of, of.plan) is None,
         "waits": of.recovery.state in WAITS,
-        "why_not_edit": may_why(by, Right.RECOVER) if of.recovery.state in WAITS else bars.may_edit(of),
+        "why_not_edit": may_why(by, Right.RECOVER, of.environment)
+        if of.recovery.state in WAITS
+        else bars.may_edit(of),
         "bar": bars.review(of, void),
         "poll": 1 if sealing.get("status") == "working" else 0,
     }

@@ -10,6 +10,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from console.presenters import words
+from console.presenters.status import Badge
 
 register = template.Library()
 
@@ -18,6 +19,12 @@ register = template.Library()
 def badge(of: Any, word: str = "", box: bool = False) -> dict[str, Any]:
     """A status: word and shape. `word` replaces the status's own word."""
     return {"b": of, "word": word or of.word, "box": box}
+
+
+@register.inclusion_tag("_components/badge.html")
+def badge_ok(word: str) -> dict[str, Any]:
+    """Something that is as it should be, in its own word."""
+    return {"b": Badge("ok", word), "word": word, "box": False}
 
 
 @register.inclusion_tag("_components/dots.html")

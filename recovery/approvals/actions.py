@@ -20,7 +20,7 @@ from recovery.errors import Denied, Refused, RepriseError, WrongUse
 from recovery.models import ApprovalRequest, BreakGlass, Person, Plan, Recovery, Vote
 from recovery.people.roles import SYSTEM, Actor, Right
 from recovery.workflow import broker, sealing, starting
-from recovery.workflow.journal import note, trying
+from recovery.workflow.journal import note, right_to_run, trying
 from recovery.workflow.moves import lock, move, only_in
 from recovery.workflow.selectors import recovery_or_404
 
@@ -35,7 +35,7 @@ def request_approval(
     From a recovery that needs attention too, where an earlier approval has ended: it stays where it is. `plan_hash`:
     the plan that was looked at, when it was. Raises Denied, Refused.
     """
-    with trying("approval.request", recovery_or_404(recovery_id), by) as attempted:
+    with trying("approval.request", recovery_or_404(recovery_id, by), by) as attempted:
         recovery = lock(recovery_id)
         only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
         plan = _plan(recovery, plan_hash)
@@ -77,7 +77,7 @@ def vote(*, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by:
     Raises Denied, WrongUse (no reason), Refused.
     """
     action = "approval.reject" if choice == "reject" else "approval.vote"
-    with trying(action, recovery_or_404(recovery_id), by, Right.APPROVE) as attempted:
+    with trying(action, recovery_or_404(recovery_id, by), by, Right.APPROVE) as attempted:
         if choice not in ("approve", "reject"):
             raise WrongUse(f"A vote is approve or reject, not {choice!r}.")
         recovery = lock(recovery_id)
@@ -141,13 +141,18 @@ def _cast(request: ApprovalRequest, choice: str, reason: str, person: Person, by
     try:
         with transaction.atomic():
             Vote.objects.create(
-                request=request, plan=request.plan, voter=by.name, voter_id=person.user_id, role=by.role.value,
+                request=request, plan=request.plan, voter=by.name, voter_id=person.user_id, role=_role(request, by),
                 choice=choice, reason=reason, hash=request.plan.hash, via=by.via, at=timezone.now(),
             )  # fmt: skip
     except IntegrityError:
         raise Refused(
             "You have voted on this plan already; one vote a person and plan.", code="voted"
         ) from None
+
+
+def _role(request: ApprovalRequest, by: Actor) -> str:
+    """The role by which somebody votes there."""
+    return by.grant(request.recovery.flow.pipeline.environment).role.value
 
 
 def _decide(
@@ -184,12 +189,12 @@ def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor
 
     Raises Denied, WrongUse (no reason), Refused.
     """
-    with trying("recovery.break_glass", recovery_or_404(recovery_id), by, Right.BREAK_GLASS) as attempted:
-        by.check(Right.RECOVER)
+    with trying("recovery.break_glass", recovery_or_404(recovery_id, by), by, Right.BREAK_GLASS) as attempted:
         broker.check()
         recovery = lock(recovery_id)
         only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
         plan = _plan(recovery, plan_hash)
+        by.check(right_to_run(plan), recovery.flow.pipeline.environment)
         standing, now = selectors.standing(recovery, plan), timezone.now()
         _refuse(rules.may_break_glass(standing, now))
         if not reason.strip():

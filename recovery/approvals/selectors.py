@@ -9,7 +9,6 @@ from django.utils import timezone
 from recovery.approvals import rules
 from recovery.approvals.freezes import parse
 from recovery.approvals.rules import LIVE, Asked, Cast, Group, No, Rule, Standing, Who
-from recovery.errors import NotFound
 from recovery.models import (
     ApprovalRequest,
     BreakGlass,
@@ -18,9 +17,11 @@ from recovery.models import (
     Pipeline,
     Plan,
     Recovery,
+    RoleIn,
     Vote,
 )
-from recovery.people.roles import RIGHTS, Right
+from recovery.people import visible
+from recovery.people.roles import RIGHTS, Actor, Right, rules_of
 
 
 def rule_for(environment: str) -> Rule:
@@ -70,11 +71,13 @@ def live_request(recovery: Recovery) -> ApprovalRequest | None:
     return recovery.requests.filter(state__in=LIVE).select_related("plan").first()
 
 
-def request_or_404(request_id: int) -> ApprovalRequest:
+def request_or_404(request_id: int, by: Actor) -> ApprovalRequest:
+    """Raises NotFound, with the same words for one that `by` may not see."""
     wanted = ApprovalRequest.objects.select_related("plan", "recovery__flow__pipeline__workspace")
     found = wanted.filter(pk=request_id).first()
-    if found is None:
-        raise NotFound(f"There is no request for approval {request_id}. See the list of approvals.")
+    missing = f"There is no request for approval {request_id}. See the list of approvals."
+    visible.check(found.recovery.flow if found else None, by, missing)
+    assert found is not None
     return found
 
 
@@ -137,9 +140,13 @@ def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> 
 
 
 def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | None = None) -> list[str]:
-    """Names of the people whose vote would count, in order; the requester and the plan's author left out."""
+    """Names of the people whose vote would count in the rule's environment, by their role there, in order; the
+    requester and the plan's author left out."""
     roles = [role.value for role, may in RIGHTS.items() if Right.APPROVE in may]
-    people = Person.objects.filter(role__in=roles, service=False, user__is_active=True)
+    there = RoleIn.objects.filter(environment=rules_of(rule.environment))
+    named = Q(pk__in=there.filter(role__in=roles).values("person"))
+    default = Q(role__in=roles) & ~Q(pk__in=there.values("person"))
+    people = Person.objects.filter(named | default, service=False, user__is_active=True)
     names = people.order_by("user__username").values_list("user__username", flat=True)
     own = (
         set()
@@ -149,16 +156,15 @@ def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | N
     return rules.voters(rule, names, own)
 
 
-def requests() -> QuerySet[ApprovalRequest]:
-    """Every request with what a list shows, newest first."""
-    return ApprovalRequest.objects.select_related("plan", "recovery__flow__pipeline__workspace").order_by(
-        "-pk"
-    )
+def requests(by: Actor) -> QuerySet[ApprovalRequest]:
+    """Every request that `by` may see, with what a list shows, newest first."""
+    seen = ApprovalRequest.objects.filter(visible.where(by, "recovery__flow__pipeline__"))
+    return seen.select_related("plan", "recovery__flow__pipeline__workspace").order_by("-pk")
 
 
-def waiting(now: datetime) -> QuerySet[ApprovalRequest]:
-    """Open and not late: what somebody can still vote on; what ends first comes first."""
-    return requests().filter(state="open", expires_at__gt=now).order_by("expires_at")
+def waiting(now: datetime, by: Actor) -> QuerySet[ApprovalRequest]:
+    """Open and not late, of those that `by` may see: what can still be voted on; what ends first comes first."""
+    return requests(by).filter(state="open", expires_at__gt=now).order_by("expires_at")
 
 
 def late(now: datetime) -> Sequence[int]:

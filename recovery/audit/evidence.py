@@ -26,8 +26,9 @@ from recovery.audit.actions import attempt
 from recovery.audit.anchoring import Signed
 from recovery.audit.exporting import COLUMNS, row
 from recovery.audit.keeping import sign
-from recovery.errors import NotFound, Refused, Unreachable
+from recovery.errors import Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
+from recovery.people import visible
 from recovery.people.roles import Actor, Right
 
 OFFLINE: Final = Path(__file__).parent / "offline"
@@ -46,7 +47,7 @@ def pack(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
     name = f"R-{label.strip().upper().removeprefix('R-')}"
     with attempt(action="audit.pack", by=by, target_kind="recovery", target=name) as trying:
         by.check(Right.EXPORT_AUDIT)
-        recovery = _recovery(name)
+        recovery = _recovery(name, by)
         trying.recovery = recovery.label
         trying.done(f"Took the evidence of {recovery.label} along.")
     with contextlib.suppress(Refused, Unreachable):
@@ -66,12 +67,12 @@ def pack(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _recovery(name: str) -> Recovery:
+def _recovery(name: str, by: Actor) -> Recovery:
     number = name.removeprefix("R-")
     found = Recovery.objects.select_related("flow__pipeline__workspace")
     one = found.filter(pk=int(number)).first() if number.isdecimal() and len(number) < 19 else None
-    if one is None:
-        raise NotFound(f"There is no recovery {name}.")
+    visible.check(one.flow if one else None, by, f"There is no recovery {name}.")
+    assert one is not None
     return one
 
 

@@ -5,7 +5,7 @@ from recovery.models.audit import AuditAnchor, AuditCheck, AuditEntry, ReviewIte
 from recovery.models.heartbeat import Heartbeat
 from recovery.models.hold import Hold
 from recovery.models.notice import Channel, Delivery, Message
-from recovery.models.person import Person, Token
+from recovery.models.person import Invitation, Person, RoleIn, Token
 from recovery.models.pipeline import Flow, Pipeline
 from recovery.models.plan import Plan
 from recovery.models.recovery import Recovery
@@ -24,12 +24,14 @@ __all__ = [
     "Flow",
     "Heartbeat",
     "Hold",
+    "Invitation",
     "Message",
     "Person",
     "Pipeline",
     "Plan",
     "Recovery",
     "ReviewItem",
+    "RoleIn",
     "SignOff",
     "Step",
     "Token",

@@ -1,43 +1,59 @@
-"""People, service accounts and their tokens: who may be whom. Every act here is audited."""
+"""People, service accounts, invitations and tokens: who may be whom. Every act here is audited."""
 
-import hashlib
 import secrets
+from collections.abc import Collection, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.utils import timezone
 
-from recovery.audit.actions import attempt, record
-from recovery.audit.token_use import note_use
-from recovery.errors import Denied, Refused, WrongUse
-from recovery.models import Person, Token
-from recovery.people.roles import Actor, Right, Role, Stranger
+from recovery.audit.actions import attempt
+from recovery.errors import Denied, NotFound, Refused, WrongUse
+from recovery.models import Invitation, Person, RoleIn, Token
+from recovery.people.identity import actor_for_token, actor_for_user, sha256
+from recovery.people.roles import ENVIRONMENTS, Actor, Grant, Right, Role, Stranger
+
+__all__ = [
+    "actor_for_token", "actor_for_user", "change_person", "create_person", "create_token", "invitation_of",
+    "invite", "revoke_token", "set_password", "switch", "use_invitation",
+]  # fmt: skip
 
 PREFIX: Final = "rp_"
-LAST_USED_STEP: Final = timedelta(minutes=1)
-"""`last_used_at` is written at most this often: reading commands should not queue for the database."""
+INVITED: Final = timedelta(hours=72)
+"""How long an invitation is good."""
 
 
 def create_person(
-    *, name: str, role: Role | str, password: str | None, by: Actor, service: bool = False
+    *,
+    name: str,
+    role: Role | str,
+    password: str | None,
+    by: Actor,
+    service: bool = False,
+    invited: bool = False,
+    email: str = "",
 ) -> Person:
     """Add somebody who may sign in, or a service account (no password, tokens only).
 
-    Raises Denied, WrongUse (role, name or password not good), Refused (name is taken).
+    `invited`: without a password yet; `invite` gives them a link to set one. `email` is how a company
+    account is told to be theirs. Raises Denied, WrongUse (role, name, address or password not good), Refused
+    (name or address is taken).
     """
     with attempt(action="person.create", by=by, target_kind="person", target=name) as trying:
         by.check_setup()
         chosen = _role(role)
         if not name.strip() or len(name) > 150:
             raise WrongUse("A person needs a name of 1 to 150 characters.")
-        if service == bool(password):
+        if (service or invited) == bool(password):
             raise WrongUse("A person needs a password; a service account has none.")
-        if User.objects.filter(username=name).exists():
+        if User.objects.filter(username__iexact=name).exists():
             raise Refused(f"There is already somebody named {name}. Choose another name.")
-        user = User(username=name)
+        user = User(username=name, email=_email(email))
         _set_password(user, password)
         user.save()
         person = Person.objects.create(user=user, role=chosen.value, service=service)
@@ -46,6 +62,108 @@ def create_person(
             f"Added {kind} {name} with role {chosen.value}.", after={"role": chosen.value, "service": service}
         )
     return person
+
+
+def change_person(
+    *, person: Person, role: Role | str, reset: bool = True, elsewhere: Mapping[str, Grant], by: Actor
+) -> None:
+    """Give a person another default role, and other roles by environment (those not named fall away).
+
+    Raises Denied, WrongUse, Refused (nobody else would be an admin).
+    """
+    name = person.user.get_username()
+    with attempt(action="person.change", by=by, target_kind="person", target=name) as trying:
+        by.check(Right.MANAGE)
+        chosen = _role(role)
+        for environment, grant in elsewhere.items():
+            if environment not in ENVIRONMENTS:
+                raise WrongUse(f"An environment is one of {', '.join(ENVIRONMENTS)}.")
+            _role(grant.role)
+        admins = _admins()
+        locked = Person.objects.select_for_update().get(pk=person.pk)
+        before = _roles(locked)
+        if chosen is not Role.ADMIN:
+            _keep_an_admin(locked, admins)
+        Person.objects.filter(pk=locked.pk).update(role=chosen.value, may_reset=reset)
+        locked.roles_in.all().delete()
+        RoleIn.objects.bulk_create(
+            RoleIn(person=locked, environment=e, role=g.role.value, may_reset=g.reset)
+            for e, g in elsewhere.items()
+        )
+        person.refresh_from_db()
+        after = _roles(person)
+        if after != before:
+            trying.done(f"Changed the roles of {name}.", before=before, after=after)
+
+
+def switch(*, person: Person, on: bool, by: Actor) -> None:
+    """Switch an account off, or on again. Off: sessions and tokens are good for nothing from this moment.
+
+    Raises Denied, Refused (the last admin).
+    """
+    name = person.user.get_username()
+    with attempt(action="person.switch", by=by, target_kind="person", target=name) as trying:
+        by.check(Right.MANAGE)
+        admins = _admins()
+        locked = Person.objects.select_for_update().get(pk=person.pk)
+        if not on:
+            _keep_an_admin(locked, admins)
+        before = User.objects.values_list("is_active", flat=True).get(pk=locked.user_id)
+        if before != on:
+            User.objects.filter(pk=locked.user_id).update(is_active=on)
+            _end_invitations(locked)
+            word = "on" if on else "off"
+            trying.done(f"Switched {name} {word}.", before={"active": before}, after={"active": on})
+    person.user.refresh_from_db()
+
+
+def invite(*, person: Person, by: Actor) -> str:
+    """A new link's secret for somebody to set a password by, once, within 72 hours; an older one ends.
+
+    It does not change a password that there is, before it is used. Raises Denied, Refused (service account,
+    switched off).
+    """
+    name = person.user.get_username()
+    with attempt(action="person.invite", by=by, target_kind="person", target=name) as trying:
+        by.check(Right.MANAGE)
+        if person.service:
+            raise Refused(f"{name} is a service account: it has tokens and no password.")
+        if not person.user.is_active:
+            raise Refused(f"{name} is switched off. Switch the account on first.")
+        _end_invitations(person)
+        text = secrets.token_urlsafe(32)
+        made = Invitation.objects.create(
+            person=person, sha256=sha256(text), created_by=by.name, expires_at=timezone.now() + INVITED
+        )
+        trying.done(f"Made an invitation for {name}.", after={"expires_at": made.expires_at})
+    return text
+
+
+def invitation_of(text: str) -> Invitation:
+    """The invitation behind a link. Raises NotFound for one that is unknown, used, ended or expired."""
+    found = Invitation.objects.select_related("person__user").filter(sha256=sha256(text)).first()
+    if found is None or not found.good or not found.person.user.is_active:
+        raise NotFound("This invitation is not good, or no longer. Ask an admin for a new one.")
+    return found
+
+
+def use_invitation(*, text: str, password: str, by: Stranger) -> Person:
+    """Set the password of the person who was invited; every open session of theirs ends.
+
+    Raises NotFound, WrongUse (too weak: the invitation stays good).
+    """
+    with attempt(action="person.joined", by=by, target_kind="person") as trying:
+        found = invitation_of(text)
+        user = found.person.user
+        trying.target = user.username
+        _set_password(user, password)
+        if not Invitation.objects.filter(pk=found.pk, used_at=None, ended_at=None).update(
+            used_at=timezone.now()
+        ):
+            raise NotFound("This invitation was used a moment ago. Ask an admin for a new one.")
+        user.save(update_fields=["password"])
+        trying.done(f"{user.username} set a password by an invitation of {found.created_by}.")
+    return found.person
 
 
 def set_password(*, user: User, password: str, by: Actor) -> None:
@@ -63,27 +181,49 @@ def set_password(*, user: User, password: str, by: Actor) -> None:
         trying.done(f"Set the password of {user.username}.")
 
 
-def create_token(*, owner: User, name: str, by: Actor, days: int | None = None) -> str:
+def create_token(
+    *,
+    owner: User,
+    name: str,
+    by: Actor,
+    days: int | None = None,
+    rights: Collection[Right] | None = None,
+    environments: Collection[str] | None = None,
+) -> str:
     """Make an access token and answer its text, which is never shown again (its sha256 is kept).
 
     One's own; an admin for a service account; a new instance for everybody. Never for another person:
-    nobody can act as somebody else. `days`: how long it is good, None for ever. Raises Denied, WrongUse.
+    nobody can act as somebody else. `days`: how long it is good, None for as long as a token may be
+    (`REPRISE_TOKEN_DAYS`). `rights`, `environments`: what of its owner's it has, None for all. Raises Denied,
+    WrongUse.
     """
-    with attempt(
-        action="token.create", by=by, target_kind="token", target=f"{owner.username}: {name}"
-    ) as trying:
+    target = f"{owner.username}: {name}"
+    with attempt(action="token.create", by=by, target_kind="token", target=target) as trying:
         _check_token_right(owner, by)
         if not name.strip() or len(name) > 80:
             raise WrongUse("A token needs a name of 1 to 80 characters, so that it can be told from others.")
-        if days is not None and not 1 <= days <= 3650:
-            raise WrongUse("A token is good for 1 to 3650 days, or for ever.")
+        longest = settings.REPRISE_TOKEN_DAYS
+        if days is not None and not 1 <= days <= longest:
+            raise WrongUse(f"A token is good for 1 to {longest} days.")
+        scope = _scope(rights, environments)
         text = PREFIX + secrets.token_urlsafe(32)
-        until = timezone.now() + timedelta(days=days) if days else None
-        token = Token.objects.create(user=owner, name=name, sha256=_sha256(text), expires_at=until)
-        trying.done(
-            f"Made access token {name} for {owner.username}.", after={"token": token.pk, "expires_at": until}
-        )
+        until = timezone.now() + timedelta(days=days or longest)
+        token = Token.objects.create(user=owner, name=name, sha256=sha256(text), expires_at=until, **scope)
+        after = {"token": token.pk, "expires_at": until, **{k: v for k, v in scope.items() if v is not None}}
+        trying.done(f"Made access token {name} for {owner.username}.", after=after)
     return text
+
+
+def _scope(rights: Collection[Right] | None, environments: Collection[str] | None) -> dict[str, Any]:
+    """`{rights, environments}` as a token keeps them. Raises WrongUse."""
+    if rights is not None and not rights:
+        raise WrongUse("A token needs at least one right.")
+    if environments is not None and (not environments or set(environments) - set(ENVIRONMENTS)):
+        raise WrongUse(f"A token is bound to one or more of {', '.join(ENVIRONMENTS)}, or to none.")
+    return {
+        "rights": None if rights is None else sorted(r.name for r in rights),
+        "environments": None if environments is None else sorted(environments),
+    }
 
 
 def revoke_token(*, token: Token, by: Actor) -> None:
@@ -97,60 +237,60 @@ def revoke_token(*, token: Token, by: Actor) -> None:
     token.refresh_from_db()
 
 
-def actor_for_user(user: AbstractBaseUser | AnonymousUser, *, via: str, request_id: str = "") -> Actor:
-    """Who acts, for somebody signed in. Raises Denied for an account without a role or switched off."""
-    person = Person.objects.filter(user_id=user.pk).first() if user.is_authenticated else None
-    if person is None or not user.is_active:
-        raise Denied("This account has no role in Reprise. Ask an admin to add you.")
-    return Actor(
-        name=user.get_username(), role=Role(person.role), user_id=user.pk, via=via, request_id=request_id
-    )
-
-
-def actor_for_token(text: str, *, via: str, request_id: str = "") -> Actor:
-    """Who acts, for a token. Raises Denied, audited, for one that is unknown, withdrawn or expired."""
-    token = Token.objects.select_related("user").filter(sha256=_sha256(text.strip())).first()
-    problem = _token_problem(token)
-    if token is None or problem:
-        who = Stranger(
-            name=token.user.get_username() if token else "(unknown token)", via=via, request_id=request_id
-        )
-        record(
-            action="token.refused", outcome="denied", by=who, target_kind="token",
-            target=token.name if token else "", says=problem,
-        )  # fmt: skip
-        raise Denied(problem)
-    now = timezone.now()
-    if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
-        Token.objects.filter(pk=token.pk).update(last_used_at=now)
-    actor = actor_for_user(token.user, via=via, request_id=request_id)
-    note_use(token, by=actor)
-    return actor
-
-
-def _token_problem(token: Token | None) -> str:
-    advice = "Make a new one in the console and set REPRISE_TOKEN."
-    if token is None:
-        return f"This access token is not known here. {advice}"
-    if token.revoked_at is not None:
-        return (
-            f"The access token {token.name} was withdrawn on {token.revoked_at:%Y-%m-%d %H:%M} UTC. {advice}"
-        )
-    if token.expires_at is not None and token.expires_at <= timezone.now():
-        return f"The access token {token.name} expired on {token.expires_at:%Y-%m-%d %H:%M} UTC. {advice}"
-    if not token.user.is_active or not Person.objects.filter(user=token.user).exists():
-        return f"The account {token.user.get_username()} is switched off or has no role. Ask an admin."
-    return ""
-
-
 def _check_token_right(owner: User, by: Actor) -> None:
-    if by.user_id == owner.pk or by.may(Right.PROVISION):
+    if by.user_id == owner.pk:
+        if by.scope is not None:
+            raise Denied("A token with less than its owner's rights makes no other tokens. Use the console.")
+        return
+    if by.may(Right.PROVISION):
         return
     by.check(Right.MANAGE)
     if not _person_of(owner).service:
         raise Denied(
             f"{owner.username} is a person, who makes tokens alone: nobody can act as somebody else."
         )
+
+
+def _admins() -> list[int]:
+    """Everybody who may manage people, locked in one order, so that two of them cannot remove each other."""
+    found = Person.objects.filter(role=Role.ADMIN.value, service=False, user__is_active=True)
+    return [p.pk for p in found.select_for_update(of=("self",)).order_by("pk")]
+
+
+def _keep_an_admin(person: Person, admins: list[int]) -> None:
+    """Raise Refused when this is the only admin who can sign in."""
+    if admins == [person.pk]:
+        raise Refused(
+            f"{person.user.get_username()} is the last admin: make somebody else an admin first, or nobody "
+            "could manage people any more."
+        )
+
+
+def _roles(person: Person) -> dict[str, Any]:
+    """Who may what, as the audit log shows it."""
+    rows = person.roles_in.order_by("environment")
+    return {
+        "role": person.role, "may_reset": person.may_reset,
+        "in": {r.environment: {"role": r.role, "may_reset": r.may_reset} for r in rows},
+    }  # fmt: skip
+
+
+def _end_invitations(person: Person) -> None:
+    Invitation.objects.filter(person=person, used_at=None, ended_at=None).update(ended_at=timezone.now())
+
+
+def _email(text: str) -> str:
+    """A mail address nobody else has, in small letters, or none. Raises WrongUse, Refused."""
+    found = text.strip().lower()
+    if not found:
+        return ""
+    try:
+        validate_email(found)
+    except ValidationError as error:
+        raise WrongUse("This is no mail address.") from error
+    if User.objects.filter(email__iexact=found).exists():
+        raise Refused("Somebody else has this mail address.")
+    return found
 
 
 def _person_of(user: User) -> Person:
@@ -176,7 +316,3 @@ def _set_password(user: User, password: str | None) -> None:
     except ValidationError as error:
         raise WrongUse(" ".join(error.messages)) from error
     user.set_password(password)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -5,9 +5,8 @@ from urllib.parse import urlsplit
 from recovery.audit.actions import attempt
 from recovery.errors import WrongUse
 from recovery.models import Workspace
-from recovery.people.roles import Actor
-
-ENVIRONMENTS = ("development", "staging", "production")
+from recovery.outbound import check as check_outbound
+from recovery.people.roles import ENVIRONMENTS, Actor
 
 
 def register_workspace(
@@ -40,9 +39,8 @@ def register_workspace(
 def _check(name: str, wanted: dict[str, str]) -> None:
     if not name.strip() or len(name) > 80:
         raise WrongUse("A workspace needs a name of 1 to 80 characters.")
-    parts = urlsplit(wanted["url"])
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-        raise WrongUse("A workspace's address is http(s)://host[:port], without a user or a query.")
+    if urlsplit(check_outbound(wanted["url"])).query:
+        raise WrongUse("A workspace's address is http(s)://host[:port], without a query.")
     for field in ("token_ref", "spark_remote_ref"):
         if wanted[field] and not wanted[field].startswith(("file:/", "env:")):
             raise WrongUse(f"{field} is a reference, file:/path or env:NAME, never the secret itself.")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from recovery.errors import NotFound, OutcomeUnknown, Refused
+from recovery.outbound import Allowed
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
 from recovery.pipelines.transport import Transport
 
@@ -28,8 +29,10 @@ class PipelinesClient:
     OutcomeUnknown (sent, and the answer was lost). Nothing that acts is ever sent twice.
     """
 
-    def __init__(self, *, url: str, token: str, timeout: float = 30.0) -> None:
-        self._http = Transport(url=url, token=token, timeout=timeout)
+    def __init__(
+        self, *, url: str, token: str, timeout: float = 30.0, allowed: Allowed | None = None
+    ) -> None:
+        self._http = Transport(url=url, token=token, timeout=timeout, allowed=allowed)
 
     def __repr__(self) -> str:
         return f"PipelinesClient({self._http.url})"

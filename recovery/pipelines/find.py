@@ -6,52 +6,54 @@ from django.db.models import QuerySet
 
 from recovery.errors import NotFound
 from recovery.models import Flow, Pipeline, Workspace
+from recovery.people.roles import SYSTEM, Actor
+from recovery.people.visible import where
 from recovery.pipelines.inventory import refresh
 
 
-def find_pipeline(text: str) -> Pipeline:
-    """The pipeline of that id or unique name. A workspace that was never polled is polled first.
+def find_pipeline(text: str, by: Actor = SYSTEM) -> Pipeline:
+    """The pipeline of that id or unique name that `by` may see. A workspace that was never polled is polled first.
 
     Raises NotFound: none (with the nearest names), or several of one name (with their ids).
     """
     wanted = text.strip()
-    found = _matching(wanted)
+    found = _matching(wanted, by)
     if not found:
         for workspace in Workspace.objects.all():
             refresh(workspace_id=workspace.pk)
-        found = _matching(wanted)
+        found = _matching(wanted, by)
     if len(found) == 1:
         return found[0]
     if found:
         ids = ", ".join(p.pipeline_id for p in found)
         raise NotFound(f"{len(found)} pipelines are named {wanted}. Use an id: {ids}.")
-    raise NotFound(f"There is no pipeline {wanted!r}. {_nearest_pipelines(wanted)}")
+    raise NotFound(f"There is no pipeline {wanted!r}. {_nearest_pipelines(wanted, by)}")
 
 
-def find_fresh(text: str) -> Pipeline:
+def find_fresh(text: str, by: Actor = SYSTEM) -> Pipeline:
     """Like `find_pipeline`, after asking the pipeline's workspace anew.
 
     What was unique at the last poll may have a twin by now, or be gone; a change to a pipeline must never
     go by the older list. Raises NotFound; a workspace that does not answer leaves its rows as they were.
     """
-    refresh(workspace_id=find_pipeline(text).workspace_id, only=text.strip())
-    return find_pipeline(text)
+    refresh(workspace_id=find_pipeline(text, by).workspace_id, only=text.strip())
+    return find_pipeline(text, by)
 
 
-def _present() -> QuerySet[Pipeline]:
-    return Pipeline.objects.filter(gone=False).select_related("workspace")
+def _present(by: Actor) -> QuerySet[Pipeline]:
+    return Pipeline.objects.filter(where(by), gone=False).select_related("workspace")
 
 
-def _matching(wanted: str) -> list[Pipeline]:
-    by_id = list(_present().filter(pipeline_id=wanted))
-    return by_id or list(_present().filter(name=wanted).order_by("pipeline_id"))
+def _matching(wanted: str, by: Actor) -> list[Pipeline]:
+    by_id = list(_present(by).filter(pipeline_id=wanted))
+    return by_id or list(_present(by).filter(name=wanted).order_by("pipeline_id"))
 
 
-def _nearest_pipelines(wanted: str) -> str:
+def _nearest_pipelines(wanted: str, by: Actor) -> str:
     away = Workspace.objects.exclude(poll_error="").first()
     if away is not None:
         return f"Workspace {away.name} could not be asked: {away.poll_error}"
-    names = sorted(set(_present().values_list("name", flat=True)))
+    names = sorted(set(_present(by).values_list("name", flat=True)))
     if not names:
         return "No pipeline is known yet; create one through the Pipelines API, or register a workspace."
     near = get_close_matches(wanted, names, n=3, cutoff=0.4) or names[:3]

@@ -14,6 +14,7 @@ import requests
 
 from recovery import trace
 from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
+from recovery.outbound import ADVICE, Allowed, GuardedAdapter
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
 
 GET_TRIES: Final = 3
@@ -35,10 +36,20 @@ class _Bearer(requests.auth.AuthBase):
 
 
 class Transport:
-    """Calls to one workspace. `timeout` seconds is how long an answer may take; not safe across threads."""
+    """Calls to one workspace. `timeout` seconds is how long an answer may take; not safe across threads.
+
+    With `allowed`, a direct connection to an address that is neither public nor allowed fails (through a proxy
+    of the environment, the proxy decides).
+    """
 
     def __init__(
-        self, *, url: str, token: str, timeout: float = 30.0, pause: Callable[[float], None] = time.sleep
+        self,
+        *,
+        url: str,
+        token: str,
+        timeout: float = 30.0,
+        pause: Callable[[float], None] = time.sleep,
+        allowed: Allowed | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._token = token
@@ -46,6 +57,9 @@ class Transport:
         self._pause = pause
         self._session = requests.Session()
         self._session.auth = _Bearer(token)
+        if allowed is not None:
+            self._session.mount("http://", GuardedAdapter(allowed))
+            self._session.mount("https://", GuardedAdapter(allowed))
         if urlsplit(self.url).hostname in LOOPBACK:
             self._session.trust_env = False  # a proxy of the environment could not reach this machine
 
@@ -148,6 +162,8 @@ class Transport:
         )
 
     def _silence(self, error: requests.RequestException) -> str:
+        if ADVICE in str(error):
+            return f"The Pipelines API at {self.url} has an address that may not be called. {ADVICE}"
         why = "does not answer in time" if isinstance(error, requests.Timeout) else "cannot be reached"
         return f"The Pipelines API at {self.url} {why}. Check that it runs and that its address is right."
 

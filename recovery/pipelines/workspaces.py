@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from recovery import outbound
 from recovery.errors import WrongUse
 from recovery.models import Workspace
 from recovery.pipelines.client import PipelinesClient
@@ -39,8 +40,12 @@ def _from_file(path: Path) -> str:
 
 
 def client_for(workspace: Workspace, *, timeout: float = 30.0) -> PipelinesClient:
-    """A client of the workspace's Pipelines API. Raises WrongUse when its token cannot be read."""
-    return PipelinesClient(url=workspace.url, token=secret(workspace.token_ref), timeout=timeout)
+    """A client of the workspace's Pipelines API, which connects to allowed addresses only.
+
+    Raises WrongUse when its token cannot be read.
+    """
+    token = secret(workspace.token_ref)
+    return PipelinesClient(url=workspace.url, token=token, timeout=timeout, allowed=outbound.configured())
 
 
 def spark_remote(workspace: Workspace) -> str:

@@ -18,7 +18,7 @@ from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.workflow import broker, diagnosing, engine, sealing, starting, studies
-from recovery.workflow.journal import trying
+from recovery.workflow.journal import right_to_run, trying
 from recovery.workflow.moves import lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
@@ -34,7 +34,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
     with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name) as attempted:
-        by.check(Right.RECOVER)
+        by.check(Right.RECOVER, flow.pipeline.environment)
         _refuse_second(flow)
         if flow.state != "failed":
             raise Refused(
@@ -233,6 +233,7 @@ def execute(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     resuming = recovery.state == "needs_attention"
     with trying("recovery.resume" if resuming else "recovery.execute", recovery, by) as attempted:
+        by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
         broker.check()
         started = starting.start(lock(recovery_id), by=by)
         attempted.done(started.says, before=started.before, after=started.after or None)

@@ -62,7 +62,7 @@ def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
     if strategy not in JUDGES and strategy not in NOT_HERE:
         raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
     with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name):
-        by.check(Right.RECOVER)
+        by.check(Right.RECOVER, flow.pipeline.environment)
     reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
     with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name):
         raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")

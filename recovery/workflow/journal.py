@@ -5,13 +5,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from recovery.audit.actions import Attempt, attempt, record
-from recovery.models import Recovery
+from recovery.models import Plan, Recovery
+from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
+
+NO_RESET = frozenset({"repair", "revert"})
+"""Strategies that mend what is there: to run them is not to reset."""
+
+
+def right_to_run(plan: Plan | None) -> Right:
+    """The right that running this plan asks for: every plan resets, but those that mend."""
+    return Right.RECOVER if plan is None or plan.body.get("strategy") in NO_RESET else Right.RESET
 
 
 @contextmanager
 def trying(action: str, recovery: Recovery, by: Actor, right: Right = Right.RECOVER) -> Iterator[Attempt]:
-    """One try at a recovery by a person: the right is checked, then the body runs in one transaction.
+    """One try at a recovery by a person: the right is checked, in its environment, then the body runs in one
+    transaction.
 
     A denial or refusal takes the body's changes back and is a row of its own. Success is the body's to record, last:
     `trying.done(says)`. Raises Denied, and whatever the body raises.
@@ -19,7 +29,10 @@ def trying(action: str, recovery: Recovery, by: Actor, right: Right = Right.RECO
     with attempt(
         action=action, by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
     ) as made:
-        by.check(right)
+        visible.check(
+            recovery.flow, by, f"There is no recovery {recovery.label}. See the list of recoveries."
+        )
+        by.check(right, recovery.flow.pipeline.environment)
         yield made
 
 

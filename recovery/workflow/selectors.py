@@ -1,20 +1,23 @@
 """Reads that pages and commands share."""
 
-from recovery.errors import NotFound
 from recovery.models import Plan, Recovery
+from recovery.people import visible
+from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.gather import read_code
 from recovery.workflow.steps.rollback import refusal
 
 
-def recovery_or_404(text: str | int) -> Recovery:
-    """By `R-12` or `12`. Raises NotFound with one sentence."""
+def recovery_or_404(text: str | int, by: Actor) -> Recovery:
+    """By `R-12` or `12`. Raises NotFound with one sentence, also for one that `by` may not see."""
     digits = str(text).upper().removeprefix("R-")
     found = None
     if digits.isdigit() and len(digits) < 19:
         found = Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=int(digits)).first()
-    if found is None:
-        raise NotFound(f"There is no recovery {text}. See the list of recoveries.")
+    visible.check(
+        found.flow if found else None, by, f"There is no recovery {text}. See the list of recoveries."
+    )
+    assert found is not None
     return found
 
 
@@ -22,9 +25,10 @@ def open_recovery_of(flow_id: int) -> Recovery | None:
     return Recovery.objects.filter(flow_id=flow_id, active=True).first()
 
 
-def recoveries(active: bool | None = None) -> list[Recovery]:
-    """Newest first; only open or only ended ones when asked."""
-    rows = Recovery.objects.select_related("flow__pipeline__workspace").order_by("-pk")
+def recoveries(by: Actor, active: bool | None = None) -> list[Recovery]:
+    """Those that `by` may see, newest first; only open or only ended ones when asked."""
+    seen = Recovery.objects.filter(visible.where(by, "flow__pipeline__"))
+    rows = seen.select_related("flow__pipeline__workspace").order_by("-pk")
     return list(rows if active is None else rows.filter(active=active))
 
 

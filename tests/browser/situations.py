@@ -105,6 +105,7 @@ def addresses() -> dict[str, str]:
            target_kind="flow", target=failed.name, says="viewer may not run recoveries.")  # fmt: skip
     audited = _audited(by)
     return {
+        **_people(),
         "inventory": "/",
         "inventory-all": "/?show=all",
         "inventory-none-fits": "/?show=all&q=nothing-like-this",
@@ -185,6 +186,38 @@ def _audited(by: Any) -> dict[str, str]:
         "audit-story": f"/audit/recovery/{done.label}",
         "audit-filtered": f"/audit?recovery={done.label}&who=responder",
         "audit-none-fits": "/audit?q=nothing-like-this",
+    }
+
+
+def _people() -> dict[str, str]:
+    """Somebody with roles by environment and an invitation, and a service account with tokens."""
+    from django.contrib.auth.models import User
+
+    from recovery.models import Person
+    from recovery.people import actions
+    from recovery.people.identity import actor_for_user
+    from recovery.people.roles import Grant, Right, Role
+
+    boss = actor_for_user(User.objects.get(username="admin"), via="page")
+    ada = actions.create_person(
+        name="ada.lovelace", role="none", password=None, invited=True, email="ada@corp.example", by=boss
+    )
+    places = {"staging": Grant(Role.RESPONDER), "production": Grant(Role.RESPONDER, reset=False)}
+    actions.change_person(person=ada, role="viewer", elsewhere=places, by=boss)
+    secret = actions.invite(person=ada, by=boss)
+    bot = actions.create_person(name="svc-deploy", role="responder", password=None, service=True, by=boss)
+    actions.create_token(owner=bot.user, name="nightly", days=30, rights=[Right.VIEW, Right.RECOVER],
+                         environments=["staging"], by=boss)  # fmt: skip
+    actions.switch(person=Person.objects.get(user__username="auditor"), on=False, by=boss)
+    return {
+        "password": "/account/password",
+        "totp": "/account/authenticator-app",
+        "passkey-away": "/account/passkey",
+        "people": "/settings/people",
+        "person": f"/settings/people/{ada.pk}",
+        "person-service": f"/settings/people/{bot.pk}",
+        "invitation": f"/invitation/{secret}",
+        "invitation-used": "/invitation/not-good",
     }
 
 

@@ -49,8 +49,8 @@ def steps(stack: Stack, recovery: str) -> dict[str, Any]:
     """The recovery as `execute` would print it, read from the instance's own database."""
     program = (
         "import django, json, sys; django.setup();"
-        "from recovery.workflow import by_hand, selectors;"
-        "print(json.dumps(by_hand.summary(selectors.recovery_or_404(sys.argv[1]))))"
+        "from recovery.people.roles import SYSTEM;from recovery.workflow import by_hand, selectors;"
+        "print(json.dumps(by_hand.summary(selectors.recovery_or_404(sys.argv[1], SYSTEM))))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, recovery],

@@ -9,6 +9,7 @@ from recovery.approvals import rules, selectors
 from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer
 from recovery.models import Flow, Plan, Recovery
+from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.workflow import by_hand
 
@@ -54,9 +55,9 @@ def plan_options(parser: ArgumentParser) -> None:
     )
 
 
-def flow_of(options: Mapping[str, Any]) -> Flow:
+def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
     """The flow that PIPELINE and --flow name, as the workspace has it now. Raises NotFound, Unreachable."""
-    return find_flow(find_fresh(options["pipeline"]), options["flow"])
+    return find_flow(find_fresh(options["pipeline"], by), options["flow"])
 
 
 def check_positions(given: Sequence[str]) -> None:

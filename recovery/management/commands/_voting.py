@@ -27,7 +27,7 @@ class VoteCommand(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        recovery = recovery_or_404(options["recovery"])
+        recovery = recovery_or_404(options["recovery"], self.actor)
         request = actions.vote(
             recovery_id=recovery.pk,
             choice=self.choice,

@@ -20,7 +20,7 @@ class Command(RepriseCommand):
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        recovery = recovery_or_404(options["recovery"])
+        recovery = recovery_or_404(options["recovery"], self.actor)
         actions.cancel(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
         recovery.refresh_from_db()
         return Answer(

@@ -26,7 +26,7 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        pipeline = find_fresh(options["pipeline"])
+        pipeline = find_fresh(options["pipeline"], self.actor)
         flow = find_flow(pipeline, options["flow"])
         about = {
             "pipeline": {"id": pipeline.pipeline_id, "name": pipeline.name},

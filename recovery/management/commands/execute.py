@@ -27,7 +27,7 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        recovery = recovery_or_404(options["recovery"])
+        recovery = recovery_or_404(options["recovery"], self.actor)
         if not (options["wait"] and recovery.state in by_hand.MOVING):
             actions.execute(recovery_id=recovery.pk, by=self.actor)
         if options["wait"]:

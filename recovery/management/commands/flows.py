@@ -6,6 +6,7 @@ from typing import Any
 from recovery.management.commands._base import Answer, RepriseCommand, ago, shown, table
 from recovery.models import Flow, Workspace
 from recovery.people.roles import Right
+from recovery.people.visible import where
 from recovery.pipelines.inventory import refresh
 
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
@@ -23,7 +24,9 @@ class Command(RepriseCommand):
     def answer(self, options: dict[str, Any]) -> Answer:
         for workspace_id in Workspace.objects.values_list("pk", flat=True):
             refresh(workspace_id=workspace_id)
-        flows = Flow.objects.filter(pipeline__gone=False).select_related("pipeline__workspace")
+        flows = Flow.objects.filter(where(self.actor, "pipeline__"), pipeline__gone=False).select_related(
+            "pipeline__workspace"
+        )
         if options["failing"]:
             flows = flows.filter(state="failed")
         rows = list(flows.order_by("pipeline__name", "pipeline__pipeline_id", "name"))

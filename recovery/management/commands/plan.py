@@ -35,7 +35,7 @@ class Command(RepriseCommand):
 
     def answer(self, options: dict[str, Any]) -> Answer:
         _acting.check_positions(options["position"])
-        flow = _acting.flow_of(options)
+        flow = _acting.flow_of(options, self.actor)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         recovery, plan = by_hand.make_plan(
             flow=flow,

@@ -21,7 +21,7 @@ class Command(RepriseCommand):
         parser.add_argument("--reason", default="", help="What approvers shall know: why, ticket, deadline.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        recovery = recovery_or_404(options["recovery"])
+        recovery = recovery_or_404(options["recovery"], self.actor)
         request = actions.request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
         recovery.refresh_from_db()
         data = {

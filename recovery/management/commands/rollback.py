@@ -22,7 +22,7 @@ class Command(RepriseCommand):
         parser.add_argument("--timeout", type=float, default=300.0, help="Seconds to wait at most.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        recovery = recovery_or_404(options["recovery"])
+        recovery = recovery_or_404(options["recovery"], self.actor)
         actions.roll_back(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
         recovery = by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"])
         data = by_hand.summary(recovery)

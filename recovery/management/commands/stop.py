@@ -27,7 +27,7 @@ class Command(RepriseCommand):
         _acting.flow_options(parser)
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        flow = _acting.flow_of(options)
+        flow = _acting.flow_of(options, self.actor)
         opened = open_recovery_of(flow.pk)
         if opened is not None and opened.state in by_hand.MOVING:
             return self._run(opened)

@@ -29,7 +29,7 @@ def test_a_whole_log_is_exit_0(monkeypatch: pytest.MonkeyPatch, token: str) -> N
     assert code == 0
     assert found == {
         "ok": True,
-        "entries": 3,
+        "entries": 3,  # the person, the token, its first use
         "first": 1,
         "head": AuditEntry.objects.get(seq=3).hash,
         "problems": [],

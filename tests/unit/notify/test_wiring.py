@@ -110,8 +110,9 @@ def api() -> Iterator[Api]:
 
 
 def test_a_failure_is_told_once_until_the_flow_has_completed_again(
-    api: Any, monkeypatch: pytest.MonkeyPatch
+    api: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings.REPRISE_OUTBOUND_ALLOW = "127.0.0.1"  # where this workspace's API listens
     monkeypatch.setenv("INVENTORY_TOKEN", "rp_x")
     place = Workspace.objects.create(
         name="here", url=api.url, token_ref="env:INVENTORY_TOKEN", environment="staging"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
 
@@ -30,6 +31,12 @@ def static_files() -> None:
 def quick_passwords(settings: Any) -> None:
     """Passwords are hashed slowly on purpose; a test that makes people need not wait for it."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
+def own_cache() -> None:
+    """Limits are counted in the process's memory: no test may use up another's tries."""
+    cache.clear()
 
 
 @pytest.fixture

@@ -195,10 +195,20 @@ def test_roles_hold_exactly_these_rights() -> None:
     table = {role.value: sorted(right.name for right in rights) for role, rights in RIGHTS.items()}
     assert table == {
         "viewer": ["VIEW"],
-        "responder": ["BREAK_GLASS", "READ_AUDIT", "RECOVER", "VIEW"],
+        "responder": ["BREAK_GLASS", "READ_AUDIT", "RECOVER", "RESET", "VIEW"],
         "approver": ["APPROVE", "READ_AUDIT", "REVIEW_AUDIT", "VIEW"],
         "auditor": ["EXPORT_AUDIT", "READ_AUDIT", "REVIEW_AUDIT", "VIEW"],
-        "admin": ["BREAK_GLASS", "EXPORT_AUDIT", "MANAGE", "READ_AUDIT", "RECOVER", "REVIEW_AUDIT", "VIEW"],
+        "admin": [
+            "BREAK_GLASS",
+            "EXPORT_AUDIT",
+            "MANAGE",
+            "READ_AUDIT",
+            "RECOVER",
+            "RESET",
+            "REVIEW_AUDIT",
+            "VIEW",
+        ],
+        "none": [],
         "system": ["PROVISION", "VIEW"],
     }
     assert not any(Right.PROVISION in RIGHTS[r] for r in Role if r is not Role.SYSTEM)

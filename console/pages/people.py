@@ -1,0 +1,168 @@
+"""Settings > People: who may be here, with what role where. For admins, with a fresh sign-in."""
+
+from typing import Any
+
+from allauth.account.adapter import get_adapter as get_account_adapter
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
+from django.db.models import Count, Q
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from console.middleware import Request
+from console.pages.base import page, show, tried
+from console.pages.freshness import unless_fresh
+from console.signing import factors, sessions
+from recovery.errors import NotFound, RepriseError
+from recovery.models import Person, Token
+from recovery.people import actions, limits
+from recovery.people.roles import ENVIRONMENTS, RIGHTS, Actor, Grant, Right, Role, Stranger
+
+GIVEN = [r for r in Role if r is not Role.SYSTEM]
+NOBODYS = {Right.PROVISION}
+"""Rights of the system alone, which no person has."""
+
+
+@page(Right.MANAGE, methods=("GET", "POST"))
+def listing(request: Request, by: Actor) -> HttpResponse:
+    """Everybody; POST adds somebody, and leads to their page."""
+    refusal: RepriseError | None = None
+    if request.method == "POST":
+        if asked := unless_fresh(request):
+            return asked
+        made: list[Person] = []
+        service = request.POST.get("kind") == "service"
+        refusal = tried(
+            lambda: made.append(
+                actions.create_person(
+                    name=request.POST.get("name", "").strip(), email=request.POST.get("email", ""),
+                    role=request.POST.get("role", ""), password=None, service=service, invited=not service, by=by,
+                )
+            )
+        )  # fmt: skip
+        if made:
+            return redirect("person", made[0].pk)
+    people = Person.objects.select_related("user").prefetch_related("roles_in").order_by("user__username")
+    good = Q(user__tokens__revoked_at=None, user__tokens__expires_at__gt=timezone.now())
+    context = {
+        "section": "settings",
+        "people": people.annotate(tokens=Count("user__tokens", filter=good)),
+        "factors": set(
+            Authenticator.objects.exclude(type="recovery_codes").values_list("user_id", flat=True)
+        ),
+        "without": User.objects.filter(person=None).order_by("username"),
+        "roles": [r.value for r in GIVEN],
+        "rights": [(r.value, [(x.value, r in RIGHTS[x]) for x in GIVEN]) for r in Right if r not in NOBODYS],
+        "typed": request.POST,
+    }
+    return show(request, "settings/people.html", context, refusal=refusal, status=422 if refusal else None)
+
+
+@page(Right.MANAGE, methods=("GET", "POST"))
+def person(request: Request, by: Actor, person_id: int) -> HttpResponse:
+    """One person. POST does what its button `act` names."""
+    found = Person.objects.select_related("user").filter(pk=person_id).first()
+    if found is None:
+        raise NotFound("There is no such person. See the list of people.")
+    refusal: RepriseError | None = None
+    shown: dict[str, str] = {}
+    if request.method == "POST":
+        if asked := unless_fresh(request):
+            return asked
+        refusal = tried(lambda: shown.update(_act(request, found, by)))
+        if refusal is None and not shown:
+            return redirect("person", person_id)
+    return show(request, "settings/person.html", {**_context(found), **shown}, refusal=refusal)
+
+
+def _context(found: Person) -> dict[str, Any]:
+    there = {r.environment: r for r in found.roles_in.all()}
+    return {
+        "section": "settings",
+        "person": found,
+        "roles": [r.value for r in GIVEN],
+        "places": [(e, there.get(e)) for e in ENVIRONMENTS],
+        "environments": ENVIRONMENTS,
+        "rights": [r for r in Right if r not in NOBODYS and r is not Right.MANAGE],
+        "tokens": Token.objects.filter(user=found.user).order_by("revoked_at", "-created_at"),
+        "invitation": found.invitations.order_by("-pk").first(),
+        "factors": factors.kinds(found.user),
+        "has_password": found.user.has_usable_password(),
+    }
+
+
+def _act(request: Request, found: Person, by: Actor) -> dict[str, str]:
+    """Do it; what has to be shown once (a link, a token), or nothing. Raises RepriseError."""
+    post, act = request.POST, request.POST.get("act", "")
+    if act == "roles":
+        actions.change_person(
+            person=found,
+            role=post.get("role", ""),
+            reset="may_reset" in post,
+            elsewhere=_elsewhere(post),
+            by=by,
+        )
+    elif act in ("on", "off"):
+        actions.switch(person=found, on=act == "on", by=by)
+    elif act == "invite":
+        text = actions.invite(person=found, by=by)
+        return {"link": request.build_absolute_uri(reverse("invitation", args=[text]))}
+    elif act == "token":
+        return {"made": _token(post, found, by)}
+    elif act == "revoke":
+        token = Token.objects.filter(
+            user=found.user, pk=int(post["token"]) if post["token"].isdigit() else 0
+        ).first()
+        if token is not None:
+            actions.revoke_token(token=token, by=by)
+    elif act == "sessions":
+        sessions.end(request, found.user, by)
+    elif act == "factors":
+        factors.remove_all(found.user, by)
+    return {}
+
+
+def _elsewhere(post: Any) -> dict[str, Grant]:
+    """The roles by environment that were chosen; an empty choice is the default role."""
+    chosen = {e: post.get(f"role-{e}", "") for e in ENVIRONMENTS}
+    known = {r.value for r in GIVEN}
+    return {e: Grant(Role(r), f"may_reset-{e}" in post) for e, r in chosen.items() if r in known}
+
+
+def _token(post: Any, found: Person, by: Actor) -> str:
+    rights = [Right[name] for name in post.getlist("right") if name in Right.__members__]
+    days = int(d) if (d := post.get("days", "")).isdigit() else None
+    return actions.create_token(
+        owner=found.user, name=post.get("name", "").strip(), days=days, rights=rights,
+        environments=post.getlist("environment") or None, by=by,
+    )  # fmt: skip
+
+
+@sensitive_post_parameters("password", "again")
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation(request: Request, secret: str) -> HttpResponse:
+    """The page behind an invitation: a password of one's own, once. Needs no account, and makes none."""
+    stranger = Stranger(via="page", request_id=request.request_id)
+    source = get_account_adapter().get_client_ip(request)
+    context: dict[str, Any] = {}
+    refusal: RepriseError | None = None
+    try:
+        limits.check("invitation", source)
+        context["name"] = actions.invitation_of(secret).person.user.get_username()
+        if request.method == "POST":
+            new, again = request.POST.get("password", ""), request.POST.get("again", "")
+            if new and new == again:
+                actions.use_invitation(text=secret, password=new, by=stranger)
+                return redirect("sign-in")
+            context["problem"] = "The two passwords are not the same. Type the new one twice."
+    except NotFound as missing:
+        limits.failed("invitation", source)
+        refusal = missing
+    except RepriseError as problem:
+        context["problem"] = problem.sentence
+    status = 404 if refusal else 422 if context.get("problem") else None
+    return show(request, "account/invitation.html", context, refusal=refusal, status=status)

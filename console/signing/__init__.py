@@ -1,0 +1,1 @@
+"""How people sign in: what django-allauth is told, and what is written down about it."""

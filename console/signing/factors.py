@@ -1,0 +1,27 @@
+"""Second factors of somebody else: an admin may see which, and take them away when a device is lost."""
+
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
+
+from console.signing.trail import FACTORS
+from recovery.audit.actions import attempt
+from recovery.people.roles import Actor, Right
+
+
+def kinds(user: User) -> list[str]:
+    """What somebody has set up, in words."""
+    found = Authenticator.objects.filter(user=user).order_by("type").values_list("type", flat=True)
+    return [FACTORS[kind] for kind in dict.fromkeys(found)]
+
+
+def remove_all(user: User, by: Actor) -> None:
+    """Take every second factor away: a password alone signs in, until new ones are set up. Raises Denied."""
+    name = user.get_username()
+    with attempt(action="factor.remove", by=by, target_kind="person", target=name) as trying:
+        by.check(Right.MANAGE)
+        gone = kinds(user)
+        Authenticator.objects.filter(user=user).delete()
+        if gone:
+            trying.done(
+                f"Removed {' and '.join(gone)} of {name}.", before={"factors": gone}, after={"factors": []}
+            )

@@ -1,0 +1,66 @@
+"""Writes sign-ins and refused ones into the audit log, by allauth's signals.
+
+Changes of second factors are written by the pages that make them, in the same transaction: allauth tells of
+them only after the commit, when a crash would leave a change without its row.
+"""
+
+from typing import Any, Final
+
+from allauth.account.signals import user_logged_in
+from allauth.mfa import signals
+from django.contrib.auth.models import User
+
+from console.middleware import Request
+from recovery.audit.actions import record
+from recovery.errors import Denied
+from recovery.people.actions import actor_for_user
+from recovery.people.roles import Actor, Stranger
+
+FACTORS: Final = {
+    "totp": "the authenticator app",
+    "webauthn": "a passkey",
+    "recovery_codes": "recovery codes",
+}
+
+
+def refused(request: Request, name: str, sentence: str, action: str = "session.refused") -> None:
+    """One try that was not good. Call outside of a transaction that may be taken back."""
+    who = Stranger(name=name[:150] or "(no name)", via="page", request_id=request.request_id)
+    record(action=action, outcome="denied", by=who, target_kind="person", target=name[:150], says=sentence)
+
+
+def said(request: Request, user: User, action: str, says: str) -> None:
+    """Something that a person did to their own account or session."""
+    record(
+        action=action, outcome="done", by=who_is(request, user), target_kind="person",
+        target=user.get_username(), says=says,
+    )  # fmt: skip
+
+
+def who_is(request: Request, user: User) -> Actor | Stranger:
+    try:
+        return actor_for_user(user, via="page", request_id=request.request_id)
+    except Denied:
+        return Stranger(name=user.get_username(), via="page", request_id=request.request_id)
+
+
+def how(request: Request) -> str:
+    """The ways by which this session was proven, in words."""
+    records = request.session.get("account_authentication_methods") or []
+    words = {"password": "password", "socialaccount": "company account", "invitation": "invitation"}
+    found = [FACTORS.get(r.get("type", ""), words.get(r["method"], r["method"])) for r in records]
+    return " and ".join(dict.fromkeys(found)) or "password"
+
+
+def _signed_in(sender: Any, request: Request, user: User, **more: Any) -> None:
+    said(request, user, "session.sign_in", f"{user.get_username()} signed in with {how(request)}.")
+
+
+def _wrong_code(sender: Any, request: Request, user: User, **more: Any) -> None:
+    refused(request, user.get_username(), "Sign-in refused: the code was wrong.")
+
+
+def listen() -> None:
+    """Called once, when the console's app is ready."""
+    user_logged_in.connect(_signed_in, dispatch_uid="trail")
+    signals.authentication_failed.connect(_wrong_code, dispatch_uid="trail")
