@@ -168,6 +168,7 @@ CASES = (
     Case("rocksdb-changelog-transform", transform_with_state, "update", ROCKS, CHANGELOG),
     Case("rocksdb-changelog-later", dedupe, provider=ROCKS, batches=2, more=2, later=CHANGELOG),
     Case("rocksdb-changelog-join-3", join, provider=ROCKS, conf=CHANGELOG | {"join.stateFormatVersion": "3"}),
+    Case("rocksdb-sst-6", dedupe, provider=ROCKS, conf={"stateStore.rocksdb.formatVersion": "6"}),
     Case("rocksdb-2-limit", limited, provider=ROCKS, conf=FORMAT_2),
     Case("rocksdb-2", dedupe, provider=ROCKS, conf=FORMAT_2),
     Case("rocksdb-2-changelog", aggregate, "update", ROCKS, CHANGELOG | FORMAT_2),

@@ -50,6 +50,13 @@ def flip(root: Path, pattern: str, at: int) -> None:
     file.write_bytes(data)
 
 
+def flip_each(root: Path, pattern: str, at: int) -> None:
+    """`flip` in every file of this pattern."""
+    for file in root.glob(pattern):
+        if not file.name.startswith("."):
+            flip(root, file.relative_to(root).as_posix(), at)
+
+
 def swap(root: Path, pattern: str, old: str, new: str) -> None:
     file = bare(find(root, pattern))
     text = file.read_bytes()
@@ -163,6 +170,19 @@ DAMAGES = (
     Damage("older zip gone", ROCKS, lambda c: lose(c, "state/0/0/2.zip"), "STATE_GAP", RUNS),
     Damage("sst gone", ROCKS, lambda c: lose(c, "state/0/0/SSTs/000008*"), "STATE_SST_MISSING", LOAD),
     Damage("sst cut", ROCKS, lambda c: cut(c, "state/0/0/SSTs/000008*", 600), "STATE_FILE_DAMAGED", LOAD),
+    Damage("byte of keys and values in an sst", ROCKS, lambda c: flip_each(c, "state/0/0/SSTs/*", 10),
+           "STATE_BLOCK_DAMAGED", "block checksum mismatch", deep=True),
+    Damage("byte of the filter in an sst", ROCKS, lambda c: flip_each(c, "state/0/0/SSTs/*", 60),
+           "STATE_FILTER_DAMAGED", RUNS, deep=True),
+    Damage("byte of the index in an sst", ROCKS, lambda c: flip_each(c, "state/0/0/SSTs/*", 128),
+           "STATE_FILE_DAMAGED", LOAD, deep=True),
+    Damage("byte of the properties in an sst", ROCKS, lambda c: flip_each(c, "state/0/0/SSTs/*", 500),
+           "STATE_FILE_DAMAGED", LOAD, deep=True),
+    Damage("byte of the index in an sst before changelogs", LOGSNAP,
+           lambda c: flip_each(c, "state/0/0/SSTs/*", 148), "STATE_SNAPSHOT_DAMAGED", RUNS, deep=True),
+    Damage("byte of keys and values in an sst of RocksDB's format 6", "rocksdb-sst-6",
+           lambda c: flip_each(c, "state/0/0/SSTs/*", 10),
+           "STATE_BLOCK_DAMAGED", "block checksum mismatch", deep=True),
     Damage("changelog gone", LOG, lambda c: lose(c, "state/0/0/2.changelog"), "STATE_FILE_MISSING", LOAD),
     Damage("changelog cut", LOG, lambda c: cut(c, "state/0/0/2.changelog", 40), "STATE_FILE_DAMAGED", LOAD, deep=True),
     Damage("zip before changelogs gone", LOGSNAP, lambda c: lose(c, "state/0/0/*.zip"), "", RUNS),

@@ -11,12 +11,12 @@ from typing import Any
 
 from recovery.checkpoints import formats, logpages, positions
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile, OffsetLine
-from recovery.checkpoints.inspection import PARTS, VERSION
+from recovery.checkpoints.inspection import VERSION, opened
 from recovery.checkpoints.logpages import LogPage, Span
 from recovery.checkpoints.progress import folders_in
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
-from recovery.errors import NotFound, Unreachable
+from recovery.errors import NotFound
 
 MAX_SOURCES = 10_000
 
@@ -173,16 +173,8 @@ def numbered(store: Store) -> dict[int, str]:
 
 
 def _tree(location: str) -> Tree:
-    """The checkpoint in use at a location, its logs listed."""
-    store = Store.open(location)
-    try:
-        entries = store.entries()
-    except FileNotFoundError as error:
-        raise Unreachable(f"{store.location} does not exist. Check the path.") from error
-    except NotADirectoryError as error:
-        raise Unreachable(f"{store.location} is a file; a checkpoint is a directory.") from error
-    names = {} if PARTS & {e.name for e in entries} else numbered(store)
-    return listed(store.child(names[max(names)]) if names else store)
+    """The checkpoint in use at a location, its logs listed. Raises as `opened`."""
+    return listed(opened(location)[0])
 
 
 def listed(store: Store) -> Tree:

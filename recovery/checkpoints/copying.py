@@ -8,9 +8,9 @@ Rewritten are the absolute schema paths of transformWithState, which would still
 import hashlib
 
 from recovery.checkpoints.inspection import inspect, judge, opened
+from recovery.checkpoints.laying import same
 from recovery.checkpoints.layout import Kept, Layout, laid, layout_of, write_layout
 from recovery.checkpoints.mending.state import at_home
-from recovery.checkpoints.repair import same
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import metadata_of
 from recovery.checkpoints.storage import Store, reaching

@@ -144,9 +144,10 @@ def _digest(tree: Tree) -> str:
     logs = [n for n in names if (n == "metadata" or n.startswith(LOGS)) and n not in unread]
     contents = dict(zip(logs, tree.each(tree.digest_of, logs), strict=True))
     digest = hashlib.sha256()
-    for name in names:
-        line = f"{name}\0{tree.files[name]}\0{contents.get(name, '')}\n"
-        digest.update(line.encode("utf-8", "surrogateescape"))
+    for start in range(0, len(names), 10_000):
+        some = names[start : start + 10_000]
+        lines = "".join([f"{name}\0{tree.files[name]}\0{contents.get(name, '')}\n" for name in some])
+        digest.update(lines.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
@@ -156,8 +157,11 @@ def _superseded(tree: Tree) -> set[str]:
     With a hundred batches kept they are ten times the log that counts; their names and sizes stand for them.
     """
     found = set()
-    for folder in [d for d in tree.directories if d.startswith("sources/")]:
-        names = tree.names(folder)
+    logs: dict[str, list[str]] = {}
+    for file in [n for n in tree.files if n.startswith("sources/")]:
+        folder, _, name = file.rpartition("/")
+        logs.setdefault(folder, []).append(name)
+    for folder, names in logs.items():
         newest = max(filelog.compacted(filelog.index_of(names)), default=-1)
         for name in names:
             parsed = filelog.parse_name(name[1:-4] if name.endswith(".crc") else name)

@@ -7,8 +7,11 @@ judged before a byte is written; then it is written, and must read back with the
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from recovery.checkpoints.proofs import Inode
+from recovery.checkpoints.remote import AT_ONCE, Crew
 from recovery.checkpoints.storage import MAX_FILES, Entry, Store
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
@@ -85,6 +88,10 @@ class LaidStore(Store):
         origin = self._origin(name)
         return io.BytesIO(origin) if isinstance(origin, bytes) else origin.store._open(origin.name)
 
+    def inode(self, name: str) -> Inode | None:
+        origin = self._origin(name)
+        return None if isinstance(origin, bytes) else origin.store.inode(origin.name)
+
     def _origin(self, name: str) -> Kept | bytes:
         origin = self.layout.files.get(name)
         if origin is None:
@@ -121,22 +128,29 @@ def _hidden(name: str) -> bool:
 def write_layout(layout: Layout, new: Store, guard: Guard, *, link: bool = True) -> None:
     """Write all files below `new`: state, sources, offsets, commits, the rest, metadata last.
 
-    Files that are kept are linked where the store can, unless `link` is False: Spark writes each of them once,
-    replaces it by a rename if ever, and so leaves the other name alone. All is put on disk in one go at the end.
+    Local files one after the other; far away several at a time, begun in this order, and what lies at the top when
+    all else is there. Files that are kept are linked where the store can, unless `link` is False: Spark writes each
+    of them once, replaces it by a rename if ever, and so leaves the other name alone. All is put on disk in one go
+    at the end.
     `guard` is called before each directory and each file of a log.
     """
     folders: dict[str, list[str]] = {d: [] for d in layout.directories}
     for name in layout.files:
         folders.setdefault(name.rpartition("/")[0], []).append(name)
     new.make_dirs()
-    for folder in sorted(folders, key=_rank):
-        guard()
-        if folder:
-            new.make_dirs(folder)
-        for name in sorted(folders[folder], key=lambda n: (n == "metadata", n)):
-            if not folder.startswith("state"):
-                guard()
-            _write(layout.files[name], new, name, link)
+    with Crew(0 if new.local else AT_ONCE) as crew:
+        for folder in sorted(folders, key=_rank):
+            guard()
+            if folder:
+                new.make_dirs(folder)
+            else:
+                crew.wait()
+            for name in sorted(folders[folder], key=lambda n: (n == "metadata", n)):
+                if name == "metadata":
+                    crew.wait()
+                if not folder.startswith("state"):
+                    guard()
+                crew.do(partial(_write, layout.files[name], new, name, link))
     guard()
     new.settle()
 

@@ -9,9 +9,13 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.folders import folders_of
 from recovery.checkpoints.formats import Malformed, OffsetFile
 from recovery.checkpoints.logscan import Tally
+from recovery.checkpoints.proofs import Recent
 from recovery.checkpoints.report import Entries, Finding, SourceEntry, SourceProgress
 from recovery.checkpoints.tree import Tree
 from recovery.errors import Unreachable
+
+# (sha256 of a log file, log id up to which it counts) -> what it tallies to; at most two hundred entries each
+_TALLIES: Recent[tuple[str, int | None], tuple[Tally, Tally]] = Recent(256)
 
 
 def read_sources(
@@ -185,7 +189,7 @@ def _tallied(
     """One log file counted; a header without entries betrays itself only by what it does not say."""
     file = f"{folder}/{name}"
     try:
-        before, after = logscan.tally(tree.pieces(file), reached)
+        before, after = _counted(tree, file, reached)
     except Malformed as problem:
         if late and not name.endswith(".compact"):
             findings.append(
@@ -199,6 +203,16 @@ def _tallied(
     elif name.endswith(".compact") and (why := _incomplete(before, after, entry)):
         findings.append(finding("SOURCE_LOG_INCOMPLETE", file, entry=entry, source=key, why=why))
     return before, after
+
+
+def _counted(tree: Tree, file: str, reached: int | None) -> tuple[Tally, Tally]:
+    """One log file tallied; the same bytes, whatever their name, are gone through once. Raises Malformed."""
+    known = tree.proven(file)
+    found = _TALLIES.get((known, reached)) if known else None
+    if found is None:
+        found = logscan.tally(tree.pieces(file), reached)
+        _TALLIES.put((tree.digests[file], reached), found)
+    return found
 
 
 def _incomplete(before: Tally, after: Tally, entry: int) -> str | None:

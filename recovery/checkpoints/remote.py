@@ -8,8 +8,9 @@ that builds on any of these would write over what it could not see.
 import errno
 import io
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -295,6 +296,45 @@ class Ranges(io.RawIOBase):
 
     def _size(self) -> int:
         return int(self.remote.info(self.path)["size"])
+
+
+class Crew:
+    """Acts several at a time, each begun by the caller in the order that it gives. `threads` 0: at once, by itself.
+
+    No more than `threads` are under way. The first failure is raised at the next call; leaving waits for all, and
+    what was not begun by then is not done.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads) if threads else None
+        self._under_way: deque[Future[object]] = deque()
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self._pool is None:
+            return
+        try:
+            if kind is None:
+                self.wait()
+        finally:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def do(self, act: Callable[[], object]) -> None:
+        """Begin `act`, once there is a place for it."""
+        if self._pool is None:
+            act()
+            return
+        while len(self._under_way) >= self._threads:
+            self._under_way.popleft().result()
+        self._under_way.append(self._pool.submit(act))
+
+    def wait(self) -> None:
+        """Until all that was begun is done."""
+        while self._under_way:
+            self._under_way.popleft().result()
 
 
 def _each(act: Callable[[str], object], names: Iterable[str]) -> None:

@@ -6,14 +6,15 @@ Never in place. What it would hold is laid out in memory and judged by the same 
 
 from dataclasses import dataclass
 
-from recovery.checkpoints import placing
+from recovery.checkpoints import laying
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect, judge, opened
-from recovery.checkpoints.layout import Layout, laid, layout_of, write_layout
+from recovery.checkpoints.laying import LaidPlan, target_of
+from recovery.checkpoints.layout import Layout, laid, layout_of
 from recovery.checkpoints.mending import MENDERS, CannotMend, Known, Left, Listed, Mending, Work, state
-from recovery.checkpoints.placing import NextVersion, Prepared
+from recovery.checkpoints.placing import Prepared
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
-from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.storage import reaching
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
@@ -24,8 +25,8 @@ MAX_MENDINGS = 100  # of one checkpoint; more is no damage but another thing
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepairPlan(NextVersion):
-    """What a repair will do. `after`: the report of the checkpoint that it will give, judged beforehand.
+class RepairPlan(LaidPlan):
+    """What a repair will do, and the report of the damaged checkpoint before it.
 
     `left`: damage that stays. `complete`: nothing is left that Spark would fail at or that doubles or loses rows.
     """
@@ -33,8 +34,6 @@ class RepairPlan(NextVersion):
     mendings: tuple[Mending, ...]
     left: tuple[Left, ...]
     before: CheckpointReport
-    after: CheckpointReport
-    layout: Layout
 
     @property
     def complete(self) -> bool:
@@ -62,9 +61,7 @@ def plan_repair(location: str, known: Known | None = None, *, sink: str | None =
     store, version = opened(location)
     with reaching(location):
         layout = layout_of(store)
-        target = before.location
-        if version is not None:
-            target = f"{store.parent().location}/{version + 1}"
+        target = target_of(before, store, version)
         work = Work(store, layout, before, known, target)
         mendings = _left_behind(before, layout)
         mendings += state.at_home(layout, store, target)
@@ -129,31 +126,7 @@ def prepare(location: str, plan: RepairPlan, *, recovery: str, fence: int, guard
         raise Refused(
             "Nothing in this checkpoint is damaged, so there is nothing to repair.", code="not_damaged"
         )
-    query_id = plan.after.query_id
-    assert query_id is not None, "a checkpoint without blockers has an id"
-
-    def write(old: Store, new: Store) -> None:
-        write_layout(plan.layout, new, guard)
-
-    return placing.prepare(
-        location,
-        plan,
-        recovery=recovery,
-        fence=fence,
-        query_id=query_id,
-        guard=guard,
-        build=write,
-        check=lambda found: same(plan.after, found),
-    )
-
-
-def same(planned: CheckpointReport, found: CheckpointReport) -> None:
-    """Names, sizes and log contents are those that were judged. Raises Refused otherwise."""
-    if found.fingerprint != planned.fingerprint:
-        raise Refused(
-            "The prepared checkpoint does not read back as planned: its files differ from those that were judged. "
-            "It was removed."
-        )
+    return laying.prepare(location, plan, recovery=recovery, fence=fence, guard=guard)
 
 
 def _what_stays(plan: RepairPlan) -> str:

@@ -24,7 +24,7 @@ class Outcome(StrEnum):
     """What the next run with the same code comes to, once it has read all input; the worst comes first.
 
     Spark fails before it writes, so that wins over all; a table that cannot be read shows no rows to count; rows
-    that are gone weigh more than rows that can be told apart. UNKNOWN: not looked at, so nothing is predicted.
+    that are gone weigh more than rows that can be told apart. UNKNOWN: it hangs on what was not looked at.
     """
 
     FAILS = "fails"

@@ -3,12 +3,10 @@
 All I/O of this room passes here, so that limits, sidecars and the order of writes are decided once.
 """
 
-import ctypes
 import errno
 import io
 import os
 import shutil
-import stat
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,14 +17,11 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from recovery.checkpoints import remote
+from recovery.checkpoints import local, proofs, remote
 from recovery.errors import RepriseError, Unreachable, WrongUse
 
 MAX_FILES = 2_000_000
 MAX_DEPTH = 7  # state/<operator>/<partition>/<store>/SSTs/<file> and one more; also ends symlink loops
-RENAME_NOREPLACE = 1
-AT_FDCWD = -100
-SYNCERS = 16
 READERS = 16
 AHEAD_BYTES = 1 << 18  # a file up to this size is read ahead …
 AHEAD_IN_ALL = 1 << 25  # … as long as all of them have no more
@@ -117,12 +112,12 @@ class Store:
     def is_dir(self, name: str = "") -> bool:
         return bool(self.fs.isdir(self.path(name)))
 
-    def _identity(self, name: str) -> tuple[int, int] | None:
+    def identity(self, name: str) -> tuple[int, int] | None:
         """What tells that two names are one directory, so that a link back is not followed (local)."""
         if not self.local:
             return None
         try:
-            told = Path(self.path(name)).stat()
+            told = os.stat(self.path(name))  # noqa: PTH116  # a Path of each costs more than the call
         except OSError:
             return None
         return told.st_dev, told.st_ino
@@ -145,30 +140,34 @@ class Store:
             return self._listed(limit)
         files: dict[str, int] = {}
         directories: set[str] = set()
-        waiting, visited = [""], {self._identity("")}
+        waiting, visited = [""], {self.identity("")}
         while waiting:
             above = waiting.pop()
             try:
-                found = self.entries(above, limit + 1)
+                sizes, folders = self._inside(above, limit - len(files) - len(directories) + 1)
             except (FileNotFoundError, NotADirectoryError):
                 if not above:
                     raise
                 continue  # gone since it was listed: a running query deletes old files
-            for entry in found:
-                if entry.name in (".", ".."):
-                    continue  # a store that lists these would lead out of the directory
-                name = f"{above}/{entry.name}" if above else entry.name
-                if not entry.is_dir:
-                    files[name] = entry.size
-                elif name not in directories:
-                    directories.add(name)
-                    place = self._identity(name)
-                    if name.count("/") < MAX_DEPTH - 1 and (place is None or place not in visited):
-                        visited.add(place)
-                        waiting.append(name)
-                if len(files) + len(directories) > limit:
-                    return files, directories, False
+            files.update(sizes)
+            for name in folders - directories:
+                place = self.identity(name)
+                if name.count("/") < MAX_DEPTH - 1 and (place is None or place not in visited):
+                    visited.add(place)
+                    waiting.append(name)
+            directories |= folders
+            if len(files) + len(directories) > limit:
+                return files, directories, False
         return files, directories, True
+
+    def _inside(self, above: str, limit: int) -> tuple[dict[str, int], set[str]]:
+        """(files: relative name -> size, directories) right in a directory, `limit` names at most where it can."""
+        start = f"{above}/" if above else ""
+        if self.local:
+            return local.scanned(self.path(above), start, limit)
+        found = [e for e in self.entries(above, limit) if e.name not in (".", "..")]  # those would lead out
+        sizes = {f"{start}{e.name}": e.size for e in found if not e.is_dir}
+        return sizes, {f"{start}{e.name}" for e in found if e.is_dir}
 
     def _listed(self, limit: int) -> tuple[dict[str, int], set[str], bool]:
         """The same on an object store: one listing of all names instead of one for each directory."""
@@ -199,9 +198,27 @@ class Store:
 
     def chunks(self, name: str, size: int = 1 << 20) -> Iterator[bytes]:
         """The bytes of a file, piece by piece."""
-        with self._open(name) as stream:
+        with self.reading(name) as stream:
             while piece := stream.read(size):
                 yield piece
+
+    def inode(self, name: str) -> proofs.Inode | None:
+        """A local file's identity as an open of it tells; None for bytes in memory or far away.
+
+        Raises FileNotFoundError, IsADirectoryError. An open, since a network file system answers a mere look from
+        what it remembers.
+        """
+        if not self.local:
+            return None
+        handle = local.regular(self.path(name))
+        try:
+            return proofs.Inode.of(os.fstat(handle))
+        finally:
+            os.close(handle)
+
+    def reading(self, name: str) -> Any:
+        """A file, open for reading forward; the caller closes it."""
+        return self._open(name)
 
     def ahead(self, sizes: Mapping[str, int]) -> "Store":
         """The same place with the small ones of these files read, several at a time (local: as it is).
@@ -236,7 +253,7 @@ class Store:
         if name in self.read_ahead:
             return io.BytesIO(self.read_ahead[name])
         where = self.path(name)
-        return os.fdopen(_regular(where), "rb") if self.local else self.fs.open(where, "rb")
+        return os.fdopen(local.regular(where), "rb") if self.local else self.fs.open(where, "rb")
 
     def make_dirs(self, name: str = "") -> None:
         self.fs.makedirs(self.path(name), exist_ok=True)
@@ -265,12 +282,16 @@ class Store:
         if not self.local:
             self.fs.cp_file(source.path(name), self.path(to))
             return
+        old, new = source.path(name), self.path(to)
         try:
-            os.link(source.path(name), self.path(to), follow_symlinks=True)
+            before = os.stat(old)  # noqa: PTH116
+            os.link(old, new, follow_symlinks=True)
         except OSError as error:
             if error.errno not in NO_LINK:
                 raise
             self._copied(source, name, to)
+        else:
+            proofs.carry(before, os.stat(new))  # noqa: PTH116
 
     def copy(self, source: "Store", name: str, to: str) -> None:
         """One file from another place, of another file system too; on disk when this returns."""
@@ -282,33 +303,31 @@ class Store:
             self.fs.cp_file(source.path(name), self.path(to))
             return
         self._copied(source, name, to)
-        _sync(self.path(to))
+        local.sync(self.path(to))
 
     def _copied(self, source: "Store", name: str, to: str) -> None:
         with Path(source.path(name)).open("rb") as old, Path(self.path(to)).open("xb") as new:
             shutil.copyfileobj(old, new, 1 << 20)
 
     def settle(self, name: str = "") -> None:
-        """Put a directory and all below it on disk (local): files first, several at a time, then names.
+        """Put a directory and all below it on disk (local): the bytes of files first, then all names.
 
-        Several at a time, because a journal then takes them in one commit instead of one each.
+        Of files their bytes and what is needed to read them (fdatasync): a second name of a file that is on disk
+        then costs nothing. Several at a time, so that a journal takes them in one commit instead of one each.
         """
         if not self.local:
             return
-        above = [(where, files) for where, _, files in os.walk(self.path(name))]
-        with ThreadPoolExecutor(SYNCERS) as pool:
-            list(pool.map(_sync, [f"{where}/{file}" for where, files in above for file in files]))
-            list(pool.map(_sync, [where for where, _ in above]))
+        local.settle(self.path(name))
 
     def sync(self, name: str = "") -> None:
         """Put a directory's names on disk (local; other stores have no such thing)."""
         if self.local:
-            _sync(self.path(name))
+            local.sync(self.path(name))
 
     def rename(self, old: str, new: str) -> None:
         """Rename; never over something that is there (FileExistsError). Atomic on a local file system."""
         if self.local:
-            _rename_free(self.path(old), self.path(new))
+            local.rename_free(self.path(old), self.path(new))
             return
         if self.exists(new):
             raise FileExistsError(errno.EEXIST, "is there already", self.path(new))
@@ -345,44 +364,3 @@ def _entry(info: dict[str, Any]) -> Entry:
         info.get("type") == "directory",
         int(seconds * 1000) if isinstance(seconds, int | float) else None,
     )
-
-
-def _regular(path: str) -> int:
-    """Opens a file, and nothing that would wait for ever or is no file: IsADirectoryError."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link to itself, a socket
-            raise IsADirectoryError(errno.EISDIR, "is not a file", path) from error
-        raise
-    if stat.S_ISREG(os.fstat(handle).st_mode):
-        return handle
-    os.close(handle)
-    raise IsADirectoryError(errno.EISDIR, "is not a file", path)
-
-
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _rename_free(old: str, new: str) -> None:
-    """rename(2) that fails when `new` is there: plain rename replaces an empty directory without a word.
-
-    An empty numbered directory is what a full refresh makes first; putting a seed over it would keep
-    positions for a table that was just emptied.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "renameat2"):
-        done = libc.renameat2(AT_FDCWD, os.fsencode(old), AT_FDCWD, os.fsencode(new), RENAME_NOREPLACE)
-        if done == 0:
-            return
-        code = ctypes.get_errno()
-        if code not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
-            raise OSError(code, os.strerror(code), new)
-    if os.path.lexists(new):
-        raise FileExistsError(errno.EEXIST, "is there already", new)
-    Path(old).rename(new)

@@ -17,16 +17,14 @@ with format 2 the ids in the file names stand in the commit file too.
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from recovery.checkpoints import formats, placing
+from recovery.checkpoints import formats
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect, judge, opened, tree_of
+from recovery.checkpoints.laying import LaidPlan, prepare, target_of
 from recovery.checkpoints.layout import Kept, Layout, laid, layout_of, write_layout
 from recovery.checkpoints.mending.state import at_home
-from recovery.checkpoints.placing import NextVersion, Prepared
-from recovery.checkpoints.repair import same
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.seed_files import cut_log, metadata_of, seed_layout
@@ -38,29 +36,7 @@ from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
-
-@dataclass(frozen=True, kw_only=True)
-class LaidPlan(NextVersion):
-    """A new checkpoint that is laid out already. `after`: its report, judged before a byte is written."""
-
-    after: CheckpointReport
-    layout: Layout
-
-
-def prepare(location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
-    """Write the laid-out checkpoint beside the one in use and read it back; see `placing.prepare`."""
-    query_id = plan.after.query_id
-    assert query_id is not None, "a layout without a query id is refused when it is planned"
-    return placing.prepare(
-        location,
-        plan,
-        recovery=recovery,
-        fence=fence,
-        query_id=query_id,
-        guard=guard,
-        build=lambda old, new: write_layout(plan.layout, new, guard),
-        check=lambda found: same(plan.after, found),
-    )
+__all__ = ["LaidPlan", "plan_rollback", "plan_transplant", "prepare", "prime"]
 
 
 def prime(location: str, scratch: str, *, guard: Guard) -> None:
@@ -106,7 +82,7 @@ def plan_transplant(location: str, scratch: str) -> LaidPlan:
         layout = seed_layout(
             store, basis.batch, basis.log_offsets, str(uuid.uuid4()), commit_of=basis.commit_of
         )
-        target = _target(report, store, version)
+        target = target_of(report, store, version)
     with reaching(scratch):
         _take_state(layout, source, given.last_committed, basis.batch + 1)
         _adopt_settings(layout, source, basis.batch, given.last_committed)
@@ -136,7 +112,7 @@ def plan_rollback(location: str, batch: int, *, sink: str | None = None) -> Laid
             layout.leave_out(name)
         _take_state(layout, store, batch, batch + 1)
         layout.write("metadata", metadata_of(str(uuid.uuid4())))
-        at_home(layout, store, _target(report, store, version))
+        at_home(layout, store, target_of(report, store, version))
     return _planned(location, report, version, layout, store, sink)
 
 
@@ -148,7 +124,7 @@ def _planned(
     store: Store,
     sink: str | None = None,
 ) -> LaidPlan:
-    after = judge(laid(layout, store, _target(report, store, version)), version=version, sink=sink)
+    after = judge(laid(layout, store, target_of(report, store, version)), version=version, sink=sink)
     if after.blockers:
         raise Refused(f"The new checkpoint would not be sound: {after.blockers[0].says}")
     return LaidPlan(
@@ -161,10 +137,6 @@ def _planned(
         after=after,
         layout=layout,
     )
-
-
-def _target(report: CheckpointReport, store: Store, version: int | None) -> str:
-    return report.location if version is None else f"{store.parent().location}/{version + 1}"
 
 
 def _batches(layout: Layout, folder: str) -> list[int]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NoReturn, TypeVar
 
+from recovery.checkpoints import proofs
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store
 
 MAX_LOG_BYTES = 1 << 29  # a compacted source log of three million files, where it is held as a whole
 MAX_STREAM_BYTES = 1 << 32  # one that is read piece by piece
 READERS = 8
+PIECE = 1 << 20  # bytes held of a file that is read through
 T = TypeVar("T")
 MAX_SMALL_BYTES = 1 << 24  # metadata, offsets, commits, operator metadata
 
@@ -61,17 +63,20 @@ class Tree:
         if self.files.get(name, 0) > limit:
             raise Malformed(f"it has {self.files[name]} bytes, more than the {limit} read here")
         try:
-            for piece in self.store.chunks(name):
-                size += len(piece)
-                if size > limit:  # it grew since it was listed, or the store told a wrong size
-                    raise Malformed(f"it has more than the {limit} bytes read here")
-                digest.update(piece)
-                yield piece
+            with self.store.reading(name) as stream:
+                before = proofs.Inode.under(stream)
+                while piece := stream.read(PIECE):
+                    size += len(piece)
+                    if size > limit:  # it grew since it was listed, or the store told a wrong size
+                        raise Malformed(f"it has more than the {limit} bytes read here")
+                    digest.update(piece)
+                    yield piece
+                self.digests[name] = digest.hexdigest()
+                proofs.learn(before, proofs.Inode.under(stream), self.digests[name])
         except FileNotFoundError as error:
             raise Malformed("it is missing") from error
         except IsADirectoryError as error:
             raise Malformed("it is not a file") from error
-        self.digests[name] = digest.hexdigest()
 
     def contents_of(self, names: Sequence[str]) -> dict[str, Callable[[], bytes]]:
         """Name -> what `bytes_of` gives or raises, read several at a time from a store far away."""
@@ -91,9 +96,20 @@ class Tree:
         with ThreadPoolExecutor(READERS) as pool:
             return list(pool.map(act, names))
 
+    def proven(self, name: str) -> str | None:
+        """sha256 (hex) of a local file whose very bytes this process has read already (proofs.py); else None."""
+        if name not in self.digests:
+            try:
+                known = proofs.digest_of(self.store.inode(name))
+            except (FileNotFoundError, IsADirectoryError):
+                return None
+            if known is not None:
+                self.digests[name] = known
+        return self.digests.get(name)
+
     def digest_of(self, name: str) -> str:
         """sha256 (hex) of a file's content; of what was read already, without reading it again."""
-        if name not in self.digests:
+        if self.proven(name) is None:
             try:
                 limit = MAX_STREAM_BYTES if name.startswith("sources/") else MAX_SMALL_BYTES
                 for _ in self.pieces(name, limit):

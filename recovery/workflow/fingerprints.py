@@ -1,9 +1,17 @@
 """Marks by which a later look tells whether anything has moved."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
-import fsspec
+from recovery.checkpoints.storage import MAX_FILES, READERS, Entry, Store, reaching
+from recovery.errors import Unreachable
+
+MAX_DEPTH = 32  # directories one in the other; a table has one for each partition column
+
+Files = dict[
+    str, tuple[int, int | None]
+]  # relative name -> bytes, mtime in ms (None: the store does not tell)
 
 
 def of_code(files: Mapping[str, str]) -> dict[str, str]:
@@ -12,18 +20,71 @@ def of_code(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_tree(location: str) -> str:
-    """sha256 over relative name, size and mtime of every file below; "absent" when there is none.
+    """sha256 over relative name, size and mtime of every file below; "absent" when there is no such place.
 
-    Hadoop's `.crc` sidecars count too: a rewrite of equal bytes is a change.
+    Hadoop's `.crc` sidecars count too: a rewrite of equal bytes is a change. Raises Unreachable when the storage
+    does not answer, or where there is more than is looked at: nothing could be said of the rest.
     """
-    fs, root = fsspec.core.url_to_fs(location)
-    fs.invalidate_cache()
-    if not fs.exists(root):
-        return "absent"
-    entries = fs.find(root, detail=True)
+    with reaching(location):
+        store = Store.open(location)
+        try:
+            top = store.entries()
+        except FileNotFoundError:
+            return "absent"
+        files = _below(store, top)
     digest = hashlib.sha256()
-    for path in sorted(entries):
-        info = entries[path]
-        stamp = info.get("mtime") or info.get("LastModified") or ""
-        digest.update(f"{path[len(root) :]}\0{info.get('size')}\0{stamp}\n".encode())
+    for name in sorted(files):
+        size, stamp = files[name]
+        line = f"{name}\0{size}\0{'' if stamp is None else stamp}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
+
+
+def _below(store: Store, top: Iterable[Entry]) -> Files:
+    """Every file, one level of directories after the other; a link back to a directory is not followed."""
+    files: Files = {}
+    seen = {store.identity("")}
+    folders = _take("", top, files)
+    with ThreadPoolExecutor(1 if store.local else READERS) as pool:
+        for _ in range(MAX_DEPTH):
+            folders = [f for f in folders if _fresh(store, f, seen)]
+            if not folders:
+                return files
+            found = zip(folders, pool.map(lambda f: _entries(store, f), folders), strict=True)
+            folders = [inner for folder, entries in found for inner in _take(f"{folder}/", entries, files)]
+            if len(files) + len(folders) > MAX_FILES:
+                raise Unreachable(f"{store.location} has more than {MAX_FILES} files. Check the path.")
+    if folders:
+        raise Unreachable(
+            f"{store.location} is nested more than {MAX_DEPTH} directories deep. Check the path."
+        )
+    return files
+
+
+def _fresh(store: Store, folder: str, seen: set[tuple[int, int] | None]) -> bool:
+    place = store.identity(folder)
+    if place is not None and place in seen:
+        return False
+    seen.add(place)
+    return True
+
+
+def _entries(store: Store, folder: str) -> list[Entry]:
+    """What a directory holds; nothing where it is gone since it was listed."""
+    try:
+        return store.entries(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _take(start: str, entries: Iterable[Entry], files: Files) -> list[str]:
+    """Puts the files of one directory among `files`; gives its directories' names."""
+    folders = []
+    for entry in entries:
+        if entry.name in (".", ".."):
+            continue  # a store that lists these would lead out of the directory
+        if entry.is_dir:
+            folders.append(start + entry.name)
+        else:
+            files[start + entry.name] = (entry.size, entry.mtime_ms)
+    return folders

@@ -22,7 +22,7 @@ PROVIDER = {
     "stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 }
 CHANGELOG = "stateStore.rocksdb.changelogCheckpointing.enabled"
-RUN_SECONDS = 60
+RUN_SECONDS = 180
 
 Rows = Counter[int]
 

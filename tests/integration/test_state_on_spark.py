@@ -11,7 +11,7 @@ import pytest
 from recovery.checkpoints import inspect
 from recovery.checkpoints.report import Severity
 from tests.state_checkpoints import CASES, Case, put, run, session, write
-from tests.state_damages import DAMAGES, RUNS, Damage, bare, take_back
+from tests.state_damages import DAMAGES, RUNS, Damage, bare, flip_each, take_back
 
 pytestmark = pytest.mark.spark
 BY_NAME = {case.name: case for case in CASES}
@@ -66,6 +66,29 @@ def test_what_is_predicted_of_state_is_what_spark_does(
     assert codes == set(damage.code.split()), report.findings
     if damage.code:
         assert blocked == bool(failure), (codes, failure[:300])
+
+
+@pytest.mark.parametrize(("keys", "fails"), [(range(100, 104), False), (range(10), True)])
+def test_a_damaged_block_stops_the_query_when_a_key_in_it_is_asked_for_and_no_older_state_is_taken(
+    spark: Any, written: Callable[[str], tuple[Case, Path, Path]], keys: range, fails: bool
+) -> None:
+    """The zip's base would do without: an older state and all changes after it are there."""
+    case, root, copy = written("rocksdb-changelog-snapshots")
+    checkpoint = root / case.name / "checkpoint"
+    shutil.rmtree(checkpoint)
+    shutil.copytree(copy, checkpoint)
+    flip_each(checkpoint, "state/0/*/SSTs/*", 10)
+    codes = {f.code for f in inspect(str(checkpoint), deep=True).findings if f.code.startswith("STATE")}
+    assert codes == {"STATE_BLOCK_DAMAGED"}
+    put(root / case.name / "in", 99, keys)
+    failure = ""
+    try:
+        run(spark, case, root, case.later)
+    except Exception as error:
+        failure = str(error)
+    finally:
+        (root / case.name / "in" / "099.json").unlink()
+    assert ("block checksum mismatch" in failure) == bool(failure) == fails, failure[:1500]
 
 
 READ = ("hdfs-join", "hdfs-two-operators", "rocksdb-2-changelog", "rocksdb-2-limit", "rocksdb-transform")

@@ -56,6 +56,24 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
     ),
     Kind(
+        "STATE_BLOCK_DAMAGED",
+        B,
+        "A restart loads {file} of operator {operator}, and keys and values in it are damaged: {why}.",
+        "Loads the state, takes no older one, and goes on until a key in that block is asked for; then it fails: "
+        "RocksDBException, block checksum mismatch.",
+        BACKUP,
+        seed=True,
+        outcome=Outcome.UNKNOWN,
+    ),
+    Kind(
+        "STATE_FILTER_DAMAGED",
+        W,
+        "The filter in {file} of operator {operator} is damaged: {why}. Keys and values are not.",
+        "Goes on without the filter, and reads more of the file than it would have to.",
+        "Nothing at once. Look at the disk: it has changed a byte.",
+        seed=True,
+    ),
+    Kind(
         "STATE_SNAPSHOT_DAMAGED",
         W,
         "{file} of operator {operator} cannot be loaded: {why}. An older state and the changes after it can.",

@@ -2,23 +2,25 @@
 
 A file with a checksum file of Spark's (`<file>.crc`, JSON: CRC32C and size) is compared with that, as Spark does
 when it reads (ChecksumCheckpointFileManager). Others are read as Spark reads them: deltas, snapshots and changelogs
-block by block and record by record, zips by their members' checksums. Of SST files size and footer are checked; their
-blocks are RocksDB's to check.
+block by block and record by record, zips by their members' checksums, SST files that a zip names by those of their
+blocks.
 """
 
-import struct
 import zipfile
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 from recovery.checkpoints.formats import Malformed, number, object_of, text_of
 from recovery.checkpoints.state.blocks import UnknownCodec, plain
 from recovery.checkpoints.state.checksums import crc32c
 from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.records import check_records
-from recovery.checkpoints.state.rocksdb import BAD_ZIP, NO_ZIP, parse_snapshot, store_failed
+from recovery.checkpoints.state.rocksdb import BAD_ZIP, NO_ZIP, Snapshot, parse_snapshot, store_failed
+from recovery.checkpoints.state.sst import FilterDamaged, Unchecked, check_sst
 from recovery.checkpoints.tree import Tree
 
 Progress = Callable[[int, int], None]  # files checked, files in all; called from the caller's own thread
@@ -27,23 +29,19 @@ THREADS = 8
 AHEAD = 4 * THREADS  # files under way or waiting: what bounds memory, whatever the number of files
 CHUNK = 1 << 20
 MAX_UNPACKED = 1 << 32  # RocksDB's small files in a zip: megabytes at most
-SST_MAGIC = struct.pack("<Q", 0x88E241B785F4CFF7)  # kBlockBasedTableMagicNumber, the last eight bytes
-
-
-class Unchecked(Exception):
-    """This file is not of a kind that is checked here."""
 
 
 @dataclass
 class Verified:
     """`problems`: by file. `useless`: files that cannot be loaded, with the zips whose SST files cannot.
 
-    `unchecked`: by file, why it was not checked.
+    `filters`: SST files of which the filter alone is damaged. `unchecked`: by file, why it was not checked.
     """
 
     problems: dict[str, Malformed] = field(default_factory=dict)
     useless: set[str] = field(default_factory=set)
     unchecked: dict[str, str] = field(default_factory=dict)
+    filters: dict[str, Malformed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,29 +49,41 @@ class _Answer:
     file: str
     problems: tuple[tuple[str, Malformed], ...] = ()  # of the file, or of SST files that it names
     unchecked: str | None = None
+    names: tuple[str, ...] = ()  # SST files that are there as it says
 
 
 def verify(tree: Tree, stores: Iterable[StoreFiles], progress: Progress | None = None) -> Verified:
     """Check every versioned file of these stores and what the zips name. Raises OSError when the store fails."""
+    stores = list(stores)
     work = [(store, file) for store in stores for file in store.versioned]
-    found = Verified()
-    for done, answer in enumerate(_in_parallel(tree, work), start=1):
+    tables = {name: size for store in stores for name, size in store.shared.items() if name.endswith(".sst")}
+    found, bases = Verified(), defaultdict[str, list[str]](list)  # SST file -> zips that name it
+
+    # one after the other: which SST files count is known once every zip has been read
+    first = _in_parallel(partial(_check, tree, store, file) for store, file in work)
+    then = _in_parallel(partial(_table, tree, name, size, name in bases) for name, size in tables.items())
+    for done, answer in enumerate(chain(first, then), start=1):
+        for name in answer.names:
+            bases[name].append(answer.file)
         for file, problem in answer.problems:
+            if isinstance(problem, FilterDamaged):
+                found.filters[file] = problem
+                continue
             found.problems[file] = problem
-            found.useless |= {file, answer.file}
+            found.useless |= {file, answer.file, *bases.get(file, ())}
         if answer.unchecked:
             found.unchecked[answer.file] = answer.unchecked
         if progress:
-            progress(done, len(work))
+            progress(done, len(work) + len(tables))
     return found
 
 
-def _in_parallel(tree: Tree, work: list[tuple[StoreFiles, StateFile]]) -> Iterator[_Answer]:
+def _in_parallel(checks: Iterable[Callable[[], _Answer]]) -> Iterator[_Answer]:
     waiting: deque[Future[_Answer]] = deque()
     with ThreadPoolExecutor(THREADS) as pool:
         try:
-            for store, file in work:
-                waiting.append(pool.submit(_check, tree, store, file))
+            for check in checks:
+                waiting.append(pool.submit(check))
                 if len(waiting) >= AHEAD:
                     yield waiting.popleft().result()
             while waiting:
@@ -86,7 +96,7 @@ def _check(tree: Tree, store: StoreFiles, file: StateFile) -> _Answer:
     try:
         sure = f"{file.name}.crc" in store.sidecars and _sidecar(tree, file)
         if file.kind == "zip":
-            return _Answer(file.name, tuple(_zip(tree, store, file, sure)))
+            return _zip(tree, store, file, sure)
         if not sure:
             with tree.store.stream(file.name) as stream:
                 check_records(plain(stream), changelog=file.kind == "changelog")
@@ -120,21 +130,41 @@ def _sidecar(tree: Tree, file: StateFile) -> bool:
     return True
 
 
-def _zip(tree: Tree, store: StoreFiles, file: StateFile, sure: bool) -> Iterator[tuple[str, Malformed]]:
-    """What is wrong with a zip's own bytes, else with the SST files that it names."""
+def _table(tree: Tree, name: str, size: int, named: bool) -> _Answer:
+    """An SST file, each once however many zips name it; what none names is never read."""
+    if not named:
+        return _Answer(name)
+    try:
+        with tree.store.stream(name) as stream:
+            check_sst(stream, size)
+    except FileNotFoundError:
+        return _Answer(name, unchecked="it has gone meanwhile")
+    except Unchecked as reason:
+        return _Answer(name, unchecked=str(reason))
+    except Malformed as problem:
+        return _Answer(name, ((name, problem),))
+    return _Answer(name)
+
+
+def _zip(tree: Tree, store: StoreFiles, file: StateFile, sure: bool) -> _Answer:
+    """A zip's own bytes, and whether the SST files that it names are there in their sizes."""
     with tree.store.stream(file.name) as stream:
         snapshot = parse_snapshot(stream)
         if not sure:
             _members(stream)
+    problems = dict(_named(store, file.name, snapshot))
+    tables = [f"{store.folder}/{name}" for name in snapshot.files if name.endswith(".sst")]
+    return _Answer(file.name, tuple(problems.items()), names=tuple(t for t in tables if t not in problems))
+
+
+def _named(store: StoreFiles, zipped: str, snapshot: Snapshot) -> Iterator[tuple[str, Malformed]]:
     for name, size in snapshot.files.items():
         whole = f"{store.folder}/{name}"
         here = store.shared.get(whole)
         if here is None:
-            yield whole, Malformed(f"it is missing, and {file.name} names it")
+            yield whole, Malformed(f"it is missing, and {zipped} names it")
         elif size and here != size:
-            yield whole, Malformed(f"it has {here} bytes, and {file.name} says {size}")
-        elif name.endswith(".sst") and not _has_footer(tree, whole, here):
-            yield whole, Malformed("it does not end as an SST file ends")
+            yield whole, Malformed(f"it has {here} bytes, and {zipped} says {size}")
 
 
 def _members(stream: object) -> None:
@@ -149,11 +179,3 @@ def _members(stream: object) -> None:
         if store_failed(error):
             raise
         raise Malformed(NO_ZIP) from error
-
-
-def _has_footer(tree: Tree, name: str, size: int) -> bool:
-    if size < len(SST_MAGIC):
-        return False
-    with tree.store.stream(name) as stream:
-        stream.seek(size - len(SST_MAGIC))
-        return bool(stream.read(len(SST_MAGIC)) == SST_MAGIC)

@@ -14,6 +14,7 @@ from recovery.checkpoints.state.ids import lineage_of
 from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.needed import Unreadable, read_snapshot, store_ids
 from recovery.checkpoints.state.rocksdb import Snapshot
+from recovery.checkpoints.state.sst import BlockDamaged
 from recovery.checkpoints.tree import Tree
 
 MAX_REPLAY = 500  # the default of autoSnapshotRepair.maxChangeFileReplay
@@ -73,6 +74,9 @@ def examine(
         if base is None:
             break
         found = list(_base(tree, one, base, problems))
+        if found and all(isinstance(bad.problem, BlockDamaged) for bad in found):
+            one.steps += found  # it loads, so that Spark looks for nothing older; the query fails on the way
+            break
         if not found:
             break
         one.bases += found

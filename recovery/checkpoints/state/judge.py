@@ -12,6 +12,7 @@ from recovery.checkpoints.state.examine import Bad, Examined, examine
 from recovery.checkpoints.state.history import History
 from recovery.checkpoints.state.ids import ids_of_store
 from recovery.checkpoints.state.names import BASES, DEFAULT, StoreFiles
+from recovery.checkpoints.state.sst import BlockDamaged
 from recovery.checkpoints.tree import Tree
 
 THREADS = 8
@@ -90,6 +91,9 @@ def _deep(scope: Scope, said: Collection[str | None]) -> Iterator[Finding]:
     for name, problem in sorted(scope.verified.problems.items()):
         if name.startswith(above) and name not in said:
             yield finding("STATE_OLD_FILE_DAMAGED", name, operator=scope.operator, why=problem.why)
+    for name, problem in sorted(scope.verified.filters.items()):
+        if name.startswith(above):
+            yield finding("STATE_FILTER_DAMAGED", name, operator=scope.operator, why=problem.why)
     unchecked = sorted(n for n in scope.verified.unchecked if n.startswith(above))
     if unchecked:
         told = {"operator": scope.operator, "count": len(unchecked)}
@@ -116,6 +120,8 @@ def _damaged(bad: Bad, words: Mapping[str, object]) -> Finding:
         return finding("STATE_NEWER_FORMAT", bad.file, operator=words["operator"], version=bad.problem.newer)
     if bad.missing_of:
         return finding("STATE_SST_MISSING", bad.file, zip=bad.missing_of, **words)
+    if isinstance(bad.problem, BlockDamaged):
+        return finding("STATE_BLOCK_DAMAGED", bad.file, why=bad.problem.why, **words)
     return finding("STATE_FILE_DAMAGED", bad.file, why=bad.problem.why, **words)
 
 

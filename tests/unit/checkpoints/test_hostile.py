@@ -15,7 +15,7 @@ import pytest
 
 from recovery.checkpoints import formats, inspect, storage
 from recovery.checkpoints.filelog import derive_interval
-from recovery.checkpoints.inspection import _strays
+from recovery.checkpoints.headers import strays
 from recovery.errors import RepriseError, Unreachable
 from tests.checkpoint_builder import CONF, Built, dumps
 from tests.odd_store import OddStore, slow
@@ -118,7 +118,7 @@ def test_a_directory_of_too_many_files_is_said(tmp_path: Path, monkeypatch: pyte
 
 def test_numbers_that_follow_on_nothing_are_sorted_out_in_one_pass() -> None:
     start = time.process_time()
-    assert len(_strays(set(range(0, 400_000, 2)), set())) == 199_999
+    assert len(strays(set(range(0, 400_000, 2)), set())) == 199_999
     assert time.process_time() - start < 2
 
 

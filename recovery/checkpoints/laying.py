@@ -1,0 +1,52 @@
+"""A plan of a new checkpoint that is laid out in memory and judged: what repair, rollback and transplant share.
+
+`prepare` writes it beside the checkpoint in use and reads it back; `placing` puts it into place.
+"""
+
+from dataclasses import dataclass
+
+from recovery.checkpoints import placing
+from recovery.checkpoints.layout import Layout, write_layout
+from recovery.checkpoints.placing import NextVersion, Prepared
+from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.storage import Store
+from recovery.checkpoints.undo_record import Guard
+from recovery.errors import Refused
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaidPlan(NextVersion):
+    """`after`: the report of the checkpoint that the layout will give, judged before a byte is written."""
+
+    after: CheckpointReport
+    layout: Layout
+
+
+def target_of(report: CheckpointReport, store: Store, version: int | None) -> str:
+    """Where the next checkpoint will lie: beside version `version` of a flow, or in the one fixed place."""
+    return report.location if version is None else f"{store.parent().location}/{version + 1}"
+
+
+def prepare(location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
+    """Write the laid-out checkpoint beside the one in use and read it back; see `placing.prepare`."""
+    query_id = plan.after.query_id
+    assert query_id is not None, "a layout without a query id is refused when it is planned"
+    return placing.prepare(
+        location,
+        plan,
+        recovery=recovery,
+        fence=fence,
+        query_id=query_id,
+        guard=guard,
+        build=lambda old, new: write_layout(plan.layout, new, guard),
+        check=lambda found: same(plan.after, found),
+    )
+
+
+def same(planned: CheckpointReport, found: CheckpointReport) -> None:
+    """Names, sizes and log contents are those that were judged. Raises Refused otherwise."""
+    if found.fingerprint != planned.fingerprint:
+        raise Refused(
+            "The prepared checkpoint does not read back as planned: its files differ from those that were judged. "
+            "It was removed."
+        )
