@@ -233,9 +233,10 @@ def execute(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     resuming = recovery.state == "needs_attention"
     with trying("recovery.resume" if resuming else "recovery.execute", recovery, by) as attempted:
-        by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
         broker.check()
-        started = starting.start(lock(recovery_id), by=by)
+        recovery = lock(recovery_id)  # first: the right is that which the plan asks for that then runs
+        by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
+        started = starting.start(recovery, by=by)
         attempted.done(started.says, before=started.before, after=started.after or None)
 
 
