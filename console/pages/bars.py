@@ -207,10 +207,16 @@ def may_ask(of: Scene, plan: Plan) -> str | None:
     return no.says if no is not None else None
 
 
+def may_run(of: Scene, plan: Plan | None) -> str | None:
+    """Why this person may not run or resume the plan; None when they may, as far as rights go."""
+    rights = (Right.RECOVER, right_to_run(plan))
+    return next((why for right in rights if (why := may_why(of.by, right, of.environment))), None)
+
+
 def may_break_glass(of: Scene, plan: Plan) -> bool:
     """Could this person run the plan without enough votes?"""
     standing = selectors.standing(of.recovery, plan)
-    may = all(of.by.may(right, of.environment) for right in (Right.BREAK_GLASS, right_to_run(plan)))
+    may = of.by.may(Right.BREAK_GLASS, of.environment) and may_run(of, plan) is None
     return may and rules.may_break_glass(standing, timezone.now()) is None
 
 
@@ -256,7 +262,7 @@ def _run(of: Scene, plan: Plan, back: Link) -> Bar:
     body = plan.body
     effect = f"Runs {count(len(body['steps']), 'step')} in {environment}."
     no = selectors.run_refusal(of.recovery, plan)
-    why = may_why(of.by, right_to_run(plan), of.environment) or (no.says if no is not None else None)
+    why = may_run(of, plan) or (no.says if no is not None else None)
     links = (*_glass(of), *_leave(of))
     ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[of.pk]))
     if body["strategy"] == "full-refresh":

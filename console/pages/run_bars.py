@@ -2,14 +2,13 @@
 
 from django.urls import reverse
 
-from console.pages.bars import ways_to_permission
+from console.pages.bars import may_run, ways_to_permission
 from console.pages.base import may_why
 from console.pages.frame import Scene
 from console.presenters.wizard import Bar, Link, Primary
 from recovery.approvals import selectors
 from recovery.models import Step
 from recovery.people.roles import Right
-from recovery.workflow.journal import right_to_run
 
 
 def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
@@ -39,7 +38,7 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
 def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
     waits = stuck.state == "unknown" and not stuck.evidence
-    why = may_why(of.by, right_to_run(of.plan), of.environment)
+    why = may_run(of, of.plan)
     no = (
         selectors.run_refusal(of.recovery, of.plan)
         if of.plan is not None and stuck.kind != "verify"

@@ -295,6 +295,19 @@ def test_broken_glass_and_resuming_ask_for_the_same_right_as_running(
         assert recovery.state == "running"
 
 
+def test_the_button_says_that_somebody_else_starts_what_resets(client: Client) -> None:
+    ada = person("ada", Role.RESPONDER)
+    RoleIn.objects.create(person=ada, environment="development", role="responder", may_reset=False)
+    client.force_login(ada.user)
+    says = "Your role, responder, may not run a plan that resets a flow."
+    for made, page, shown in (
+        (factories.planned(), "review", True),
+        (factories.failed_step(factories.failed_flow(factories.pipeline(name="d"))), "run", True),
+        (factories.planned(factories.failed_flow(factories.pipeline(name="e")), "revert"), "review", False),
+    ):
+        assert (says in client.get(f"/recoveries/{made.pk}/{page}").content.decode()) is shown
+
+
 # Votes
 
 
