@@ -12,6 +12,7 @@ from allauth.mfa.stages import AuthenticateStage
 from allauth.mfa.webauthn.forms import AuthenticateWebAuthnForm, LoginWebAuthnForm
 from allauth.mfa.webauthn.internal import auth as passkeys
 from allauth.mfa.webauthn.internal.flows import perform_passwordless_login
+from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.models import User
@@ -30,6 +31,10 @@ from recovery.people.actions import actor_for_user
 
 TOO_MANY = "Too many tries came from this address. Wait a minute, then try again."
 WRONG_CODE = "The code or passkey is wrong. Try the next code, or use a recovery code."
+LOST_KEY = (
+    "Your second factor was set up under a secret key that this console no longer has, so no code can be checked. "
+    "Ask an admin to take it away, or the operator to give the former key (REPRISE_SECRET_KEY_FALLBACKS)."
+)
 WRONG_PASSKEY = "This passkey is not known here. Sign in with your password."
 
 
@@ -87,11 +92,14 @@ def second_step(request: Request) -> HttpResponse:
     if request.method == "POST":
         kind = AuthenticateForm if "code" in request.POST else AuthenticateWebAuthnForm
         form = kind(user=user, data=request.POST)
-        if fits(form):
+        try:
+            good, problem = fits(form), WRONG_CODE
+        except InvalidToken:
+            good, problem = False, LOST_KEY
+        if good:
             form.save()
             response: HttpResponse = stage.exit()
             return response
-        problem = WRONG_CODE
         if kind is AuthenticateWebAuthnForm:
             trail.refused(request, user.get_username(), "Sign-in refused: the passkey was wrong.")
     kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))

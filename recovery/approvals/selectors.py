@@ -115,6 +115,15 @@ def votes_in_force(request: ApprovalRequest | None) -> list[Vote]:
     return [] if request is None else list(request.votes.filter(voided_at=None))
 
 
+def still_counting(request: ApprovalRequest | None) -> list[Vote]:
+    """Of the votes in force, those of people who could still give them: who lost the right, or was switched off since,
+    agrees to nothing any more."""
+    if request is None:
+        return []
+    able = set(_able(request.environment).values_list("user_id", flat=True))
+    return [vote for vote in votes_in_force(request) if vote.voter_id in able]
+
+
 def cast(votes: Iterable[Vote]) -> list[Cast]:
     return [Cast(Who(v.voter, v.voter_id), v.choice) for v in votes]
 
@@ -128,7 +137,7 @@ def standing(recovery: Recovery, plan: Plan) -> Standing:
         strategy=str(plan.body.get("strategy", "")),
         sealed_in=str(plan.body.get("environment", "")),
         asked=asked(request) if request is not None else None,
-        votes=cast(votes_in_force(request)),
+        votes=cast(still_counting(request)),
         glass_until=glass.until if glass is not None else None,
         resuming=recovery.state not in ("planned", "awaiting_approval", "approved"),
     )
@@ -142,18 +151,22 @@ def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> 
 def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | None = None) -> list[str]:
     """Names of the people whose vote would count in the rule's environment, by their role there, in order; the
     requester and the plan's author left out."""
-    roles = [role.value for role, may in RIGHTS.items() if Right.APPROVE in may]
-    there = RoleIn.objects.filter(environment=rules_of(rule.environment))
-    named = Q(pk__in=there.filter(role__in=roles).values("person"))
-    default = Q(role__in=roles) & ~Q(pk__in=there.values("person"))
-    people = Person.objects.filter(named | default, service=False, user__is_active=True)
-    names = people.order_by("user__username").values_list("user__username", flat=True)
+    names = _able(rule.environment).order_by("user__username").values_list("user__username", flat=True)
     own = (
         set()
         if rule.requester_may_vote
         else {request.requested_by if request else "", plan.sealed_by if plan else ""}
     )
     return rules.voters(rule, names, own)
+
+
+def _able(environment: str) -> QuerySet[Person]:
+    """People, no service accounts, whose role there has the right to vote."""
+    roles = [role.value for role, may in RIGHTS.items() if Right.APPROVE in may]
+    there = RoleIn.objects.filter(environment=rules_of(environment))
+    named = Q(pk__in=there.filter(role__in=roles).values("person"))
+    default = Q(role__in=roles) & ~Q(pk__in=there.values("person"))
+    return Person.objects.filter(named | default, service=False, user__is_active=True)
 
 
 def requests(by: Actor) -> QuerySet[ApprovalRequest]:

@@ -5,13 +5,23 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.approvals import actions, changing, rules, selectors
 from recovery.approvals.freezes import parse
 from recovery.errors import Denied, Refused, RepriseError, WrongUse
-from recovery.models import ApprovalRequest, AuditEntry, BreakGlass, EnvironmentRule, Message, Recovery, Vote
+from recovery.models import (
+    ApprovalRequest,
+    AuditEntry,
+    BreakGlass,
+    EnvironmentRule,
+    Message,
+    Person,
+    Recovery,
+    Vote,
+)
 from recovery.people.roles import Actor, Role
 from recovery.plans.values import Drift
 from recovery.workflow import actions as workflow
@@ -551,3 +561,18 @@ def test_people_are_told_what_was_asked_and_decided_and_of_no_single_vote(ada: A
     assert {asked.body["link"], decided.body["link"]} == {f"/approvals/{request.pk}"}
     assert asked.body["facts"]["approvals"] == "0 of 1"
     assert decided.body["facts"]["decision"] == "approved"
+
+
+@pytest.mark.parametrize("lost", ["switched off", "another role"])
+def test_a_vote_counts_no_more_once_its_giver_could_not_give_it(lost: str, ada: Actor, ann: Actor) -> None:
+    row = planned("staging")
+    ask(row, ada)
+    yes(row, ann)
+    person = Person.objects.get(user_id=ann.user_id)
+    if lost == "switched off":
+        User.objects.filter(pk=ann.user_id).update(is_active=False)
+    else:
+        Person.objects.filter(pk=person.pk).update(role="viewer")
+
+    with pytest.raises(Refused, match="0 of 1 votes are in force in staging"):
+        workflow.execute(recovery_id=row.pk, by=ada)

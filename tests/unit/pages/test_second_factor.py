@@ -110,6 +110,21 @@ def test_secrets_of_second_factors_are_encrypted_in_the_database(
     )
 
 
+def test_a_factor_under_a_lost_secret_key_is_said_in_plain_words_and_lets_nobody_in(
+    client: Client, user: User, settings: Any
+) -> None:
+    secret = set_up(client)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another" * 9, []
+    other = Client()
+    sign_in(other)
+
+    answer = other.post("/sign-in/code", {"code": code_of(secret, 1)})
+
+    assert answer.status_code == 422
+    assert "secret key that this console no longer has" in answer.content.decode()
+    assert other.get("/")["Location"].startswith("/sign-in?next=")
+
+
 @pytest.mark.parametrize("path", ["password", "authenticator-app", "passkey", "recovery-codes"])
 def test_a_second_factor_is_changed_with_a_fresh_sign_in_only(client: Client, user: User, path: str) -> None:
     client.force_login(user)
