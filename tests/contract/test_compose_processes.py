@@ -70,11 +70,18 @@ class Host:
         return [self.here(word) for word in words]
 
     def start(self, name: str) -> None:
+        """In the directory that its image works in: a broker leaves its files there."""
+        data = self.folder / "data"
+        data.mkdir(exist_ok=True)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
-                self.command(name), cwd=ROOT, env=self.environment(name), stdout=log, stderr=log,
+                self.command(name),
+                cwd=data if name == "broker" else ROOT,
+                env=self.environment(name),
+                stdout=log,
+                stderr=log,
                 start_new_session=True,
-            )  # fmt: skip
+            )
 
     def is_well(self, name: str) -> bool:
         """What the service's own health check says."""
