@@ -1,8 +1,11 @@
 """Approvals: who is asked for what, and the one page on which an approver reads and decides."""
 
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from django.db.models import prefetch_related_objects
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -26,23 +29,31 @@ SHOWN: Final = 100
 @page(Right.VIEW)
 def listing(request: Request, by: Actor) -> HttpResponse:
     """Open ones, what ends first at the top; approved ones that have not run; what has ended."""
-    now = timezone.now()
-    every = selectors.requests(by).prefetch_related("votes")
-    live = every.filter(state__in=LIVE, expires_at__gt=now).order_by("expires_at")
-    ended = every.exclude(pk__in=[r.pk for r in live])[:SHOWN]
+    now, every = timezone.now(), selectors.requests(by)
+    live = list(every.filter(state__in=LIVE, expires_at__gt=now).order_by("expires_at"))
+    rows = _rows([*live, *every.exclude(pk__in=[r.pk for r in live])[:SHOWN]], by)
+    going, ended = rows[: len(live)], rows[len(live) :]
     context = {
         "section": "approvals",
-        "waiting": [_row(r, by) for r in live if r.state == "open"],
-        "approved": [_row(r, by) for r in live if r.state == "approved"],
-        "ended": [_row(r, by) for r in ended],
+        "waiting": [row for row in going if row.request.state == "open"],
+        "approved": [row for row in going if row.request.state == "approved"],
+        "ended": ended,
     }
     return show(request, "approvals/list.html", context)
 
 
-def _row(of: ApprovalRequest, by: Actor) -> approving.Row:
-    given, now = list(of.votes.all()), timezone.now()
-    open_ = approving.state(of, now) == "open" and by.name not in {v.voter for v in given}
-    return approving.row(of, given, open_ and _counts(of, by), now)
+def _rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approving.Row]:
+    """Rows of a list. Votes, and who may still vote, are asked for all of them together."""
+    found, now = list(requests), timezone.now()
+    prefetch_related_objects(found, "votes")
+    able = {place: selectors.voters(place) for place in {of.environment for of in found}}
+    return [_row(of, by, able[of.environment], now) for of in found]
+
+
+def _row(of: ApprovalRequest, by: Actor, able: Collection[int], now: datetime) -> approving.Row:
+    open_ = approving.state(of, now) == "open" and by.name not in {v.voter for v in of.votes.all()}
+    count = rules.tally(selectors.asked(of).rule, selectors.cast(selectors.votes_in_force(of, able))).given
+    return approving.row(of, count, open_ and _counts(of, by), now)
 
 
 def _counts(of: ApprovalRequest, by: Actor) -> bool:
@@ -97,7 +108,7 @@ def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
     given = list(of.votes.all())
     able = selectors.approvers(asked.rule, of, of.plan)
     who = Who(by.name, by.user_id)
-    count = rules.tally(asked.rule, selectors.cast(v for v in given if v.voided_at is None))
+    count = rules.tally(asked.rule, selectors.cast(selectors.votes_in_force(of)))
     flow = of.recovery.flow
     return {
         "section": "approvals", "of": of, "recovery": of.recovery, "plan": of.plan, "flow": flow,
@@ -115,8 +126,8 @@ def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
         "fresh": freshness.is_fresh(request), "proved_at": freshness.proved_at(request), "minutes": freshness.minutes(),
         "ready_at": approving.ready(asked, now),
         "rule": approving.rule_lines(asked.rule),
-        "queue": [_row(r, by) for r in selectors.waiting(now, by).prefetch_related("votes")[:20]],
-        "decided": [_row(r, by) for r in selectors.requests(by).exclude(state="open").prefetch_related("votes")[:5]],
+        "queue": _rows(selectors.waiting(now, by)[:20], by),
+        "decided": _rows(selectors.requests(by).exclude(state="open")[:5], by),
         "back": reverse("review", args=[of.recovery_id]),
     }  # fmt: skip
 

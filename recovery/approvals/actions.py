@@ -11,8 +11,7 @@ from datetime import timedelta
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from recovery.approvals import rules, selectors
-from recovery.approvals.events import Happened, happened
+from recovery.approvals import events, rules, selectors
 from recovery.approvals.moves import approval_to
 from recovery.approvals.rules import No, Who
 from recovery.audit.actions import Attempt
@@ -35,7 +34,7 @@ def request_approval(
     From a recovery that needs attention too, where an earlier approval has ended: it stays where it is. `plan_hash`:
     the plan that was looked at, when it was. Raises Denied, Refused.
     """
-    with trying("approval.request", recovery_or_404(recovery_id, by), by) as attempted:
+    with trying("approval.request", recovery_or_404(recovery_id, by), by, reason=reason) as attempted:
         recovery = lock(recovery_id)
         only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
         plan = _plan(recovery, plan_hash)
@@ -53,7 +52,7 @@ def request_approval(
         attempted.done(
             says, after={"plan": plan.hash, "request": made.pk, "rule": rule.as_dict(), "reason": reason}
         )
-        happened(Happened("requested", recovery.label, rule.environment, says, made.pk))
+        events.asked(made, by=by)
     return made
 
 
@@ -77,7 +76,7 @@ def vote(*, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by:
     Raises Denied, WrongUse (no reason), Refused.
     """
     action = "approval.reject" if choice == "reject" else "approval.vote"
-    with trying(action, recovery_or_404(recovery_id, by), by, Right.APPROVE) as attempted:
+    with trying(action, recovery_or_404(recovery_id, by), by, Right.APPROVE, reason=reason) as attempted:
         if choice not in ("approve", "reject"):
             raise WrongUse(f"A vote is approve or reject, not {choice!r}.")
         recovery = lock(recovery_id)
@@ -166,7 +165,7 @@ def _decide(
         if recovery.state in ("awaiting_approval", "approved"):
             sealing.withdraw(recovery, says, what="approval")
         attempted.done(says, after=after)
-        happened(Happened("rejected", recovery.label, request.environment, says, request.pk))
+        events.decided(request, "rejected", says, by=by)
         return
     asked = selectors.asked(request)
     count = rules.tally(asked.rule, selectors.cast(selectors.votes_in_force(request)))
@@ -176,11 +175,10 @@ def _decide(
         if recovery.state == "awaiting_approval":
             move(recovery, "approved")
     attempted.done(voted, after={**after, "votes": count.given, "needed": count.needed})
-    happened(Happened("voted", recovery.label, request.environment, voted, request.pk))
     if count.enough:
         says = f"Plan {digest[:8]} is approved; it may run until {rules.at_text(request.expires_at)}."
         note("approval.decide", recovery, says, by=by, after={"plan": digest, "request": request.pk})
-        happened(Happened("approved", recovery.label, request.environment, says, request.pk))
+        events.decided(request, "approved", says, by=by)
 
 
 def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor) -> BreakGlass:
@@ -189,7 +187,8 @@ def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor
 
     Raises Denied, WrongUse (no reason), Refused.
     """
-    with trying("recovery.break_glass", recovery_or_404(recovery_id, by), by, Right.BREAK_GLASS) as attempted:
+    found = recovery_or_404(recovery_id, by)
+    with trying("recovery.break_glass", found, by, Right.BREAK_GLASS, reason=reason) as attempted:
         broker.check()
         recovery = lock(recovery_id)
         only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
@@ -213,7 +212,7 @@ def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor
             says, before={"state": before, "missing": missing.code}, after={"state": "running", "plan": plan.hash,
             "until": until, "reason": reason.strip(), "environment": standing.rule.environment},
         )  # fmt: skip
-        happened(Happened("break_glass", recovery.label, standing.rule.environment, says))
+        events.broke_glass(recovery, says, by=by)
     return glass
 
 
@@ -262,5 +261,5 @@ def _expire(request_id: int) -> int:
             sealing.end_plan(recovery, says)
         note("approval.expire", recovery, says, by=SYSTEM, before={"state": was, "votes": given},
              after={"state": recovery.state, "plan": request.plan.hash})  # fmt: skip
-        happened(Happened("expired", recovery.label, request.environment, says, request.pk))
+        events.decided(request, "expired", says)
     return 1

@@ -5,8 +5,7 @@ from datetime import datetime
 from django.db.models import F
 from django.utils import timezone
 
-from recovery.approvals import rules, selectors
-from recovery.approvals.events import Happened, happened
+from recovery.approvals import events, rules, selectors
 from recovery.errors import Refused
 from recovery.models import ApprovalRequest, Recovery
 from recovery.people.roles import SYSTEM, Actor
@@ -76,4 +75,4 @@ def void(request: ApprovalRequest, says: str, by: Actor = SYSTEM) -> None:
     approval_to(request, "voided", says=says)
     note("approval.void", request.recovery, f"Request for approval void, {given} votes with it: {says}", by=by,
          before={"state": was, "votes": given}, after={"state": "voided", "plan": request.plan.hash})  # fmt: skip
-    happened(Happened("voided", request.recovery.label, request.environment, says, request.pk))
+    events.decided(request, "voided", says, by=by)

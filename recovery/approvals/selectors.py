@@ -1,6 +1,6 @@
 """Reads about approvals that actions, pages and commands share; the deciding is `rules`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
@@ -111,17 +111,18 @@ def asked(request: ApprovalRequest) -> Asked:
     )
 
 
-def votes_in_force(request: ApprovalRequest | None) -> list[Vote]:
-    return [] if request is None else list(request.votes.filter(voided_at=None))
-
-
-def still_counting(request: ApprovalRequest | None) -> list[Vote]:
-    """Of the votes in force, those of people who could still give them: who lost the right, or was switched off since,
-    agrees to nothing any more."""
+def votes_in_force(request: ApprovalRequest | None, able: Collection[int] | None = None) -> list[Vote]:
+    """The votes that count: not void, and of people who could still give them; who lost the right, or was switched
+    off since, agrees to nothing any more. `able`: `voters(environment)`, where many requests are looked at."""
     if request is None:
         return []
-    able = set(_able(request.environment).values_list("user_id", flat=True))
-    return [vote for vote in votes_in_force(request) if vote.voter_id in able]
+    still = voters(request.environment) if able is None else able
+    return [vote for vote in request.votes.all() if vote.voided_at is None and vote.voter_id in still]
+
+
+def voters(environment: str) -> frozenset[int]:
+    """User ids of everybody who may vote there."""
+    return frozenset(_able(environment).values_list("user_id", flat=True))
 
 
 def cast(votes: Iterable[Vote]) -> list[Cast]:
@@ -137,7 +138,7 @@ def standing(recovery: Recovery, plan: Plan) -> Standing:
         strategy=str(plan.body.get("strategy", "")),
         sealed_in=str(plan.body.get("environment", "")),
         asked=asked(request) if request is not None else None,
-        votes=cast(still_counting(request)),
+        votes=cast(votes_in_force(request)),
         glass_until=glass.until if glass is not None else None,
         resuming=recovery.state not in ("planned", "awaiting_approval", "approved"),
     )

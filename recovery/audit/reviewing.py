@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import Final
 
+from recovery.people.roles import rules_of
+
 PRODUCTION: Final = "production"
 
 DESTRUCTIVE: Final = frozenset({"recovery.execute", "recovery.resume", "recovery.rollback"})
@@ -17,13 +19,14 @@ OF_THE_LOG: Final = frozenset({"audit.archive", "audit.key"})
 def why(action: str, outcome: str, environment: str) -> str:
     """Why the act is put into the review queue: "break-glass", "production", "audit log"; "" for one that is not.
 
-    A denied or refused act changed nothing and needs no review; a try at break-glass does, however it ended.
+    An environment that nobody described is held as production, as everywhere. A denied or refused act changed
+    nothing and needs no review; a try at break-glass does, however it ended.
     """
     if action == BREAK_GLASS:
         return "break-glass"
     if outcome not in ("done", "unknown"):
         return ""
-    if action in DESTRUCTIVE and environment == PRODUCTION:
+    if action in DESTRUCTIVE and environment and rules_of(environment) == PRODUCTION:
         return "production"
     return "audit log" if action in OF_THE_LOG else ""
 

@@ -257,7 +257,7 @@ def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
     """Undo what can be undone, as a step run by a worker. Raises Refused with the reason when nothing can."""
     recovery = _get(recovery_id)
     refusal = _rollback_refusal(recovery)  # asks API and storage, so before the transaction
-    with trying("recovery.rollback", recovery, by) as attempted:
+    with trying("recovery.rollback", recovery, by, reason=reason) as attempted:
         broker.check()
         only_in(recovery, "needs_attention", "failed", "succeeded")
         if recovery.steps.filter(state="running").exists():
@@ -280,7 +280,7 @@ def _rollback_refusal(recovery: Recovery) -> str | None:
 def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:
     """End an open recovery that has changed nothing. Raises Refused once something was changed."""
     recovery = _get(recovery_id)
-    with trying("recovery.cancel", recovery, by) as attempted:
+    with trying("recovery.cancel", recovery, by, reason=reason) as attempted:
         recovery = lock(recovery_id)
         before = recovery.state
         recovery.steps.filter(state="pending").update(state="skipped")

@@ -79,6 +79,8 @@ def prove(recovery: Recovery, client: PipelinesClient) -> None:
             f"A job can start the pipeline at any time: {', '.join(s.says for s in known.awake)}. Stop once more: "
             "that pauses it."
         )
+    if running := starters.active_runs(client, known.starters):
+        raise Refused(f"{', '.join(running)} has not ended and may start the pipeline. Stop once more.")
 
 
 def due() -> None:

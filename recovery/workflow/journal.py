@@ -19,15 +19,22 @@ def right_to_run(plan: Plan | None) -> Right:
 
 
 @contextmanager
-def trying(action: str, recovery: Recovery, by: Actor, right: Right = Right.RECOVER) -> Iterator[Attempt]:
+def trying(
+    action: str, recovery: Recovery, by: Actor, right: Right = Right.RECOVER, *, reason: str = ""
+) -> Iterator[Attempt]:
     """One try at a recovery by a person: the right is checked, in its environment, then the body runs in one
-    transaction.
+    transaction. `reason` is what the person gave, for a field of its own.
 
     A denial or refusal takes the body's changes back and is a row of its own. Success is the body's to record, last:
     `trying.done(says)`. Raises Denied, and whatever the body raises.
     """
     with attempt(
-        action=action, by=by, target_kind="flow", target=recovery.flow.name, recovery=recovery.label
+        action=action,
+        by=by,
+        target_kind="flow",
+        target=recovery.flow.name,
+        recovery=recovery.label,
+        reason=reason.strip(),
     ) as made:
         visible.check(
             recovery.flow, by, f"There is no recovery {recovery.label}. See the list of recoveries."

@@ -66,6 +66,7 @@ class Striker:
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)
         self.turn = threading.Condition()
+        self.striking = threading.Lock()
         self.ended = False
         self.thread = threading.Thread(target=self._run, name="striker")
         self.thread.start()
@@ -79,6 +80,8 @@ class Striker:
         """No further strike; returns when the one that is under way has ended."""
         with self.turn:
             self.budget = 0
+        with self.striking:
+            return
 
     def end(self) -> None:
         with self.turn:
@@ -92,14 +95,22 @@ class Striker:
                 self.turn.wait_for(lambda: self.budget or self.ended)
                 if self.ended:
                     return
-                self.budget -= 1
             time.sleep(self.dice.uniform(*PAUSES))
-            strike = self._strike()
+            with self.striking:
+                strike = self._next()
             if strike is not None:
                 self.done.append(strike)
                 self.log(
                     f"strike {len(self.done)}: {strike.how} {strike.victim} {strike.seconds:.1f} s".rstrip()
                 )
+
+    def _next(self) -> Strike | None:
+        """One strike of the budget; none when peace was asked for during the pause."""
+        with self.turn:
+            if not self.budget:
+                return None
+            self.budget -= 1
+        return self._strike()
 
     def _strike(self) -> Strike | None:
         roll = self.dice.random()

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from recovery.approvals.selectors import rule_for
 from recovery.models import ApprovalRequest, BreakGlass, Flow, Recovery, Vote
-from tests.factories.flows import ago, incident
+from tests.factories.flows import ago, incident, person
 from tests.factories.runs import into, running
 from tests.factories.wizard import planned
 
@@ -35,9 +35,9 @@ def voted(of: Flow | None = None, *voters: str, choice: str = "approve") -> Reco
 
 def vote(of: Recovery, name: str, choice: str = "approve") -> Vote:
     request = of.requests.get()
-    user = User.objects.filter(username=name).first()
+    user = User.objects.filter(username=name).first() or person("approver", name)
     return Vote.objects.create(
-        request=request, plan=request.plan, voter=name, voter_id=user.pk if user else 1000 + request.votes.count(),
+        request=request, plan=request.plan, voter=name, voter_id=user.pk,
         role="approver", choice=choice, reason="Numbers match R-142, readers informed.", hash=request.plan.hash,
         via="page", at=ago(minutes=3),
     )  # fmt: skip

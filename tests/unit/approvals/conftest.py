@@ -2,8 +2,9 @@
 
 import pytest
 
+from recovery.people.roles import Actor, Role
 from recovery.workflow import broker, tasks
-from tests.unit.approvals.people import Clock
+from tests.unit.approvals.people import Clock, actor
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +17,18 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
+
+
+@pytest.fixture
+def ada() -> Actor:
+    return actor("ada", Role.RESPONDER)
+
+
+@pytest.fixture
+def ann() -> Actor:
+    return actor("ann")
+
+
+@pytest.fixture
+def bob() -> Actor:
+    return actor("bob")

@@ -6,7 +6,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from recovery.models import AuditEntry, Person, Recovery
+from recovery.approvals import actions
+from recovery.models import ApprovalRequest, AuditEntry, Person, Recovery
 from recovery.people.roles import Actor, Role
 from tests.unit.workflow.rows import flow, plan, recovery
 
@@ -44,3 +45,23 @@ def entries(*actions: str) -> list[tuple[str, str, str]]:
     rows = AuditEntry.objects.order_by("seq")
     found = rows.filter(action__in=actions) if actions else rows
     return [(e.action, e.outcome, e.actor) for e in found]
+
+
+def ask(row: Recovery, by: Actor) -> ApprovalRequest:
+    made = actions.request_approval(recovery_id=row.pk, reason="ticket CRM-881", by=by)
+    row.refresh_from_db()
+    return made
+
+
+def yes(row: Recovery, by: Actor, **values: Any) -> ApprovalRequest:
+    made = actions.vote(recovery_id=row.pk, choice="approve", reason="Numbers match R-142.", by=by, **values)
+    row.refresh_from_db()
+    made.refresh_from_db()
+    return made
+
+
+def no(row: Recovery, by: Actor) -> ApprovalRequest:
+    made = actions.vote(recovery_id=row.pk, choice="reject", reason="Wait for the export.", by=by)
+    row.refresh_from_db()
+    made.refresh_from_db()
+    return made

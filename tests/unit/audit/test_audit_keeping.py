@@ -270,6 +270,8 @@ class TestReviews:
             ("recovery.resume", "done", "production", "production"),
             ("recovery.rollback", "done", "production", "production"),
             ("recovery.execute", "done", "staging", ""),
+            ("recovery.execute", "done", "nobody-described-it", "production"),
+            ("recovery.execute", "done", "", ""),
             ("recovery.execute", "denied", "production", ""),
             ("recovery.execute", "failed", "production", ""),
             ("recovery.open", "done", "production", ""),

@@ -17,6 +17,7 @@ from recovery.audit.actions import record
 from recovery.models import AuditCheck, AuditEntry, SignOff
 from recovery.people.roles import SYSTEM, Actor, Role
 from tests import factories as f
+from tests.unit.pages.reading import text
 
 pytestmark = pytest.mark.django_db
 RESPONDER = Actor("responder", Role.RESPONDER, via="page", request_id="req-1")
@@ -44,10 +45,6 @@ def entries(count: int, **values: Any) -> None:
             **values,
         }
         record(**given)
-
-
-def text(client: Client, path: str) -> str:
-    return client.get(path).content.decode()
 
 
 def listed(client: Client, query: str) -> list[int]:

@@ -7,12 +7,9 @@ from django.test import Client
 
 from recovery.models import Flow, Token
 from tests import factories as f
+from tests.unit.pages.reading import text
 
 pytestmark = pytest.mark.django_db
-
-
-def text(client: Client, path: str) -> str:
-    return client.get(path).content.decode()
 
 
 def test_without_a_workspace_the_page_says_what_comes_first(responder: Client) -> None:

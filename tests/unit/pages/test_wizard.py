@@ -11,6 +11,7 @@ from recovery.models import AuditEntry, Recovery, Step, Workspace
 from recovery.workflow import broker
 from tests import factories as f
 from tests.pipelines_api import Api, serve
+from tests.unit.pages.reading import text
 
 pytestmark = pytest.mark.django_db
 
@@ -28,10 +29,6 @@ def api(tmp_path: Path) -> Iterator[Api]:
     with serve() as api:
         Workspace.objects.create(name="dev-eu", url=api.url, token_ref=f"file:{tmp_path}/token")
         yield api
-
-
-def text(client: Client, path: str) -> str:
-    return client.get(path).content.decode()
 
 
 def test_a_failed_flow_is_opened_in_ones_own_name_and_leads_to_the_diagnosis(responder: Client) -> None:
@@ -84,47 +81,6 @@ def test_a_stopped_pipeline_is_said_with_what_was_read_back_and_is_not_asked_abo
     assert "No update of this pipeline is active." in page
     assert "update u-4 is CANCELED, no update is active" in page
     assert "hx-trigger" not in page
-
-
-@pytest.mark.parametrize(
-    ("state", "problem", "says"),
-    [
-        ("paused", "", "Paused: schedule of job nightly"),
-        ("noted", "", "nobody saw yet whether it was"),
-        ("paused", "no right to jobs", "no right to jobs"),
-        ("restored", "", "Switched on again: schedule of job nightly"),
-        ("left", "schedule of job nightly is gone", "schedule of job nightly is gone"),
-    ],
-)
-def test_what_was_paused_for_a_recovery_is_shown_with_what_became_of_it(
-    responder: Client, state: str, problem: str, says: str
-) -> None:
-    recovery = f.at_offset()
-    f.hold(recovery, state, problem=problem)
-
-    assert says in text(responder, f"/recoveries/{recovery.pk}/stop")
-
-
-@pytest.mark.parametrize(
-    ("told", "says"),
-    [
-        ({"jobs": [], "jobs_unknown": ""}, "No job of this workspace starts the pipeline by itself"),
-        (
-            {"jobs": [], "jobs_unknown": "no right to jobs"},
-            "Whether a job starts the pipeline again is not known",
-        ),
-        (
-            {"jobs": ["job nightly (continuous)"], "jobs_unknown": ""},
-            "Was paused already: job nightly (continuous)",
-        ),
-    ],
-)
-def test_a_stop_says_what_it_knows_of_jobs(responder: Client, told: dict[str, object], says: str) -> None:
-    recovery = f.at_offset()
-    step = recovery.steps.get()
-    Step.objects.filter(pk=step.pk).update(result={**step.result, **told})
-
-    assert says in text(responder, f"/recoveries/{recovery.pk}/stop")
 
 
 def test_a_dead_broker_is_one_sentence_and_changes_nothing(

@@ -183,6 +183,7 @@ def test_a_failure_to_give_back_is_kept_said_once_and_tried_again(jobs: Jobs) ->
             lambda jobs: jobs.add(job(2, "hourly", schedule=dict(NIGHTLY))),
             "can start the pipeline at any time: job hourly",
         ),
+        (lambda jobs: jobs.runs.update({1: [{"run_id": 77}]}), "run 77 of job nightly has not ended"),
     ],
 )
 def test_a_plan_does_not_begin_while_a_job_can_start_the_pipeline(jobs: Jobs, change: Any, says: str) -> None:

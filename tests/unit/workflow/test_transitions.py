@@ -30,6 +30,7 @@ from recovery.workflow.transitions import (
     guard_of,
     may_move,
 )
+from tests import factories
 from tests.unit.workflow.rows import flow, plan, recovery
 
 
@@ -129,8 +130,9 @@ def test_a_request_takes_every_arrow_of_the_table_whose_guard_holds_and_no_other
     expires = timezone.now() + timedelta(hours=-1 if guard is Guard.LATE else 1)
     of = request(row, made, old, expires_at=expires)
     for number in (1, 2) if guard is Guard.ENOUGH else ():
-        of.votes.create(plan=made, voter=f"v{number}", voter_id=number, role="approver", choice="approve", reason="r",
-                        hash=made.hash, via="page", at=timezone.now())  # fmt: skip
+        voter = factories.person("approver", f"v{number}")
+        of.votes.create(plan=made, voter=voter.username, voter_id=voter.pk, role="approver", choice="approve",
+                        reason="r", hash=made.hash, via="page", at=timezone.now())  # fmt: skip
     if allowed:
         approval_to(of, new, says="why")
         assert (of.state, of.version) == (new, 1)
