@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from recovery.checkpoints import filelog, formats, sinklog
 from recovery.checkpoints.agreement import judge_agreement, judge_resumption, repartitioned
@@ -20,6 +21,7 @@ from recovery.checkpoints.place import judge_place
 from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
 from recovery.checkpoints.state.deep import Progress
+from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.state.read import Standing, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
@@ -32,6 +34,13 @@ SHOWN_BATCHES = 100  # Spark keeps this many (minBatchesToRetain)
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 VERSION = re.compile(r"[0-9]{1,9}")
 OPERATOR_FILES = re.compile(r"state/[^/]+/(0/)?_(metadata|stateSchema)/")
+
+
+class Marks(NamedTuple):
+    """Two sha256 (hex) of one checkpoint: what `fingerprint` says, and every file's name and size as well."""
+
+    fingerprint: str
+    exact: str
 
 
 def versions(flow_location: str) -> list[int]:
@@ -50,9 +59,16 @@ def versions(flow_location: str) -> list[int]:
 def fingerprint(location: str) -> str:
     """sha256 (hex) over names, sizes and the contents of metadata, offsets, commits and source logs.
 
-    `location` as for `inspect`; names and sizes only of state files and of source log entries that a newer
-    compacted entry stands in for. Equal means that nothing moved that a restart reads.
+    `location` as for `inspect`; names and sizes only of source log entries that a newer compacted entry stands in
+    for. Of the state it counts the schemas and which partitions there are, not the files of single versions: Spark's
+    maintenance writes snapshots and removes old files after the query has ended (StateStore.doMaintenance, seen
+    on 4.2), and the state of a batch is the same before and after. Equal means that the stream has not moved.
     """
+    return marks(location).fingerprint
+
+
+def marks(location: str) -> Marks:
+    """Both marks of a checkpoint: `fingerprint`, and `exact`, which counts every state file's name and size too."""
     with reaching(location):
         store, _, _ = _resolve(Store.open(location))
         return _digest(tree_of(store))
@@ -138,17 +154,21 @@ def _is_log(name: str) -> bool:
     return name == "metadata" or name.startswith(LOGS) or bool(OPERATOR_FILES.match(name))
 
 
-def _digest(tree: Tree) -> str:
+def _digest(tree: Tree) -> Marks:
     names = sorted(tree.files)
     unread = _superseded(tree)
     logs = [n for n in names if (n == "metadata" or n.startswith(LOGS)) and n not in unread]
     contents = dict(zip(logs, tree.each(tree.digest_of, logs), strict=True))
-    digest = hashlib.sha256()
+    moved, exact = hashlib.sha256(), hashlib.sha256()
     for start in range(0, len(names), 10_000):
         some = names[start : start + 10_000]
-        lines = "".join([f"{name}\0{tree.files[name]}\0{contents.get(name, '')}\n" for name in some])
-        digest.update(lines.encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+        lines = {name: f"{name}\0{tree.files[name]}\0{contents.get(name, '')}\n" for name in some}
+        exact.update("".join(lines.values()).encode("utf-8", "surrogateescape"))
+        kept = [line for name, line in lines.items() if not is_state_data(name)]
+        moved.update("".join(kept).encode("utf-8", "surrogateescape"))
+    partitions = sorted({"/".join(n.split("/")[:3]) for n in names if is_state_data(n)})
+    moved.update("".join(f"{name}\n" for name in partitions).encode("utf-8", "surrogateescape"))
+    return Marks(moved.hexdigest(), exact.hexdigest())
 
 
 def _superseded(tree: Tree) -> set[str]:
@@ -211,6 +231,7 @@ def _judge(
     if sink is not None:
         with reaching(sink):
             findings += _beside(Store.open(sink), committed, planned, operators, deep=deep)
+    told = _digest(tree)
     return CheckpointReport(
         location=tree.store.location,
         format="structured-streaming" if known else "none",
@@ -223,7 +244,8 @@ def _judge(
         findings=tuple(findings),
         batches=_batches(read, offsets, commits),
         conf=conf,
-        fingerprint=_digest(tree),
+        fingerprint=told.fingerprint,
+        exact_fingerprint=told.exact,
         size_bytes=sum(tree.files.values()),
         written_by=written_by(read.get(planned) or read.get(committed), commit),
         sinks=commit.sinks if commit else (),

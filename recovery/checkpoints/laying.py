@@ -45,7 +45,7 @@ def prepare(location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: 
 
 def same(planned: CheckpointReport, found: CheckpointReport) -> None:
     """Names, sizes and log contents are those that were judged. Raises Refused otherwise."""
-    if found.fingerprint != planned.fingerprint:
+    if found.exact_fingerprint != planned.exact_fingerprint:
         raise Refused(
             "The prepared checkpoint does not read back as planned: its files differ from those that were judged. "
             "It was removed."

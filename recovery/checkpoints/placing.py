@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.inspection import fingerprint, inspect, versions
+from recovery.checkpoints.inspection import fingerprint, inspect, marks, versions
 from recovery.checkpoints.outcome import SeedOutcome, SeedState, probe
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
@@ -61,7 +61,7 @@ class Prepared:
     recovery: str
     fence: int
     query_id: str
-    fingerprint: str
+    exact_fingerprint: str
 
 
 def prepare(
@@ -97,6 +97,14 @@ def prepare(
         room.sync()
         found = inspect(room.child(f".reprise-{label}").location)
         check(found)
+    except FileNotFoundError as error:
+        # state that the plan keeps, and that Spark's maintenance has removed since
+        _tidy(room, label)
+        raise Refused(
+            f"A file of {_called(place, plan)} is gone since the plan; what was written is removed and nothing else "
+            "was changed. Seal a new plan.",
+            code="stale",
+        ) from error
     except OSError as error:
         _tidy(room, label)
         reason = error.strerror or str(error)
@@ -111,7 +119,7 @@ def prepare(
     except Refused:
         _tidy(room, label)
         raise
-    return Prepared(plan, label, fence, query_id, found.fingerprint)
+    return Prepared(plan, label, fence, query_id, found.exact_fingerprint)
 
 
 def publish(location: str, prepared: Prepared, *, guard: Guard) -> int | None:
@@ -133,7 +141,7 @@ def publish(location: str, prepared: Prepared, *, guard: Guard) -> int | None:
             raise Refused(
                 "The prepared checkpoint is no longer there; nothing was changed. Start the step again."
             )
-        if fingerprint(room.child(f".reprise-{label}").location) != prepared.fingerprint:
+        if marks(room.child(f".reprise-{label}").location).exact != prepared.exact_fingerprint:
             raise Refused("The prepared checkpoint was changed; nothing was published. Start the step again.")
         _unchanged(place, plan)
         guard()

@@ -224,7 +224,8 @@ class CheckpointReport:
         dict[str, Any], ...
     ] = ()  # newest first: {batch, planned, committed, offsets[], timestamp_ms}
     conf: dict[str, str] = field(default_factory=dict)
-    fingerprint: str = ""  # sha256 over names, sizes and log contents; equal = nothing moved
+    fingerprint: str = ""  # sha256 over logs, schemas, partitions; equal = the stream has not moved
+    exact_fingerprint: str = ""  # the same with every state file's name and size
     size_bytes: int = 0
     written_by: dict[str, str | None] | None = (
         None  # {at_least, before}: Spark versions that the header proves

@@ -1,9 +1,10 @@
 """Marks by which a later look tells whether anything has moved."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.storage import MAX_FILES, READERS, Entry, Store, reaching
 from recovery.errors import Unreachable
 
@@ -19,11 +20,20 @@ def of_code(files: Mapping[str, str]) -> dict[str, str]:
     return {path: hashlib.sha256(text.encode()).hexdigest() for path, text in sorted(files.items())}
 
 
-def of_tree(location: str) -> str:
+def of_checkpoint(location: str) -> str:
+    """As `of_tree`, for a flow's directory of checkpoint versions, without the files that hold state.
+
+    Spark's maintenance writes and removes those after the query has ended; a batch that ran shows in the logs.
+    """
+    return of_tree(location, leave_out=lambda name: is_state_data(name.partition("/")[2]))
+
+
+def of_tree(location: str, *, leave_out: Callable[[str], bool] = lambda name: False) -> str:
     """sha256 over relative name, size and mtime of every file below; "absent" when there is no such place.
 
-    Hadoop's `.crc` sidecars count too: a rewrite of equal bytes is a change. Raises Unreachable when the storage
-    does not answer, or where there is more than is looked at: nothing could be said of the rest.
+    `leave_out` says of a relative name that it does not count. Hadoop's `.crc` sidecars do: a rewrite of equal bytes
+    is a change. Raises Unreachable when the storage does not answer, or where there is more than is looked at:
+    nothing could be said of the rest.
     """
     with reaching(location):
         store = Store.open(location)
@@ -33,7 +43,7 @@ def of_tree(location: str) -> str:
             return "absent"
         files = _below(store, top)
     digest = hashlib.sha256()
-    for name in sorted(files):
+    for name in sorted(n for n in files if not leave_out(n)):
         size, stamp = files[name]
         line = f"{name}\0{size}\0{'' if stamp is None else stamp}\n"
         digest.update(line.encode("utf-8", "surrogateescape"))

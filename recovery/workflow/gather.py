@@ -362,7 +362,7 @@ def other_fingerprints(scene: Scene) -> dict[str, str]:
     found = {f"table {name}": fingerprints.of_tree(where) for name, where in sorted(scene.others.items())}
     for flow in scene.flow.pipeline.flows.exclude(pk=scene.flow.pk).filter(streaming=True):
         try:
-            found[f"checkpoint {flow.name}"] = fingerprints.of_tree(checkpoint_of(flow, scene.storage))
+            found[f"checkpoint {flow.name}"] = fingerprints.of_checkpoint(checkpoint_of(flow, scene.storage))
         except Refused:
             continue  # a flow that has never run writes nothing that could change
     return found

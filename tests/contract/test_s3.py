@@ -111,7 +111,7 @@ def test_a_seed_on_a_store_holds_what_one_on_a_disk_holds(put: Callable[[Path], 
         assert seed.probe(flow, recovery="R-1").published == 1
         seed.clean(flow, recovery="R-1")
         new = inspect(flow)
-        held.append(replace(new, location="", query_id="", fingerprint="").as_dict())
+        held.append(replace(new, location="", query_id="", fingerprint="", exact_fingerprint="").as_dict())
         with pytest.raises(Refused, match="in place already"):
             prepare(flow)
         seed.undo(flow, recovery="R-1", sink_head=2)

@@ -57,6 +57,11 @@ def parse_name(name: str) -> tuple[int, str | None, str] | None:
     return (int(found[1]), found[2], found[3]) if found else None
 
 
+def is_state_data(name: str) -> bool:
+    """Is this file of a checkpoint part of some version of the state, rather than a schema or operator metadata?"""
+    return name.startswith("state/") and not {"_metadata", "_stateSchema"} & set(name.split("/"))
+
+
 def partitions_of(tree: Tree, operator: int) -> set[int]:
     """Partition directories of an operator."""
     return {int(n) for n in tree.names(f"state/{operator}") if NUMBER.fullmatch(n)}

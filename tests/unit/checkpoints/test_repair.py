@@ -290,6 +290,26 @@ def test_several_damages_are_mended_together(flow: Path, tmp_path: Path) -> None
     assert inspect(str(flow), sink=str(tmp_path / "table")).blockers == ()
 
 
+def test_state_that_maintenance_writes_after_the_plan_does_not_make_it_stale(flow: Path) -> None:
+    put(flow / "0/metadata", "}{")
+    plan = repair.plan_repair(str(flow), FILES)
+    put(flow / "0/state/0/1/3.snapshot", "whole")
+    ready = repair.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
+    assert placing.publish(str(flow), ready, guard=free) == 1
+    assert not (flow / "1/state/0/1/3.snapshot").exists(), "what was judged, and nothing else"
+
+
+def test_state_that_is_gone_since_the_plan_is_said_and_nothing_is_left_behind(flow: Path) -> None:
+    put(flow / "0/metadata", "}{")
+    plan = repair.plan_repair(str(flow), FILES)
+    (flow / "0/state/0/1/1.delta").unlink()
+    before = tree(flow)
+    with pytest.raises(Refused, match="A file of version 0 is gone since the plan") as refused:
+        repair.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
+    assert refused.value.code == "stale"
+    assert tree(flow) == before
+
+
 def test_files_that_are_kept_are_linked_and_mended_ones_are_new(flow: Path) -> None:
     put(flow / "0/metadata", "}{")
     repaired(flow)

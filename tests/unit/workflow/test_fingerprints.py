@@ -10,7 +10,7 @@ import pytest
 
 from recovery.errors import Unreachable
 from recovery.workflow import fingerprints
-from recovery.workflow.fingerprints import of_tree
+from recovery.workflow.fingerprints import of_checkpoint, of_tree
 from tests.odd_store import OddStore
 
 FILES = {
@@ -60,6 +60,18 @@ def test_every_change_moves_the_mark(table: Path, change: Callable[[Path], objec
     assert of_tree(str(table)) == before
     change(table)
     assert of_tree(str(table)) != before
+
+
+def test_a_checkpoint_whose_state_was_maintained_has_not_moved_and_one_whose_batch_ran_has(tmp_path: Path) -> None:
+    for name in ("0/offsets/0", "0/state/0/0/1.delta", "0/state/0/0/_metadata/schema"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("v1")
+    before = of_checkpoint(str(tmp_path))
+    (tmp_path / "0/state/0/0/1.snapshot").write_text("whole")
+    (tmp_path / "0/state/0/0/1.delta").unlink()
+    assert of_checkpoint(str(tmp_path)) == before
+    (tmp_path / "0/offsets/1").write_text("v1")
+    assert of_checkpoint(str(tmp_path)) != before
 
 
 def test_a_place_that_is_not_there_is_absent_and_an_empty_one_is_not(tmp_path: Path) -> None:
