@@ -312,7 +312,9 @@ def test_maintenance_of_the_state_after_the_query_has_ended_makes_no_plan_stale(
     maintained(tmp_path / "ck")
     after = inspect(str(tmp_path / "ck"))
     assert after.fingerprint == before.fingerprint == fingerprint(str(tmp_path / "ck"))
-    assert after.exact_fingerprint != before.exact_fingerprint, "what is laid out is read back to the last file"
+    assert after.exact_fingerprint != before.exact_fingerprint, (
+        "what is laid out is read back to the last file"
+    )
 
 
 def test_symlink_loops_end(tmp_path: Path) -> None:

@@ -62,7 +62,9 @@ def test_every_change_moves_the_mark(table: Path, change: Callable[[Path], objec
     assert of_tree(str(table)) != before
 
 
-def test_a_checkpoint_whose_state_was_maintained_has_not_moved_and_one_whose_batch_ran_has(tmp_path: Path) -> None:
+def test_a_checkpoint_whose_state_was_maintained_has_not_moved_and_one_whose_batch_ran_has(
+    tmp_path: Path,
+) -> None:
     for name in ("0/offsets/0", "0/state/0/0/1.delta", "0/state/0/0/_metadata/schema"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("v1")
