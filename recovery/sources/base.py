@@ -6,7 +6,9 @@ A source adapter answers about one kind of source. Pure: it gets values that `li
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol, TypeVar
+
+F_contra = TypeVar("F_contra", contravariant=True)
 
 
 class Precision(StrEnum):
@@ -55,3 +57,143 @@ class SourceFacts:
     max_files_per_trigger: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)  # reader options that decide the listing
     ignored: tuple[InputFile, ...] = ()  # unread, but too old for Spark to take (maxFileAge)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number, and whether it was counted (`exact`) or estimated; `why` says how an estimate was made."""
+
+    value: int
+    exact: bool = True
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Distance:
+    """What lies between two positions of one source. None: this source cannot tell."""
+
+    rows: Amount | None = None
+    files: Amount | None = None
+    bytes: Amount | None = None
+    seconds: Amount | None = None
+
+
+class Moved(StrEnum):
+    """How one part of a source differs between two positions."""
+
+    SAME = "same"
+    FORWARD = "forward"  # what lies between would not be read
+    BACK = "back"  # what lies between would be read again
+    NEW = "new"  # the part is in the later position only
+    GONE = "gone"  # the part is in the earlier position only
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The smallest thing of a source that has a position of its own: a partition of a topic, a table, a directory.
+
+    `value` is the position as the source says it, None when the part has none yet; `label` is for people.
+    """
+
+    name: str
+    value: str | None
+    label: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """One part before and after."""
+
+    part: str
+    before: Part | None
+    after: Part | None
+    moved: Moved
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Can everything after a position still be read? None: not known. `why` is one sentence for people.
+
+    `until_ms`: when retention will take the first of it, ms since the epoch (None: never, or not known). `lost`:
+    what retention has taken already. `parts`: the parts that are affected.
+    """
+
+    readable: bool | None
+    why: str
+    until_ms: int | None = None
+    lost: Distance | None = None
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StartOption:
+    """How a stream with an empty checkpoint would be started at a position, by options of its reader.
+
+    `options` are Spark's own; `code` is the line to write and `place` says where. `doubled` and `missed`: rows on
+    the boundary that such a start reads twice or never, against a seeded start (None: cannot be told). Where the
+    source has no such option `supported` is False and `note` says why and what to do.
+    """
+
+    supported: bool
+    precision: Precision
+    options: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
+    place: str = ""
+    doubled: Amount | None = None
+    missed: Amount | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A position that a person names. Exactly one is set; times are ms since the epoch, zone-free."""
+
+    at_ms: int | None = None
+    version: int | None = None
+    file: str | None = None  # its path, as listed; the position is just after it
+    by_hand: str | None = None  # the source's own offset JSON
+    earliest: bool = False
+    latest: bool = False
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A position that could be chosen, and what it costs against the one that was committed.
+
+    `lost`: never read, `reread`: read a second time. `fallbacks`: parts for which the wish could not be met as
+    said, with the sentence that says what was taken in its place: nothing is clamped without one.
+    """
+
+    offset_json: str
+    label: str
+    precision: Precision
+    lost: Distance
+    reread: Distance
+    changes: tuple[Change, ...] = ()
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+
+
+class SourceKind(Protocol[F_contra]):
+    """What every kind of source answers, as functions of a module: `recovery/sources/<kind>.py`. Pure.
+
+    `F` are the facts that `live/<kind>.py` fetched from the real system: frozen, with the time of asking in ms. An
+    `offset_json` is Spark's own offset line; one that cannot be read raises Malformed (checkpoints.formats), and a
+    wish that is out of bounds raises Refused with the bounds in its sentence.
+    """
+
+    KIND: str
+
+    def parts(self, offset_json: str | None) -> tuple[Part, ...]: ...
+
+    def label(self, offset_json: str | None) -> str: ...
+
+    def changes(self, before: str | None, after: str | None) -> tuple[Change, ...]: ...
+
+    def distance(self, start: str | None, end: str | None, facts: F_contra) -> Distance: ...
+
+    def reach(self, offset_json: str | None, facts: F_contra) -> Reach: ...
+
+    def option(self, offset_json: str | None, facts: F_contra) -> StartOption: ...
+
+    def at(self, wanted: Wanted, committed: str | None, facts: F_contra) -> Candidate: ...
