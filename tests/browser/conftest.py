@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests import databases
 from tests.browser.objects import SignIn
 from tests.factories import PASSWORD
 from tests.pipelines_api import BATCHES, serve
@@ -56,7 +57,8 @@ def gallery() -> Iterator[Gallery]:
 def _gallery(api: str) -> Iterator[Gallery]:
     home = tempfile.mkdtemp(prefix="reprise-gallery-")
     given = {"REPRISE_HOME": home, "REPRISE_SECRET_KEY": "browser-tests-" + "x" * 40, "REPRISE_TEST_API": api}
-    env = {**os.environ, **given}
+    made = databases.fresh(os.environ.get(databases.VARIABLE, ""))
+    env = {**os.environ, **given, **made}
     run = subprocess.run(
         [sys.executable, "-m", "tests.browser.situations"],
         cwd=ROOT,
@@ -87,6 +89,7 @@ def _gallery(api: str) -> Iterator[Gallery]:
     finally:
         server.terminate()
         server.wait(20)
+        databases.drop(made)
         shutil.rmtree(home, ignore_errors=True)
 
 
