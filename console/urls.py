@@ -57,6 +57,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("recoveries/<int:recovery_id>/log", run.raw_log, name="log"),
     path("recoveries/<int:recovery_id>/verify", run.verify, name="verify"),
     path("recoveries/<int:recovery_id>/rollback", run.rollback, name="rollback"),
+    path("recoveries/<int:recovery_id>/skip", run.skip, name="skip"),
     path("recoveries/<int:recovery_id>/cancel", run.cancel, name="cancel"),
     path("approvals", approvals.listing, name="approvals"),
     path("approvals/<int:request_id>", approvals.approval, name="approval"),

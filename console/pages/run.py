@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages import run_bars as bars
+from console.pages.bars import may_run
 from console.pages.base import acted, may_why, page, require, show, tried
 from console.pages.frame import Scene, frame, scene, show_live
 from console.presenters import approving, reviewing, running, status, stopping, verifying
@@ -17,7 +18,7 @@ from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
-from recovery.workflow import actions, selectors
+from recovery.workflow import actions, selectors, skipping
 from recovery.workflow.transitions import WAITS
 
 
@@ -113,7 +114,7 @@ def _run(of: Scene) -> dict[str, Any]:
     if stuck is not None:
         proven, open_ = stopping.evidence(stuck)
         context |= {"asks": running.asks(of.recovery, stuck), "proven": proven, "not_proven": open_}
-        context["ladder"] = running.ladder(of.recovery, stuck, refusal)
+        context["ladder"] = running.ladder(of.recovery, stuck, refusal, skipping.refusal(of.recovery))
     return context
 
 
@@ -185,6 +186,27 @@ def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     of = scene(recovery_id, by)
     context = {**frame(of, "run", here="seed"), "reason": reason, "why_not": _refusal(of)}
     return show(request, "run/rollback.html", context, refusal=refusal)
+
+
+@page(Right.RECOVER, methods=("GET", "POST"))
+def skip(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Skip the step at which it stands, with a reason; without its proof the recovery ends as unproven."""
+    of = scene(recovery_id, by)
+    require(request, by, Right.RECOVER, of.environment)
+    reason = request.POST.get("reason", "").strip()
+    act = partial(actions.skip_step, recovery_id=recovery_id, by=by, reason=reason)
+    done, refusal = acted(request, act, "recovery", of.recovery.label)
+    if done is not None:
+        return done
+    at = running.stands(of.steps, of.plan)
+    context = {
+        **frame(of, "run", here="verify" if at is not None and at.kind == "verify" else "rerun"),
+        "reason": reason,
+        "step": running.skipping(at),
+        "back": reverse(of.current, args=[of.pk]),
+        "why_not": skipping.refusal(of.recovery) or may_run(of, of.plan),
+    }
+    return show(request, "run/skip.html", context, refusal=refusal)
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))

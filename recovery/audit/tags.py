@@ -45,6 +45,7 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.execute": "started the plan",
     "recovery.halt": "stopped the run",
     "recovery.resume": "resumed the plan",
+    "recovery.skip": "skipped a step",
     "recovery.rollback": "rolled the recovery back",
     "recovery.cancel": "cancelled the recovery",
     "step.run": "ran a step",
@@ -82,7 +83,7 @@ ASKING: Final = frozenset(
     {
         "recovery.open", "recovery.stop", "recovery.facts", "recovery.strategy", "recovery.patch",
         "recovery.validate", "recovery.execute", "recovery.halt", "recovery.resume",
-        "recovery.rollback",
+        "recovery.rollback", "recovery.skip",
     }
 )  # fmt: skip
 """Acts of people that workers then carry out: a worker's entry names who took the last of them."""

@@ -13,6 +13,7 @@ STATES = [
     "running",
     "verifying",
     "succeeded",
+    "unproven",
     "failed",
     "needs_attention",
     "cancelled",

@@ -17,7 +17,7 @@ from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import broker, diagnosing, engine, sealing, starting, studies
+from recovery.workflow import broker, diagnosing, engine, sealing, skipping, starting, studies
 from recovery.workflow.journal import right_to_run, trying
 from recovery.workflow.moves import lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
@@ -253,13 +253,29 @@ def stop_run(*, recovery_id: int, by: Actor) -> None:
         attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
 
 
+def skip_step(*, recovery_id: int, reason: str, by: Actor) -> Step:
+    """Skip the step at which the recovery stands, where `transitions.SKIPS` allows it, and go on after it.
+
+    Without the proof the recovery ends as unproven. Raises Refused without a reason, for a kind that is never skipped,
+    and where the recovery does not stand still; Denied as `execute` does.
+    """
+    recovery = _get(recovery_id)
+    with trying("recovery.skip", recovery, by, reason=reason) as attempted:
+        broker.check()
+        recovery = lock(recovery_id)
+        by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
+        skipped = skipping.skip(recovery, reason=reason.strip(), by=by)
+        attempted.done(skipped.says, before=skipped.before, after=skipped.after)
+    return skipped.step
+
+
 def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
     """Undo what can be undone, as a step run by a worker. Raises Refused with the reason when nothing can."""
     recovery = _get(recovery_id)
     refusal = _rollback_refusal(recovery)  # asks API and storage, so before the transaction
     with trying("recovery.rollback", recovery, by, reason=reason) as attempted:
         broker.check()
-        only_in(recovery, "needs_attention", "failed", "succeeded")
+        only_in(recovery, "needs_attention", "failed", "succeeded", "unproven")
         if recovery.steps.filter(state="running").exists():
             raise Refused("A step is running. Wait for its end, then roll back.")
         if refusal:

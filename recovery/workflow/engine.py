@@ -107,7 +107,7 @@ def finish(step: Step, result: Mapping[str, Any]) -> None:
         if step.plan is None:
             return
         if step.kind == "rollback":
-            _end(recovery, "rolled_back", "Rolled back: what could be undone was undone.")
+            end(recovery, "rolled_back", "Rolled back: what could be undone was undone.")
             return
         following = recovery.steps.filter(plan=step.plan, state="pending", ordinal__gt=step.ordinal).first()
         if following is not None:
@@ -122,7 +122,8 @@ def _conclude(recovery: Recovery, step: Step) -> None:
     """Only measured proof ends a recovery as succeeded."""
     measured = dict(step.result.get("measured") or {})
     if measured.get("verified") is True:
-        _end(recovery, "succeeded", "Every criterion of the plan holds.", measured=measured)
+        told = ["Every criterion of the plan holds.", *map(skipped, _skipped_of(step))]
+        end(recovery, "succeeded", " ".join(told), measured=measured)
         return
     failed = [c["code"] for c in measured.get("criteria", []) if c["ok"] is not True]
     reason = f"Not proven: {', '.join(failed) or 'no criterion'}."
@@ -131,7 +132,20 @@ def _conclude(recovery: Recovery, step: Step) -> None:
     note("recovery.end", recovery, says, outcome="failed", after={"failed": failed})
 
 
-def _end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
+def _skipped_of(step: Step) -> list[Step]:
+    """The steps of the same plan that people skipped; a proof that was skipped has been made good by this one."""
+    found = Step.objects.filter(plan=step.plan, state="skipped").exclude(kind="verify")
+    return [s for s in found if "skipped" in s.result]
+
+
+def skipped(step: Step) -> str:
+    """`Step verify was skipped by ada: <reason>`, of a step that a person skipped."""
+    told = step.result["skipped"]
+    return f"Step {step.kind} was skipped by {told['by']}: {told['reason']}"
+
+
+def end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
+    """Move a recovery into a state that ends it, and say so."""
     before = recovery.state
     move(recovery, state, reason=says, **values)
     note("recovery.end", recovery, says, before={"state": before}, after={"state": state})
@@ -249,16 +263,20 @@ def _audit(step: Step, action: str, outcome: str, says: str, after: Mapping[str,
 def repeat_verification(step: Step) -> None:
     """Measure again after a verification that did not hold: a new verify step of the same plan."""
     with transaction.atomic():
-        recovery = Recovery.objects.get(pk=step.recovery_id)
-        number = recovery.steps.count() + 1
-        following = Step.objects.create(
-            recovery=recovery,
-            plan=step.plan,
-            ordinal=number,
-            kind="verify",
-            says=step.says,
-            args=step.args,
-            idempotency_key=f"verify-{recovery.pk}-{number}",
-        )
-        move(recovery, "running")
+        following = another_verification(step)
+        move(Recovery.objects.get(pk=step.recovery_id), "running")
         wake(following)
+
+
+def another_verification(step: Step) -> Step:
+    """A further verify step of the same plan, pending. Inside the caller's transaction."""
+    number = Step.objects.filter(recovery=step.recovery_id).count() + 1
+    return Step.objects.create(
+        recovery_id=step.recovery_id,
+        plan=step.plan,
+        ordinal=number,
+        kind="verify",
+        says=step.says,
+        args=step.args,
+        idempotency_key=f"verify-{step.recovery_id}-{number}",
+    )

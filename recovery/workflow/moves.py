@@ -14,7 +14,7 @@ from recovery.workflow import guards
 from recovery.workflow.transitions import OPEN, RECOVERY, RECOVERY_ARROWS, STEP, guard_of, may_move
 
 ENDED = frozenset(RECOVERY) - OPEN
-TOLD = {"needs_attention", "succeeded", "rolled_back"}
+TOLD = {"needs_attention", "succeeded", "unproven", "rolled_back"}
 """States that people are told about, whoever moves a recovery into them (`recovery.<state>`)."""
 
 
@@ -69,7 +69,7 @@ def held_by(recovery_id: int) -> str:
 
 def words(state: str) -> str:
     """A state as people say it."""
-    return state.replace("_", " ")
+    return "ended without proof" if state == "unproven" else state.replace("_", " ")
 
 
 def claim(step_id: int, fence: int, *, worker: str, deadline: datetime) -> Step | None:

@@ -250,3 +250,46 @@ def test_a_stopped_run_says_where_it_stands_and_can_be_resumed(responder: Client
     responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "resume"})
     recovery.refresh_from_db()
     assert recovery.state == "running"
+
+
+def test_a_step_that_is_never_skipped_says_why_beside_the_other_choices(
+    responder: Client, may_go_back: None
+) -> None:
+    recovery = f.failed_step()
+
+    page = text(responder, recovery, "run")
+    assert "Step seed is never skipped. The update would start on the checkpoint that failed." in page
+    assert f"/recoveries/{recovery.pk}/skip" not in page
+    page = text(responder, recovery, "skip")
+    assert re.search(r"<button[^>]*disabled[^>]*>Skip Reset flow<", page)
+    answer = responder.post(f"/recoveries/{recovery.pk}/skip", {"reason": "In a hurry."})
+    assert answer.status_code == 409
+    assert "In a hurry." in answer.content.decode()
+
+
+def test_a_proof_that_does_not_hold_is_given_up_with_a_reason_and_never_shown_as_proven(
+    responder: Client, may_go_back: None
+) -> None:
+    recovery = f.not_proven()
+    Step.objects.filter(recovery=recovery, kind="rerun").update(state="done")
+
+    assert "End without proof" in text(responder, recovery, "verify")
+    assert "The recovery ends as unproven, never as succeeded." in text(responder, recovery, "skip")
+    answer = responder.post(f"/recoveries/{recovery.pk}/skip", {"reason": "Two rows are mended by hand."})
+
+    assert answer["Location"] == f"/recoveries/{recovery.label}"
+    recovery.refresh_from_db()
+    assert recovery.state == "unproven"
+    for page in ("verify", "run"):
+        shown = text(responder, recovery, page)
+        assert "Ended without proof" in shown
+        assert "Step verify was skipped by responder: Two rows are mended by hand." in shown
+        assert "Every expected row is in the table exactly once.</h2>" not in shown
+        assert ">Proven<" not in shown
+    assert "Ended without proof" in responder.get("/recoveries").content.decode()
+
+
+def test_who_may_not_reset_does_not_see_the_way_out_of_a_proof(client: Client) -> None:
+    client.force_login(f.person("viewer"))
+
+    assert "End without proof" not in text(client, f.not_proven(), "verify")

@@ -51,6 +51,7 @@ GET: Final[dict[str, str]] = {
     "recoveries/<int:recovery_id>/verify": "VIEW",
     "recoveries/<int:recovery_id>/rollback": "RECOVER",
     "recoveries/<int:recovery_id>/cancel": "RECOVER",
+    "recoveries/<int:recovery_id>/skip": "RECOVER",
     "audit": "READ_AUDIT",
     "audit/<int:seq>": "READ_AUDIT",
     "audit/chain": "READ_AUDIT",
@@ -84,6 +85,7 @@ POST: Final[dict[str, tuple[dict[str, str], str]]] = {
     "recoveries/<int:recovery_id>/review": ({}, "RECOVER"),
     "recoveries/<int:recovery_id>/run": ({}, "RESET"),
     "recoveries/<int:recovery_id>/rollback": ({"reason": "x"}, "RECOVER"),
+    "recoveries/<int:recovery_id>/skip": ({"reason": "x"}, "RESET"),
     "recoveries/<int:recovery_id>/cancel": ({"reason": "x"}, "RECOVER"),
     "recoveries/<int:recovery_id>/break-glass": ({"reason": "x"}, "BREAK_GLASS"),
     "approvals/<int:request_id>": ({"vote": "approve"}, "APPROVE"),
@@ -115,6 +117,7 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
     "request": (("{recovery}",), "RECOVER"),
     "rollback": (("{recovery}",), "RECOVER"),
     "serve_pipelines": ((), None),
+    "skip": (("{recovery}", "--reason", "x"), "RESET"),
     "stop": (("{pipeline}",), "RECOVER"),
     "token": (("--name", "t"), "VIEW"),
 }

@@ -55,6 +55,7 @@ ACTS: dict[str, Callable[[int], Any]] = {
     "recovery.execute": lambda pk: actions.execute(recovery_id=pk, by=VIEWER),
     "plan.withdraw": lambda pk: actions.edit_again(recovery_id=pk, by=VIEWER),
     "recovery.halt": lambda pk: actions.stop_run(recovery_id=pk, by=VIEWER),
+    "recovery.skip": lambda pk: actions.skip_step(recovery_id=pk, reason="x", by=VIEWER),
     "recovery.cancel": lambda pk: actions.cancel(recovery_id=pk, reason="", by=VIEWER),
 }
 
