@@ -91,6 +91,7 @@ def _files(recovery: Recovery) -> dict[str, bytes]:
         "recovery": recovery.label, "state": recovery.state, "strategy": recovery.strategy,
         "workspace": recovery.flow.pipeline.workspace.name, "environment": recovery.flow.pipeline.environment,
         "pipeline": recovery.flow.pipeline.name, "flow": recovery.flow.name, "opened_by": recovery.created_by,
+        "owner": recovery.owner,
         "opened_at": recovery.created_at, "ended_at": recovery.ended_at, "reason": cleansing.text(recovery.reason),
         "made_at": timezone.now(),
     }  # fmt: skip

@@ -46,6 +46,8 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.halt": "stopped the run",
     "recovery.resume": "resumed the plan",
     "recovery.skip": "skipped a step",
+    "recovery.hand_over": "handed the recovery over",
+    "recovery.take_over": "took the recovery over",
     "recovery.rollback": "rolled the recovery back",
     "recovery.cancel": "cancelled the recovery",
     "step.run": "ran a step",

@@ -25,6 +25,7 @@ EVENTS: Final[dict[str, Event]] = {
     "recovery.started": Event("A plan was started or resumed", "{recovery} of {flow} runs"),
     "recovery.needs_attention": Event("A recovery needs a person", "{recovery} of {flow} needs a person"),
     "recovery.succeeded": Event("A recovery was proven", "{recovery} of {flow} is proven"),
+    "recovery.handed_over": Event("A recovery has another owner", "{recovery} of {flow} is {owner}'s now"),
     "recovery.unproven": Event(
         "A recovery was ended without proof", "{recovery} of {flow} was ended without proof"
     ),

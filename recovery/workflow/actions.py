@@ -17,7 +17,7 @@ from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import broker, diagnosing, engine, sealing, skipping, starting, studies
+from recovery.workflow import broker, diagnosing, engine, owning, sealing, skipping, starting, studies
 from recovery.workflow.journal import right_to_run, trying
 from recovery.workflow.moves import lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
@@ -44,7 +44,11 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
         try:
             with transaction.atomic():
                 recovery = Recovery.objects.create(
-                    flow=flow, diagnosis=diagnosis, facts={"status": "none"}, created_by=by.name
+                    flow=flow,
+                    diagnosis=diagnosis,
+                    facts={"status": "none"},
+                    created_by=by.name,
+                    owner=by.name,
                 )
                 attempted.recovery = recovery.label
                 attempted.done(f"Recovery {recovery.label} of {flow.name} opened.")
@@ -238,6 +242,25 @@ def execute(*, recovery_id: int, by: Actor) -> None:
         by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
         started = starting.start(recovery, by=by)
         attempted.done(started.says, before=started.before, after=started.after or None)
+
+
+def hand_over(*, recovery_id: int, to: str, by: Actor, reason: str = "", was: str = "") -> None:
+    """Make somebody the owner of an open recovery: its owner gives it to another person who may act there, or who may
+    act there takes it over, with a reason. The new owner is told. `was`: the owner that this act was decided on.
+
+    Raises Refused (not theirs to give, no such person, no reason, or somebody was faster).
+    """
+    recovery = _get(recovery_id)
+    act = "recovery.take_over" if to == by.name else "recovery.hand_over"
+    with trying(act, recovery, by, reason=reason) as attempted:
+        recovery = lock(recovery_id)
+        before = recovery.owner
+        owning.give(recovery, to=to, reason=reason.strip(), was=was, by=by)
+        attempted.done(
+            f"{recovery.label} is {to}'s now; it was {before}'s.",
+            before={"owner": before},
+            after={"owner": to},
+        )
 
 
 def stop_run(*, recovery_id: int, by: Actor) -> None:

@@ -226,6 +226,7 @@ def summary(recovery: Recovery) -> dict[str, Any]:
     return {
         "recovery": recovery.label,
         "state": recovery.state,
+        "owner": recovery.owner,
         "reason": recovery.reason,
         "plan_hash": plan.hash if plan else None,
         "forecast": forecast(plan) if plan else None,

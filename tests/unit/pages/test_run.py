@@ -293,3 +293,46 @@ def test_who_may_not_reset_does_not_see_the_way_out_of_a_proof(client: Client) -
     client.force_login(f.person("viewer"))
 
     assert "End without proof" not in text(client, f.not_proven(), "verify")
+
+
+def test_the_owner_stands_on_the_pages_and_in_the_list_and_can_be_changed(
+    responder: Client, client: Client
+) -> None:
+    recovery = f.running()
+    f.person("responder", "grace")
+
+    page = text(responder, recovery, "run")
+    assert "Owner responder" in page
+    assert ">hand over</a>" in page
+    assert "<option>grace</option>" in text(responder, recovery, "owner")
+    answer = responder.post(f"/recoveries/{recovery.pk}/owner", {"to": "grace", "was": "responder"})
+    assert answer["Location"] == f"/recoveries/{recovery.label}"
+    assert "Owner grace" in text(responder, recovery, "run")
+    assert ">take over</a>" in text(responder, recovery, "run")
+    listed = responder.get("/recoveries").content.decode()
+    assert '<td data-label="Owner"><div>grace</div></td>' in listed
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/owner", {"was": "responder", "reason": "I know it."})
+    assert answer.status_code == 409
+    assert "somebody else was faster" in answer.content.decode()
+    assert "I know it." in answer.content.decode()
+    answer = responder.post(f"/recoveries/{recovery.pk}/owner", {"was": "grace", "reason": "I know it."})
+    assert answer.status_code == 302
+    recovery.refresh_from_db()
+    assert recovery.owner == "responder"
+
+
+def test_who_may_only_look_sees_the_owner_and_no_way_to_change_it(client: Client) -> None:
+    client.force_login(f.person("viewer"))
+
+    page = text(client, f.running(), "run")
+
+    assert "Owner responder" in page
+    assert "/owner" not in page
+
+
+def test_an_ended_recovery_keeps_its_owner(responder: Client) -> None:
+    recovery = f.verified()
+
+    assert "/owner" not in text(responder, recovery, "verify")
+    assert re.search(r"<button[^>]*disabled[^>]*>Hand over R-", text(responder, recovery, "owner"))
