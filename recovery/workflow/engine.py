@@ -20,13 +20,14 @@ from recovery.workflow import broker
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, held_by, move, step_to
-from recovery.workflow.steps import patch, rerun, rollback, seed, stop, verify
+from recovery.workflow.steps import backup, patch, rerun, rollback, seed, stop, verify
 from recovery.workflow.steps.base import Context, PlanVoid, Probed
 
 log = logging.getLogger(__name__)
 
 KINDS: Mapping[str, Any] = {
     "stop": stop,
+    "backup": backup,
     "patch": patch,
     "seed": seed,
     "rerun": rerun,

@@ -118,6 +118,11 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
             "It proves that nothing runs and that nothing has moved since the plan: without it two queries could "
             "write one batch.",
         ),
+        "backup": SkipRule(
+            True,
+            "The plan itself holds the old text of every file that it changes, and the old checkpoint version stays; "
+            "what is given up is the copy of the source, should the workspace lose it.",
+        ),
         "patch": SkipRule(
             False,
             "The forecast and the criteria are those of the changed code. What was written by hand already, it finds "

@@ -60,7 +60,7 @@ def test_a_running_recovery_says_that_the_page_may_be_closed_and_asks_again(resp
 
     assert "You may close this page." in page
     assert 'hx-trigger="every 1s"' in page
-    assert "2 of 4 done" in page
+    assert "3 of 5 done" in page
     assert "Not while a step runs." in page
 
 
