@@ -54,6 +54,8 @@ ACTIONS: Final[dict[str, str]] = {
     "step.unknown": "lost sight of a step",
     "step.probe": "found out what a step had done",
     "recovery.end": "ended the recovery",
+    "pipeline.pause": "took continuous mode or retries from a pipeline",
+    "pipeline.restore": "gave a pipeline its continuous mode or retries back",
     "job.pause": "paused a job that starts the pipeline",
     "job.restore": "gave a paused job back",
     "channel.create": "added a notification channel",
