@@ -1,7 +1,8 @@
 """The run, its proof, and the acts that end a recovery. Irreversible ones are asked on a page of their own."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -21,6 +22,9 @@ from recovery.people.roles import Actor, Right
 from recovery.workflow import actions, selectors, skipping
 from recovery.workflow.transitions import WAITS
 
+HALTING: Final[Mapping[str, Callable[..., None]]] = {"stop": actions.stop_run, "pause": actions.pause_run}
+"""What a run can be told while it runs."""
+
 
 def _refusal(of: Scene) -> str | None:
     """Why it cannot be rolled back; when that cannot be read, that is why."""
@@ -32,13 +36,13 @@ def _refusal(of: Scene) -> str | None:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Live steps. POST starts the plan or resumes it (`act=stop` stops it); a full refresh is confirmed first."""
+    """Live steps. POST starts the plan or resumes it (`act`: stop or pause it); a full refresh is confirmed first."""
     refusal = None
     if request.method == "POST":
         found = selectors.recovery_or_404(recovery_id, by)
         require(request, by, Right.RECOVER, found.flow.pipeline.environment)
-        if request.POST.get("act") == "stop":
-            return _stop(request, by, recovery_id)
+        if halting := HALTING.get(request.POST.get("act", "")):
+            return _halt(request, by, recovery_id, halting)
         if (asked := _asked_once_more(request, by, recovery_id)) is not None:
             return asked
         refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
@@ -84,8 +88,8 @@ def confirmation(of: Scene) -> dict[str, Any]:
     }
 
 
-def _stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    refusal = tried(lambda: actions.stop_run(recovery_id=recovery_id, by=by))
+def _halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., None]) -> HttpResponse:
+    refusal = tried(lambda: act(recovery_id=recovery_id, by=by))
     if refusal is None:
         return redirect("run", recovery_id)
     return show_live(request, "run/run.html", _run(scene(recovery_id, by)), refusal=refusal)

@@ -124,7 +124,7 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
             "The evidence stands below, line by line. Nothing is repeated by itself.",
         )
     elif step.state == "pending":
-        first = Ask("What happened", f"The run was stopped before {name}", recovery.reason)
+        first = Ask("What happened", f"The run was {_ended_how(recovery)} before {name}", recovery.reason)
         bad = Ask(
             "How bad",
             "Nothing is half done",
@@ -143,6 +143,10 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
         "No other recovery of this flow can start. The table gets older; nothing else changes by waiting.",
     )
     return [first, bad, wait]
+
+
+def _ended_how(recovery: Any) -> str:
+    return "paused" if (recovery.choices.get("halt") or {}).get("when") == "step" else "stopped"
 
 
 def ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[Rung]:

@@ -44,6 +44,7 @@ ACTIONS: Final[dict[str, str]] = {
     "environment.rule": "changed the rules of an environment",
     "recovery.execute": "started the plan",
     "recovery.halt": "stopped the run",
+    "recovery.pause": "paused the run after a step",
     "recovery.resume": "resumed the plan",
     "recovery.skip": "skipped a step",
     "recovery.hand_over": "handed the recovery over",
@@ -86,7 +87,7 @@ OUTCOMES: Final[dict[str, str]] = {
 ASKING: Final = frozenset(
     {
         "recovery.open", "recovery.stop", "recovery.facts", "recovery.strategy", "recovery.patch",
-        "recovery.validate", "recovery.execute", "recovery.halt", "recovery.resume",
+        "recovery.validate", "recovery.execute", "recovery.halt", "recovery.pause", "recovery.resume",
         "recovery.rollback", "recovery.skip",
     }
 )  # fmt: skip

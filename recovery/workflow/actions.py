@@ -19,7 +19,7 @@ from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.workflow import broker, diagnosing, engine, owning, sealing, skipping, starting, studies
 from recovery.workflow.journal import right_to_run, trying
-from recovery.workflow.moves import lock, move, only_in
+from recovery.workflow.moves import held_by, lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
 from recovery.workflow.transitions import WAITS
@@ -272,8 +272,20 @@ def stop_run(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("recovery.halt", recovery, by) as attempted:
         only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
-        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat()})
+        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "now"})
         attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
+
+
+def pause_run(*, recovery_id: int, by: Actor) -> None:
+    """Pause a recovery that runs after the step that runs now: that one ends by itself, no further one begins, and it
+    can be resumed. Raises Refused where it is being measured already (no step follows), or is being stopped."""
+    recovery = _get(recovery_id)
+    with trying("recovery.pause", recovery, by) as attempted:
+        only_in(lock(recovery_id), "running")
+        if held_by(recovery_id):
+            raise Refused(f"{recovery.label} is being stopped already: no further step begins.")
+        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "step"})
+        attempted.done("Pause of the run requested: the step that runs ends, no further step begins.")
 
 
 def skip_step(*, recovery_id: int, reason: str, by: Actor) -> Step:

@@ -19,7 +19,7 @@ from recovery.pipelines.tasks import poll_workspace
 from recovery.workflow import broker
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
-from recovery.workflow.moves import claim, held_by, move, step_to
+from recovery.workflow.moves import claim, halt_of, move, step_to
 from recovery.workflow.steps import backup, patch, rerun, rollback, seed, stop, verify
 from recovery.workflow.steps.base import Context, PlanVoid, Probed
 
@@ -75,7 +75,7 @@ def run_step(step_id: int, fence: int) -> None:
 
 
 def _halted(step_id: int, fence: int) -> bool:
-    """Somebody stopped the run: the plan's next step is not begun. It waits, pending, for who resumes."""
+    """Somebody stopped or paused the run: the plan's next step is not begun. It waits, pending, for who resumes."""
     waiting = Step.objects.select_related("recovery__flow").filter(pk=step_id, fence=fence, state="pending")
     step = waiting.exclude(plan=None).exclude(kind="rollback").first()
     why = _held_back(step) if step is not None else ""
@@ -90,9 +90,9 @@ def _halted(step_id: int, fence: int) -> bool:
 
 
 def _held_back(step: Step) -> str:
-    """Who or what stopped the run; empty when nothing did. What only measures is not held back by a time limit."""
-    if who := held_by(step.recovery_id):
-        return f"{who} stopped the run"
+    """Who or what stopped or paused the run; empty when nothing did. What only measures has no time limit."""
+    if halt := halt_of(step.recovery_id):
+        return f"{halt['by']} {'paused' if halt.get('when') == 'step' else 'stopped'} the run"
     if step.kind != "verify" and (over := glass_over(step.plan)):
         return f"The broken glass was over at {over:%Y-%m-%d %H:%M} UTC,"
     return ""

@@ -56,7 +56,7 @@ RECOVERY_ARROWS: Final = (
     Arrow("approved", "cancelled", "a person ends it", Guard.UNTOUCHED),
     Arrow("approved", "expired", "nobody started it in time", Guard.LATE),
     Arrow("running", "verifying", "the last step before the proof is done"),
-    Arrow("running", "needs_attention", "a step failed or is unknown, or a person stopped the run"),
+    Arrow("running", "needs_attention", "a step failed or is unknown, or a person stopped or paused the run"),
     Arrow("running", "diagnosing", "what the plan relies on has drifted: the plan is void"),
     Arrow("running", "failed", "it cannot go on"),
     Arrow("running", "rolled_back", "the rollback is done"),

@@ -336,3 +336,16 @@ def test_an_ended_recovery_keeps_its_owner(responder: Client) -> None:
 
     assert "/owner" not in text(responder, recovery, "verify")
     assert re.search(r"<button[^>]*disabled[^>]*>Hand over R-", text(responder, recovery, "owner"))
+
+
+def test_a_run_is_paused_after_the_step_that_runs_and_can_still_be_stopped(responder: Client) -> None:
+    recovery = f.running()
+
+    assert "Lets the step that runs end" in text(responder, recovery, "run")
+    answer = responder.post(f"/recoveries/{recovery.pk}/run", {"act": "pause"})
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/run"
+    page = text(responder, recovery, "run")
+    assert "responder paused this run" in page
+    assert 'value="stop"' in page
+    assert 'value="pause"' not in page

@@ -114,6 +114,7 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
     "flows": ((), "VIEW"),
     "handover": (("{recovery}", "--reason", "x"), "RECOVER"),
     "inspect": (("/nowhere",), None),
+    "pause": (("{recovery}",), "RECOVER"),
     "plan": (("{pipeline}",), "RECOVER"),
     "recover": (("{pipeline}",), "RECOVER"),
     "reject": (("{asked}", "--reason", "x"), "APPROVE"),
