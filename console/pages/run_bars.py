@@ -12,6 +12,8 @@ from recovery.models import Step
 from recovery.people.roles import Right
 from recovery.workflow import skipping
 
+FREE = "Why stands above and in the audit log. The flow is free for another recovery."
+
 
 def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
     state = of.recovery.state
@@ -26,7 +28,7 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
     if state == "needs_attention" and stuck is not None:
         return _stuck(of, stuck, refusal)
     if state == "unproven":
-        return Bar("Ended without proof.", of.recovery.reason, Primary("Go to Verify", href=verify))
+        return Bar("Ended without proof.", FREE, Primary("Go to Verify", href=verify))
     if state in ("succeeded", "needs_attention"):
         return Bar(
             "All steps ran.",
@@ -81,9 +83,7 @@ def verify(of: Scene) -> Bar:
             (steps,),
         )
     if state == "unproven":
-        return Bar(
-            "Ended without proof.", of.recovery.reason, Primary("Back to the flow", href=flow), (steps,)
-        )
+        return Bar("Ended without proof.", FREE, Primary("Back to the flow", href=flow), (steps,))
     if state in ("running", "verifying"):
         return Bar("Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,))
     if state == "needs_attention" and of.recovery.measured:

@@ -4,7 +4,7 @@
 begins after the commit, by a worker; the sweep makes a lost wake-up good.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -33,27 +33,29 @@ def announce(
     by: Actor = SYSTEM,
     dedupe: str = "",
     link: str = "",
-    person: str = "",
+    people: Collection[str] = (),
 ) -> Message | None:
     """Write a message for every channel that asked for this event; call in the transaction of the change.
 
     What it is about (a recovery, or a flow) gives the usual facts; `facts` adds to them: text, numbers, true, false,
     null, never a secret. `dedupe` names this very occurrence, and a second message of that name is not written
     (None is answered): by default the recovery and its version, so call it after the move. `link` is a path in the
-    console; by default the recovery, the flow, or the event's own page. `person`: whom it concerns; a mail channel to
-    their own address is told although it did not ask for the event.
+    console; by default the recovery, the flow, or the event's own page. `people`: whom it concerns, by name; a mail
+    channel to their own address is told although it did not ask for the event.
 
     Raises ValueError for an unregistered event or decision, TypeError for a fact that is no plain value.
     """
     to = _subscribed(event, recovery, flow)
-    to += [c for c in _own_channels(person) if c not in to]
+    to += [c for c in _own_channels(people) if c not in to]
     return _write(event, recovery, flow, facts or {}, by, dedupe, link, to=to)
 
 
-def _own_channels(person: str) -> list[Channel]:
-    """The mail channels that lead to this person's own address, where an admin has written one down."""
-    email = User.objects.filter(username=person).exclude(email="").values_list("email", flat=True).first()
-    return list(Channel.objects.filter(on=True, kind="mail", address__iexact=email)) if email else []
+def _own_channels(people: Collection[str]) -> list[Channel]:
+    """The mail channels that lead to these people's own addresses, where an admin has written them down."""
+    known = User.objects.filter(username__in=people, is_active=True).exclude(email="")
+    addresses = {email.lower() for email in known.values_list("email", flat=True)}
+    mail = Channel.objects.filter(on=True, kind="mail") if addresses else ()
+    return [channel for channel in mail if channel.address.lower() in addresses]
 
 
 def _subscribed(event: str, recovery: Recovery | None, flow: Flow | None) -> list[Channel]:

@@ -246,7 +246,7 @@ def execute(*, recovery_id: int, by: Actor) -> None:
 
 def hand_over(*, recovery_id: int, to: str, by: Actor, reason: str = "", was: str = "") -> None:
     """Make somebody the owner of an open recovery: its owner gives it to another person who may act there, or who may
-    act there takes it over, with a reason. The new owner is told. `was`: the owner that this act was decided on.
+    act there takes it over, with a reason. Both owners are told. `was`: the owner that this act was decided on.
 
     Raises Refused (not theirs to give, no such person, no reason, or somebody was faster).
     """

@@ -12,7 +12,7 @@ from recovery.workflow.transitions import OPEN
 
 
 def give(recovery: Recovery, *, to: str, reason: str, was: str, by: Actor) -> None:
-    """Write the new owner and tell them. Raises Refused."""
+    """Write the new owner, and tell both. Raises Refused."""
     only_in(recovery, *sorted(OPEN))
     if was and was != recovery.owner:
         raise Refused(
@@ -40,7 +40,9 @@ def give(recovery: Recovery, *, to: str, reason: str, was: str, by: Actor) -> No
     recovery.refresh_from_db()
     facts = {"owner": to, "was": before, "reason": reason}
     name = f"{recovery.label}:{timezone.now().isoformat()}"
-    announce(event="recovery.handed_over", recovery=recovery, facts=facts, by=by, dedupe=name, person=to)
+    announce(
+        event="recovery.handed_over", recovery=recovery, facts=facts, by=by, dedupe=name, people=(to, before)
+    )
 
 
 def candidates(recovery: Recovery) -> list[str]:

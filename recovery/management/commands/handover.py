@@ -14,7 +14,7 @@ class Command(RepriseCommand):
 
     help = (
         "Hands an open recovery of yours over to another person who may recover there; without --to, takes it over "
-        "from its owner, with a reason. The new owner is told."
+        "from its owner, with a reason. Both owners are told."
     )
     right = Right.RECOVER
 

@@ -119,6 +119,16 @@ def test_a_worker_that_is_about_to_move_the_recovery_does_not_lose_its_turn() ->
 
 
 @pytest.mark.usefixtures("people")
+def test_who_had_it_is_told_that_somebody_took_it() -> None:
+    User.objects.filter(username="ada").update(email="ada@example.com")
+    Channel.objects.create(
+        name="ada", kind="mail", address="Ada@example.com", environments=["production"], events=[]
+    )
+    give(recovery("running"), "grace", GRACE, reason="Night shift.")
+    assert list(Delivery.objects.values_list("channel__name", flat=True)) == ["ada"]
+
+
+@pytest.mark.usefixtures("people")
 def test_the_new_owner_is_told_by_their_own_mail_channel_and_by_those_that_asked() -> None:
     User.objects.filter(username="grace").update(email="Grace@example.com")
     places = {"environments": ["production"], "kind": "mail"}
