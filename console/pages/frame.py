@@ -12,8 +12,9 @@ from console.pages.base import no_news, show, unchanged
 from console.presenters import handover, status, stepper, versions
 from recovery.errors import RepriseError
 from recovery.models import BreakGlass, Plan, Recovery, Step
-from recovery.people.roles import Actor
+from recovery.people.roles import Actor, Right
 from recovery.workflow import selectors
+from recovery.workflow.transitions import OPEN
 
 TITLES = dict(stepper.NAMES) | {"run": "Run"}
 
@@ -79,8 +80,16 @@ def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
         "handover": handover.text(recovery, of.plan, settings.REPRISE_PUBLIC_URL, now),
         "version": versions.of_recovery(recovery, of.steps, now),
         "glass": glass(recovery),
+        "owned": _owned(of),
         "poll": 0,
     }
+
+
+def _owned(of: Scene) -> str:
+    """What this person may do about the owner: "hand over", "take over"; empty for nothing."""
+    if of.recovery.state not in OPEN or not of.by.may(Right.RECOVER, of.environment):
+        return ""
+    return "hand over" if of.recovery.owner == of.by.name else "take over"
 
 
 def show_live(

@@ -1,7 +1,8 @@
 """The run, its proof, and the acts that end a recovery. Irreversible ones are asked on a page of their own."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages import run_bars as bars
+from console.pages.bars import may_run
 from console.pages.base import acted, may_why, page, require, show, tried
 from console.pages.frame import Scene, frame, scene, show_live
 from console.presenters import approving, reviewing, running, status, stopping, verifying
@@ -17,8 +19,11 @@ from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
-from recovery.workflow import actions, selectors
+from recovery.workflow import actions, selectors, skipping
 from recovery.workflow.transitions import WAITS
+
+HALTING: Final[Mapping[str, Callable[..., None]]] = {"stop": actions.stop_run, "pause": actions.pause_run}
+"""What a run can be told while it runs."""
 
 
 def _refusal(of: Scene) -> str | None:
@@ -31,13 +36,13 @@ def _refusal(of: Scene) -> str | None:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Live steps. POST starts the plan or resumes it (`act=stop` stops it); a full refresh is confirmed first."""
+    """Live steps. POST starts the plan or resumes it (`act`: stop or pause it); a full refresh is confirmed first."""
     refusal = None
     if request.method == "POST":
         found = selectors.recovery_or_404(recovery_id, by)
         require(request, by, Right.RECOVER, found.flow.pipeline.environment)
-        if request.POST.get("act") == "stop":
-            return _stop(request, by, recovery_id)
+        if halting := HALTING.get(request.POST.get("act", "")):
+            return _halt(request, by, recovery_id, halting)
         if (asked := _asked_once_more(request, by, recovery_id)) is not None:
             return asked
         refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
@@ -83,8 +88,8 @@ def confirmation(of: Scene) -> dict[str, Any]:
     }
 
 
-def _stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    refusal = tried(lambda: actions.stop_run(recovery_id=recovery_id, by=by))
+def _halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., None]) -> HttpResponse:
+    refusal = tried(lambda: act(recovery_id=recovery_id, by=by))
     if refusal is None:
         return redirect("run", recovery_id)
     return show_live(request, "run/run.html", _run(scene(recovery_id, by)), refusal=refusal)
@@ -113,7 +118,7 @@ def _run(of: Scene) -> dict[str, Any]:
     if stuck is not None:
         proven, open_ = stopping.evidence(stuck)
         context |= {"asks": running.asks(of.recovery, stuck), "proven": proven, "not_proven": open_}
-        context["ladder"] = running.ladder(of.recovery, stuck, refusal)
+        context["ladder"] = running.ladder(of.recovery, stuck, refusal, skipping.refusal(of.recovery))
     return context
 
 
@@ -185,6 +190,27 @@ def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     of = scene(recovery_id, by)
     context = {**frame(of, "run", here="seed"), "reason": reason, "why_not": _refusal(of)}
     return show(request, "run/rollback.html", context, refusal=refusal)
+
+
+@page(Right.RECOVER, methods=("GET", "POST"))
+def skip(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Skip the step at which it stands, with a reason; without its proof the recovery ends as unproven."""
+    of = scene(recovery_id, by)
+    require(request, by, Right.RECOVER, of.environment)
+    reason = request.POST.get("reason", "").strip()
+    act = partial(actions.skip_step, recovery_id=recovery_id, by=by, reason=reason)
+    done, refusal = acted(request, act, "recovery", of.recovery.label)
+    if done is not None:
+        return done
+    at = running.stands(of.steps, of.plan)
+    context = {
+        **frame(of, "run", here="verify" if at is not None and at.kind == "verify" else "rerun"),
+        "reason": reason,
+        "step": running.skipping(at),
+        "back": reverse(of.current, args=[of.pk]),
+        "why_not": skipping.refusal(of.recovery) or may_run(of, of.plan),
+    }
+    return show(request, "run/skip.html", context, refusal=refusal)
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))

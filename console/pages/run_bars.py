@@ -5,10 +5,14 @@ from django.urls import reverse
 from console.pages.bars import may_run, ways_to_permission
 from console.pages.base import may_why
 from console.pages.frame import Scene
+from console.presenters.reviewing import STEP_NAMES
 from console.presenters.wizard import Bar, Link, Primary
 from recovery.approvals import selectors
 from recovery.models import Step
 from recovery.people.roles import Right
+from recovery.workflow import skipping
+
+FREE = "Why stands above and in the audit log. The flow is free for another recovery."
 
 
 def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
@@ -23,6 +27,8 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
         )
     if state == "needs_attention" and stuck is not None:
         return _stuck(of, stuck, refusal)
+    if state == "unproven":
+        return Bar("Ended without proof.", FREE, Primary("Go to Verify", href=verify))
     if state in ("succeeded", "needs_attention"):
         return Bar(
             "All steps ran.",
@@ -37,6 +43,8 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
 
 def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
+    if skipping.refusal(of.recovery) is None:
+        links = (*links, Link(reverse("skip", args=[of.pk]), f"Skip {STEP_NAMES[stuck.kind]}"))
     waits = stuck.state == "unknown" and not stuck.evidence
     why = may_run(of, of.plan)
     no = (
@@ -56,6 +64,13 @@ def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     return Bar("Resumes the same plan.", again, primary, links, why)
 
 
+def _end_without(of: Scene) -> tuple[Link, ...]:
+    """The way out of a proof that does not hold."""
+    if skipping.refusal(of.recovery) or may_run(of, of.plan):
+        return ()
+    return (Link(reverse("skip", args=[of.pk]), "End without proof"),)
+
+
 def verify(of: Scene) -> Bar:
     state = of.recovery.state
     flow = reverse("flow", args=[of.recovery.flow_id])
@@ -67,6 +82,8 @@ def verify(of: Scene) -> Bar:
             Primary("Back to the flow", href=flow),
             (steps,),
         )
+    if state == "unproven":
+        return Bar("Ended without proof.", FREE, Primary("Back to the flow", href=flow), (steps,))
     if state in ("running", "verifying"):
         return Bar("Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,))
     if state == "needs_attention" and of.recovery.measured:
@@ -74,7 +91,7 @@ def verify(of: Scene) -> Bar:
             "Measures every criterion again.",
             "Reads only, except that it starts one further update to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[of.pk]), name="confirmed", value="measure"),
-            (steps,),
+            (*_end_without(of), steps),
             may_why(of.by, Right.RECOVER, of.environment),
         )
     return Bar(

@@ -12,7 +12,8 @@ def text(recovery: Any, plan: Any | None, public_url: str, now: datetime) -> str
     lines = [
         f"{recovery.label}: {flow.short} of pipeline {flow.pipeline.name} ({flow.pipeline.environment}, "
         f"workspace {flow.pipeline.workspace.name}). {recovery.diagnosis.get('title', '')}".rstrip(),
-        f"State at {words.clock(now, now)}: {status.badge(status.RECOVERY, recovery.state).word.lower()}.{_plan(plan)}",
+        f"State at {words.clock(now, now)}: {status.badge(status.RECOVERY, recovery.state).word.lower()}. "
+        f"Owner: {recovery.owner}.{_plan(plan)}",
         f"{public_url.rstrip('/')}/recoveries/{recovery.label}",
     ]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from console.presenters import checkpoint, diff, wizard, words
 
 STEP_NAMES: Final = {
     "stop": "Stop",
+    "backup": "Back up",
     "patch": "Patch code",
     "seed": "Reset flow",
     "rerun": "Rerun",
@@ -17,6 +18,7 @@ STEP_NAMES: Final = {
 }
 IF_NOT: Final = {
     "stop": "nothing was changed: the plan is void, and says what moved",
+    "backup": "nothing was changed; run it again, or skip it with a reason",
     "patch": "the step fails; roll back writes the old file back",
     "seed": "the old version stays in use; nothing was switched",
     "rerun": "unknown until proven: a probe reads what happened",

@@ -9,6 +9,7 @@ from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES
 from console.presenters.stopping import LogLine
 from console.presenters.wizard import Ask, Rung
+from recovery.workflow.transitions import SKIPS
 
 LIVE: Final = ("running", "verifying")
 
@@ -46,9 +47,7 @@ def steps(of: Sequence[Any], plan: Any | None, now: datetime) -> list[StepRow]:
 def result(step: Any) -> str:
     """What was read back, where the step left an artefact; else what it is to do."""
     told = step.result or {}
-    if step.state == "done" and step.log:
-        return str(step.log[-1][1])
-    if step.state == "running" and step.log:
+    if "skipped" in told or (step.state in ("done", "running") and step.log):
         return str(step.log[-1][1])
     if step.kind == "seed" and step.state == "done" and told.get("version") is not None:
         return f"Version {told['version']} is in use. Version {told.get('from_version')} is untouched."
@@ -78,6 +77,21 @@ def stuck(of: Sequence[Any], plan: Any | None) -> Any | None:
     mine = [s for s in of if plan is not None and s.plan_id == plan.pk and s.kind != "rollback"]
     ended_badly = next((s for s in mine if s.state in ("failed", "unknown")), None)
     return ended_badly or next((s for s in mine if s.state == "pending"), None)
+
+
+def stands(of: Sequence[Any], plan: Any | None) -> Any | None:
+    """The step at which a recovery that needs a person stands: the stuck one, else the newest verification."""
+    mine = [s for s in of if plan is not None and s.plan_id == plan.pk]
+    return stuck(of, plan) or next((s for s in reversed(mine) if s.kind == "verify"), None)
+
+
+def skipping(step: Any | None) -> dict[str, str]:
+    """What is skipped, and what follows; empty before a plan."""
+    if step is None:
+        return {}
+    rule = SKIPS[step.kind]
+    then = rule.then or "The recovery goes on with the step after it."
+    return {"kind": step.kind, "name": STEP_NAMES[step.kind], "because": rule.because, "then": then}
 
 
 def progress(rows: Sequence[StepRow]) -> str:
@@ -110,7 +124,7 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
             "The evidence stands below, line by line. Nothing is repeated by itself.",
         )
     elif step.state == "pending":
-        first = Ask("What happened", f"The run was stopped before {name}", recovery.reason)
+        first = Ask("What happened", f"The run was {_ended_how(recovery)} before {name}", recovery.reason)
         bad = Ask(
             "How bad",
             "Nothing is half done",
@@ -131,8 +145,12 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
     return [first, bad, wait]
 
 
-def ladder(recovery: Any, step: Any, refusal: str | None) -> list[Rung]:
-    """Choices, safest first."""
+def _ended_how(recovery: Any) -> str:
+    return "paused" if (recovery.choices.get("halt") or {}).get("when") == "step" else "stopped"
+
+
+def ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[Rung]:
+    """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped."""
     name = STEP_NAMES.get(step.kind, step.kind)
     rungs = []
     if step.state == "unknown" and not step.evidence:
@@ -153,6 +171,15 @@ def ladder(recovery: Any, step: Any, refusal: str | None) -> list[Rung]:
             else "Runs this step again, then those after it. It is checked first whether the plan still holds."
         )
         rungs.append(Rung(f"Resume at {name}", says, ("Recommended", "Same plan"), first=True))
+    rungs.append(
+        Rung(f"Skip {name}", no_skip, ("Not possible",))
+        if no_skip
+        else Rung(
+            f"Skip {name}",
+            f"{SKIPS[step.kind].because} {SKIPS[step.kind].then}",
+            ("Needs a reason", "No proof" if step.kind == "verify" else "Same plan"),
+        )
+    )
     rungs.append(
         Rung("Roll back", refusal, ("Not possible",))
         if refusal

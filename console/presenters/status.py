@@ -34,6 +34,7 @@ RECOVERY: Final = {
     "running": Badge("running", "Running", spin=True),
     "verifying": Badge("running", "Verifying", spin=True),
     "succeeded": Badge("ok", "Proven"),
+    "unproven": Badge("attention", "Ended without proof"),
     "failed": Badge("failed", "Failed"),
     "needs_attention": Badge("attention", "Needs a person"),
     "cancelled": Badge("stopped", "Cancelled"),

@@ -19,7 +19,7 @@ NAMES: Final = (
     ("rerun", "Rerun"),
     ("verify", "Verify"),
 )
-RAN: Final = ("running", "verifying", "succeeded", "failed", "needs_attention", "rolled_back")
+RAN: Final = ("running", "verifying", "succeeded", "unproven", "failed", "needs_attention", "rolled_back")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def current(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
     """The slug of the page on which this recovery goes on: what `/recoveries/<id>` leads to."""
     if recovery.state in ("running", "rolled_back", "failed"):
         return "run"
-    if recovery.state in ("verifying", "succeeded"):
+    if recovery.state in ("verifying", "succeeded", "unproven"):
         return "verify"
     if recovery.state == "needs_attention":
         stuck = any(s.plan_id and s.state in ("failed", "unknown", "running", "pending") for s in steps)
@@ -184,6 +184,8 @@ def _patched(recovery: Any, plan: Any | None) -> str:
 def _verified(recovery: Any) -> str:
     if recovery.state == "succeeded":
         return "proven"
+    if recovery.state == "unproven":
+        return "skipped"
     if recovery.state == "verifying":
         return "running"
     return "not proven" if recovery.measured and recovery.measured.get("verified") is False else ""

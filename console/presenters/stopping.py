@@ -36,8 +36,8 @@ def asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
         ),
         Ask(
             "What could start it",
-            "People, jobs and schedules",
-            "Jobs of the workspace that start it are paused, and given back at the end. "
+            "People, jobs, and the pipeline itself",
+            "Jobs that start it, its continuous mode and its retries are paused, and given back at the end. "
             "A start by a person voids a sealed plan, and is shown.",
         ),
         Ask(
@@ -119,7 +119,7 @@ HELD = {
 
 
 def held(holds: Sequence[Any]) -> list[EvidenceRow]:
-    """The jobs that were paused for a recovery, and what became of them."""
+    """What was paused for a recovery, and what became of them."""
     rows = []
     for hold in holds:
         kind, says, small = HELD[hold.state]
@@ -141,7 +141,12 @@ def jobs(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
             *held(holds),
         ]
     if not holds and result.get("jobs") == []:
-        return [EvidenceRow("ok", "No job of this workspace starts the pipeline by itself")]
+        return [
+            EvidenceRow(
+                "ok",
+                "Nothing starts the pipeline by itself: no job, no continuous mode, no retry that was seen",
+            )
+        ]
     off = [EvidenceRow("ok", f"Was paused already: {j}") for j in result.get("jobs") or () if not holds]
     return [*held(holds), *off]
 

@@ -19,6 +19,8 @@ class Verdict:
 def verdict(recovery: Any, measured: Mapping[str, Any]) -> Verdict:
     """One sentence that a person may rely on; never more than was measured."""
     criteria = measured.get("criteria") or []
+    if recovery.state == "unproven":
+        return Verdict("attention", "Ended without proof.", recovery.reason)
     if recovery.state == "verifying":
         return Verdict(
             "running",

@@ -39,6 +39,7 @@ def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: 
     row = (
         recovery.state,
         recovery.version,
+        recovery.owner,
         recovery.choices,
         recovery.facts.get("status"),
         recovery.facts.get("at"),

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from recovery.approvals import rules
@@ -13,15 +13,13 @@ from recovery.models import (
     ApprovalRequest,
     BreakGlass,
     EnvironmentRule,
-    Person,
     Pipeline,
     Plan,
     Recovery,
-    RoleIn,
     Vote,
 )
-from recovery.people import visible
-from recovery.people.roles import RIGHTS, Actor, Right, rules_of
+from recovery.people import holders, visible
+from recovery.people.roles import Actor, Right
 
 
 def rule_for(environment: str) -> Rule:
@@ -122,7 +120,7 @@ def votes_in_force(request: ApprovalRequest | None, able: Collection[int] | None
 
 def voters(environment: str) -> frozenset[int]:
     """User ids of everybody who may vote there."""
-    return frozenset(_able(environment).values_list("user_id", flat=True))
+    return frozenset(holders.able(Right.APPROVE, environment).values_list("user_id", flat=True))
 
 
 def cast(votes: Iterable[Vote]) -> list[Cast]:
@@ -152,22 +150,17 @@ def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> 
 def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | None = None) -> list[str]:
     """Names of the people whose vote would count in the rule's environment, by their role there, in order; the
     requester and the plan's author left out."""
-    names = _able(rule.environment).order_by("user__username").values_list("user__username", flat=True)
+    names = (
+        holders.able(Right.APPROVE, rule.environment)
+        .order_by("user__username")
+        .values_list("user__username", flat=True)
+    )
     own = (
         set()
         if rule.requester_may_vote
         else {request.requested_by if request else "", plan.sealed_by if plan else ""}
     )
     return rules.voters(rule, names, own)
-
-
-def _able(environment: str) -> QuerySet[Person]:
-    """People, no service accounts, whose role there has the right to vote."""
-    roles = [role.value for role, may in RIGHTS.items() if Right.APPROVE in may]
-    there = RoleIn.objects.filter(environment=rules_of(environment))
-    named = Q(pk__in=there.filter(role__in=roles).values("person"))
-    default = Q(role__in=roles) & ~Q(pk__in=there.values("person"))
-    return Person.objects.filter(named | default, service=False, user__is_active=True)
 
 
 def requests(by: Actor) -> QuerySet[ApprovalRequest]:
@@ -184,5 +177,5 @@ def waiting(now: datetime, by: Actor) -> QuerySet[ApprovalRequest]:
 def late(now: datetime) -> Sequence[int]:
     """Ids of requests on which something hangs and whose time is over."""
     return list(
-        ApprovalRequest.objects.filter(Q(state__in=LIVE), expires_at__lte=now).values_list("pk", flat=True)
+        ApprovalRequest.objects.filter(state__in=LIVE, expires_at__lte=now).values_list("pk", flat=True)
     )

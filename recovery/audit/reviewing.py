@@ -10,6 +10,9 @@ PRODUCTION: Final = "production"
 DESTRUCTIVE: Final = frozenset({"recovery.execute", "recovery.resume", "recovery.rollback"})
 """Acts that change checkpoints, code or tables once they are taken."""
 
+GIVEN_UP: Final = frozenset({"recovery.skip"})
+"""Acts that give up something of what a plan promised: a step, its proof among them."""
+
 BREAK_GLASS: Final = "recovery.break_glass"
 
 OF_THE_LOG: Final = frozenset({"audit.archive", "audit.key"})
@@ -26,7 +29,7 @@ def why(action: str, outcome: str, environment: str) -> str:
         return "break-glass"
     if outcome not in ("done", "unknown"):
         return ""
-    if action in DESTRUCTIVE and environment and rules_of(environment) == PRODUCTION:
+    if action in DESTRUCTIVE | GIVEN_UP and environment and rules_of(environment) == PRODUCTION:
         return "production"
     return "audit log" if action in OF_THE_LOG else ""
 

@@ -44,13 +44,19 @@ ACTIONS: Final[dict[str, str]] = {
     "environment.rule": "changed the rules of an environment",
     "recovery.execute": "started the plan",
     "recovery.halt": "stopped the run",
+    "recovery.pause": "paused the run after a step",
     "recovery.resume": "resumed the plan",
+    "recovery.skip": "skipped a step",
+    "recovery.hand_over": "handed the recovery over",
+    "recovery.take_over": "took the recovery over",
     "recovery.rollback": "rolled the recovery back",
     "recovery.cancel": "cancelled the recovery",
     "step.run": "ran a step",
     "step.unknown": "lost sight of a step",
     "step.probe": "found out what a step had done",
     "recovery.end": "ended the recovery",
+    "pipeline.pause": "took continuous mode or retries from a pipeline",
+    "pipeline.restore": "gave a pipeline its continuous mode or retries back",
     "job.pause": "paused a job that starts the pipeline",
     "job.restore": "gave a paused job back",
     "channel.create": "added a notification channel",
@@ -81,8 +87,8 @@ OUTCOMES: Final[dict[str, str]] = {
 ASKING: Final = frozenset(
     {
         "recovery.open", "recovery.stop", "recovery.facts", "recovery.strategy", "recovery.patch",
-        "recovery.validate", "recovery.execute", "recovery.halt", "recovery.resume",
-        "recovery.rollback",
+        "recovery.validate", "recovery.execute", "recovery.halt", "recovery.pause", "recovery.resume",
+        "recovery.rollback", "recovery.skip",
     }
 )  # fmt: skip
 """Acts of people that workers then carry out: a worker's entry names who took the last of them."""

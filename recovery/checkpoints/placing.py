@@ -50,6 +50,7 @@ __all__ = [
     "publish",
     "undo",
     "undo_refusal",
+    "undone",
 ]
 
 
@@ -208,6 +209,17 @@ def undo_refusal(location: str, *, recovery: str, sink_head: int | None) -> str 
     if sink_head is not None and sink_head > max(batch, record.get("sink_head") or batch):
         return f"The table has batch {sink_head} already; taking {what} back would lose or double rows."
     return None
+
+
+def undone(location: str, *, recovery: str) -> bool:
+    """Was the new checkpoint taken back already, whole? Reads only: a caller that died after `undo` goes on by it."""
+    label = safe_label(recovery)
+    if probe(location, recovery=label).in_place:
+        return False
+    with reaching(location):
+        place = recorded_place(location, label)
+        back = place.fixed is None or place.room.exists(place.fixed)
+        return back and place.room.is_dir(f".reprise-{label}-undone")
 
 
 def undo(location: str, *, recovery: str, sink_head: int | None) -> None:

@@ -4,6 +4,7 @@ from recovery.models.approval import ApprovalRequest, BreakGlass, EnvironmentRul
 from recovery.models.audit import AuditAnchor, AuditCheck, AuditEntry, ReviewItem, SignOff, TokenSighting
 from recovery.models.heartbeat import Heartbeat
 from recovery.models.hold import Hold
+from recovery.models.kept import KeptFile
 from recovery.models.notice import Channel, Delivery, Message
 from recovery.models.person import Invitation, Person, RoleIn, Token
 from recovery.models.pipeline import Flow, Pipeline
@@ -25,6 +26,7 @@ __all__ = [
     "Heartbeat",
     "Hold",
     "Invitation",
+    "KeptFile",
     "Message",
     "Person",
     "Pipeline",

@@ -10,7 +10,8 @@ HOLD_STATES = ["noted", "paused", "restored", "left"]
 
 
 class Hold(models.Model):
-    """One job's `schedule`, `trigger` or `continuous` setting (`way`); `was` is the setting as it was found.
+    """One job's `schedule`, `trigger` or `continuous` setting (`way`), or, with `job_id` 0, the pipeline's own
+    continuous `mode` or its `retries`; `was` is the setting as it was found.
 
     noted: about to be paused, and nobody saw whether it was; paused: read back as paused; restored: given back;
     left: somebody changed it meanwhile, so it was not touched again (`problem` says what was found).
@@ -38,4 +39,7 @@ class Hold(models.Model):
         ]
 
     def __str__(self) -> str:
+        if self.job_id == 0:
+            what = {"mode": "continuous mode"}.get(self.way, "automatic retries")
+            return f"{what} of pipeline {self.name}"
         return f"{self.way} of job {self.name}"

@@ -13,6 +13,7 @@ STATES = [
     "running",
     "verifying",
     "succeeded",
+    "unproven",
     "failed",
     "needs_attention",
     "cancelled",
@@ -25,7 +26,8 @@ class Recovery(models.Model):
     """`choices` is the wizard, saved step by step; `version` is compared and set on every move.
 
     `active` mirrors the state (the transition table says which states are open); the constraint
-    makes a second open recovery of the same flow impossible, whoever asks.
+    makes a second open recovery of the same flow impossible, whoever asks. `owner` answers for it, by name: who opened
+    it, until it is handed over; nobody else is kept from acting.
     """
 
     flow = models.ForeignKey(Flow, on_delete=models.PROTECT, related_name="recoveries")
@@ -39,6 +41,7 @@ class Recovery(models.Model):
     measured = models.JSONField(default=dict)
     reason = models.TextField(blank=True)
     created_by = models.CharField(max_length=150)
+    owner = models.CharField(max_length=150, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
 

@@ -4,12 +4,13 @@
 begins after the commit, by a worker; the sweep makes a lost wake-up good.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -32,17 +33,29 @@ def announce(
     by: Actor = SYSTEM,
     dedupe: str = "",
     link: str = "",
+    people: Collection[str] = (),
 ) -> Message | None:
     """Write a message for every channel that asked for this event; call in the transaction of the change.
 
     What it is about (a recovery, or a flow) gives the usual facts; `facts` adds to them: text, numbers, true, false,
     null, never a secret. `dedupe` names this very occurrence, and a second message of that name is not written
     (None is answered): by default the recovery and its version, so call it after the move. `link` is a path in the
-    console; by default the recovery, the flow, or the event's own page.
+    console; by default the recovery, the flow, or the event's own page. `people`: whom it concerns, by name; a mail
+    channel to their own address is told although it did not ask for the event.
 
     Raises ValueError for an unregistered event or decision, TypeError for a fact that is no plain value.
     """
-    return _write(event, recovery, flow, facts or {}, by, dedupe, link, to=_subscribed(event, recovery, flow))
+    to = _subscribed(event, recovery, flow)
+    to += [c for c in _own_channels(people) if c not in to]
+    return _write(event, recovery, flow, facts or {}, by, dedupe, link, to=to)
+
+
+def _own_channels(people: Collection[str]) -> list[Channel]:
+    """The mail channels that lead to these people's own addresses, where an admin has written them down."""
+    known = User.objects.filter(username__in=people, is_active=True).exclude(email="")
+    addresses = {email.lower() for email in known.values_list("email", flat=True)}
+    mail = Channel.objects.filter(on=True, kind="mail") if addresses else ()
+    return [channel for channel in mail if channel.address.lower() in addresses]
 
 
 def _subscribed(event: str, recovery: Recovery | None, flow: Flow | None) -> list[Channel]:

@@ -25,6 +25,10 @@ EVENTS: Final[dict[str, Event]] = {
     "recovery.started": Event("A plan was started or resumed", "{recovery} of {flow} runs"),
     "recovery.needs_attention": Event("A recovery needs a person", "{recovery} of {flow} needs a person"),
     "recovery.succeeded": Event("A recovery was proven", "{recovery} of {flow} is proven"),
+    "recovery.handed_over": Event("A recovery has another owner", "{recovery} of {flow} is {owner}'s now"),
+    "recovery.unproven": Event(
+        "A recovery was ended without proof", "{recovery} of {flow} was ended without proof"
+    ),
     "recovery.rolled_back": Event("A recovery was rolled back", "{recovery} of {flow} was rolled back"),
     "recovery.break_glass": Event(
         "Somebody went past the approval (break-glass)", "Break-glass: {recovery} of {flow} in {environment}"

@@ -20,6 +20,8 @@ LABELS: Final[dict[str, str]] = {
     "forecast": "Forecast",
     "plan": "Plan",
     "approvals": "Approvals",
+    "owner": "Owner",
+    "was": "Owner before",
     "by": "By",
     "reason": "Reason",
     "condition": "Error",

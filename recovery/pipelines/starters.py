@@ -1,4 +1,5 @@
-"""What can start a pipeline without a person: jobs of its workspace with a schedule, a trigger or continuous mode.
+"""What can start a pipeline without a person: jobs of its workspace with a schedule, a trigger or continuous mode, and
+its own continuous mode and retries (`itself`).
 
 Facts: Jobs API 2.2, `jobs/list?expand_tasks=true`; a job names its pipelines in `settings.tasks[].pipeline_task` and
 starts by at most one of `schedule`, `trigger`, `continuous`, each with a `pause_status` (UNPAUSED when absent). The
@@ -11,21 +12,33 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recovery.errors import NotFound, Refused
+from recovery.pipelines import itself
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.errors import ApiDenied, ApiError
 
 WAYS: Final = ("schedule", "trigger", "continuous")
-PAUSED, AWAKE = "PAUSED", "UNPAUSED"
+PAUSED, AWAKE = itself.PAUSED, itself.AWAKE
+ITSELF: Final = 0
+"""Stands for the job's number where it is the pipeline's own setting."""
+OWN: Final = {itself.MODE: "continuous mode", itself.RETRIES: "automatic retries"}
+UPDATES: Final = 25
+"""So many of the newest updates are looked through for a retry."""
 
 
 @dataclass(frozen=True)
 class Starter:
-    """A job that starts the pipeline. `setting` is its schedule, trigger or continuous mode, as the API gave it."""
+    """A job that starts the pipeline: `setting` is its schedule, trigger or continuous mode, as the API gave it. Or
+    (`job_id` ITSELF, `name` the pipeline's) a setting of the pipeline itself."""
 
     job_id: int
     name: str
     way: str
     setting: Mapping[str, Any]
+    pipeline_id: str
+
+    @property
+    def itself(self) -> bool:
+        return self.job_id == ITSELF
 
     @property
     def awake(self) -> bool:
@@ -33,7 +46,9 @@ class Starter:
 
     @property
     def says(self) -> str:
-        """`job nightly (0 0 3 * * ? in UTC)`."""
+        """`job nightly (0 0 3 * * ? in UTC)`, `continuous mode of pipeline shop`."""
+        if self.itself:
+            return f"{OWN[self.way]} of pipeline {self.name}"
         return f"job {self.name} ({self._when()})"
 
     def _when(self) -> str:
@@ -70,7 +85,7 @@ def of_jobs(jobs: Iterable[Mapping[str, Any]], pipeline_id: str) -> tuple[Starte
         for way in WAYS:
             if setting := _mapping(settings.get(way)):
                 name = str(settings.get("name") or job.get("job_id"))
-                found.append(Starter(int(job["job_id"]), name, way, setting))
+                found.append(Starter(int(job["job_id"]), name, way, setting, pipeline_id))
     return tuple(found)
 
 
@@ -89,34 +104,48 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def known(client: PipelinesClient, pipeline_id: str) -> Known:
     """Ask the workspace. A workspace that has no Jobs API has no jobs; one that refuses leaves it unknown.
 
-    Raises Unreachable.
+    Raises Unreachable, NotFound (no such pipeline), ApiDenied, ApiError.
     """
+    own = _own(client, pipeline_id)
     try:
-        return Known(of_jobs(client.list_jobs(), pipeline_id))
+        return Known((*own, *of_jobs(client.list_jobs(), pipeline_id)))
     except NotFound:
-        return Known()
+        return Known(own)
     except ApiDenied as denied:
-        return Known(why=f"The token of this workspace may not read jobs: {denied.sentence}")
+        return Known(own, f"The token of this workspace may not read jobs: {denied.sentence}")
     except ApiError as failure:
-        return Known(why=f"The workspace does not say which jobs it has: {failure.sentence}")
+        return Known(own, f"The workspace does not say which jobs it has: {failure.sentence}")
 
 
-def now(client: PipelinesClient, job_id: int, way: str) -> Mapping[str, Any] | None:
-    """The job's setting as it stands; None when the job or the setting is gone. Raises Unreachable, ApiError."""
+def _own(client: PipelinesClient, pipeline_id: str) -> tuple[Starter, ...]:
+    answer, updates = client.get_pipeline(pipeline_id), client.list_updates(pipeline_id, limit=UPDATES)
+    name = str(answer.get("name") or pipeline_id)
+    return tuple(
+        Starter(ITSELF, name, way, setting, pipeline_id) for way, setting in itself.settings(answer, updates)
+    )
+
+
+def now(client: PipelinesClient, of: Starter) -> Mapping[str, Any] | None:
+    """The setting as it stands; None when it, its job or the pipeline is gone. Raises Unreachable, ApiError."""
+    if of.itself:
+        return itself.now(client, of.pipeline_id, of.way)
     try:
-        return _mapping(_mapping(client.get_job(job_id).get("settings")).get(way)) or None
+        return _mapping(_mapping(client.get_job(of.job_id).get("settings")).get(of.way)) or None
     except NotFound:
         return None
 
 
 def put(client: PipelinesClient, starter: Starter, setting: Mapping[str, Any]) -> None:
-    """Change the one setting of the job, and read it back. Raises Refused when it reads back otherwise."""
-    client.update_job(starter.job_id, {starter.way: dict(setting)})
-    found = now(client, starter.job_id, starter.way)
+    """Change the one setting, and read it back. Raises Refused when it reads back otherwise, and as `itself.put`."""
+    if starter.itself:
+        itself.put(client, starter.pipeline_id, starter.way, setting)
+    else:
+        client.update_job(starter.job_id, {starter.way: dict(setting)})
+    found = now(client, starter)
     if found is None or found.get("pause_status", AWAKE) != setting.get("pause_status", AWAKE):
         raise Refused(
             f"The {starter.way} of {starter.says} was changed and reads back otherwise: "
-            f"{(found or {}).get('pause_status', 'gone')}. Look at the job, then try again."
+            f"{(found or {}).get('pause_status', 'gone')}. Look at it in the workspace, then try again."
         )
 
 
@@ -124,6 +153,6 @@ def active_runs(client: PipelinesClient, starters: Iterable[Starter]) -> list[st
     """`run 77 of job nightly` for each run of these jobs that has not ended: it may still start the pipeline."""
     return [
         f"run {run.get('run_id')} of job {starter.name}"
-        for starter in {s.job_id: s for s in starters}.values()
+        for starter in {s.job_id: s for s in starters if not s.itself}.values()
         for run in client.active_runs(starter.job_id)
     ]

@@ -155,10 +155,17 @@ def has_blocker(findings: Sequence[Any]) -> bool:
 
 
 def steps(patch: bool, *middle: StepSpec) -> tuple[StepSpec, ...]:
-    """Stop and verify around what a strategy does; the patch step only where code changes."""
+    """Stop and verify around what a strategy does; the patch step only where code changes, and a backup before what
+    is changed by us, code or checkpoint: an update that empties a table leaves nothing to go back to."""
     first = [
         StepSpec("stop", "Prove that the pipeline is still stopped and nothing has moved since the plan.")
     ]
+    if patch or any(s.kind == "seed" for s in middle):
+        first.append(
+            StepSpec(
+                "backup", "Keep the source as it stands and what the checkpoint goes back to; read it back."
+            )
+        )
     if patch:
         first.append(
             StepSpec("patch", "Write the changed source through the workspace API and read it back.")

@@ -17,9 +17,9 @@ from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import broker, diagnosing, engine, sealing, starting, studies
+from recovery.workflow import broker, diagnosing, engine, owning, sealing, skipping, starting, studies
 from recovery.workflow.journal import right_to_run, trying
-from recovery.workflow.moves import lock, move, only_in
+from recovery.workflow.moves import held_by, lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
 from recovery.workflow.transitions import WAITS
@@ -44,7 +44,11 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
         try:
             with transaction.atomic():
                 recovery = Recovery.objects.create(
-                    flow=flow, diagnosis=diagnosis, facts={"status": "none"}, created_by=by.name
+                    flow=flow,
+                    diagnosis=diagnosis,
+                    facts={"status": "none"},
+                    created_by=by.name,
+                    owner=by.name,
                 )
                 attempted.recovery = recovery.label
                 attempted.done(f"Recovery {recovery.label} of {flow.name} opened.")
@@ -240,6 +244,25 @@ def execute(*, recovery_id: int, by: Actor) -> None:
         attempted.done(started.says, before=started.before, after=started.after or None)
 
 
+def hand_over(*, recovery_id: int, to: str, by: Actor, reason: str = "", was: str = "") -> None:
+    """Make somebody the owner of an open recovery: its owner gives it to another person who may act there, or who may
+    act there takes it over, with a reason. Both owners are told. `was`: the owner that this act was decided on.
+
+    Raises Refused (not theirs to give, no such person, no reason, or somebody was faster).
+    """
+    recovery = _get(recovery_id)
+    act = "recovery.take_over" if to == by.name else "recovery.hand_over"
+    with trying(act, recovery, by, reason=reason) as attempted:
+        recovery = lock(recovery_id)
+        before = recovery.owner
+        owning.give(recovery, to=to, reason=reason.strip(), was=was, by=by)
+        attempted.done(
+            f"{recovery.label} is {to}'s now; it was {before}'s.",
+            before={"owner": before},
+            after={"owner": to},
+        )
+
+
 def stop_run(*, recovery_id: int, by: Actor) -> None:
     """Stop a recovery that runs: the update it watches is stopped, no further step begins, and it can be resumed.
 
@@ -249,8 +272,36 @@ def stop_run(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("recovery.halt", recovery, by) as attempted:
         only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
-        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat()})
+        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "now"})
         attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
+
+
+def pause_run(*, recovery_id: int, by: Actor) -> None:
+    """Pause a recovery that runs after the step that runs now: that one ends by itself, no further one begins, and it
+    can be resumed. Raises Refused where it is being measured already (no step follows), or is being stopped."""
+    recovery = _get(recovery_id)
+    with trying("recovery.pause", recovery, by) as attempted:
+        only_in(lock(recovery_id), "running")
+        if held_by(recovery_id):
+            raise Refused(f"{recovery.label} is being stopped already: no further step begins.")
+        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "step"})
+        attempted.done("Pause of the run requested: the step that runs ends, no further step begins.")
+
+
+def skip_step(*, recovery_id: int, reason: str, by: Actor) -> Step:
+    """Skip the step at which the recovery stands, where `transitions.SKIPS` allows it, and go on after it.
+
+    Without the proof the recovery ends as unproven. Raises Refused without a reason, for a kind that is never skipped,
+    and where the recovery does not stand still; Denied as `execute` does.
+    """
+    recovery = _get(recovery_id)
+    with trying("recovery.skip", recovery, by, reason=reason) as attempted:
+        broker.check()
+        recovery = lock(recovery_id)
+        by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
+        skipped = skipping.skip(recovery, reason=reason.strip(), by=by)
+        attempted.done(skipped.says, before=skipped.before, after=skipped.after)
+    return skipped.step
 
 
 def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
@@ -259,7 +310,7 @@ def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
     refusal = _rollback_refusal(recovery)  # asks API and storage, so before the transaction
     with trying("recovery.rollback", recovery, by, reason=reason) as attempted:
         broker.check()
-        only_in(recovery, "needs_attention", "failed", "succeeded")
+        only_in(recovery, "needs_attention", "failed", "succeeded", "unproven")
         if recovery.steps.filter(state="running").exists():
             raise Refused("A step is running. Wait for its end, then roll back.")
         if refusal:

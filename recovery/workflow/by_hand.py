@@ -12,6 +12,7 @@ from recovery.audit.actions import attempt
 from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
+from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE
 from recovery.workflow import actions, sealing
@@ -111,6 +112,17 @@ def is_running(flow: Flow) -> bool:
     return active_update(answer) is not None
 
 
+def needs_stop(flow: Flow) -> bool:
+    """Does the flow's pipeline run, or can it at any time?"""
+    return is_running(flow) or can_start(flow)
+
+
+def can_start(flow: Flow) -> bool:
+    """Is something awake that starts the pipeline without a person: a job, its continuous mode, its retries?"""
+    client = client_for(flow.pipeline.workspace)
+    return bool(starters.known(client, flow.pipeline.pipeline_id).awake)
+
+
 def read_patch(flow: Flow, *, code: str | None, diff: str | None) -> dict[str, str]:
     """New text by workspace path, from a folder laid out like the pipeline's root or from a unified diff.
 
@@ -156,8 +168,8 @@ def _by_name(now: Mapping[str, str], name: str) -> str | None:
 
 
 def stop_first(*, flow: Flow, recovery_id: int, by: Actor, say: Say, timeout: float = 120) -> None:
-    """Stop the pipeline by a worker, when an update is active; wait until that is proven."""
-    if not is_running(flow):
+    """Stop the pipeline by a worker, when an update is active or something can start one; wait until that is proven."""
+    if not needs_stop(flow):
         return
     step = actions.request_stop(recovery_id=recovery_id, by=by)
     say(f"Stopping pipeline {flow.pipeline.name}.")
@@ -226,6 +238,7 @@ def summary(recovery: Recovery) -> dict[str, Any]:
     return {
         "recovery": recovery.label,
         "state": recovery.state,
+        "owner": recovery.owner,
         "reason": recovery.reason,
         "plan_hash": plan.hash if plan else None,
         "forecast": forecast(plan) if plan else None,

@@ -8,6 +8,7 @@ from recovery.workflow.transitions import (
     APPROVAL_ARROWS,
     OPEN,
     RECOVERY_ARROWS,
+    SKIPS,
     STEP_ARROWS,
     Arrow,
     Guard,
@@ -27,11 +28,23 @@ but along these arrows, by compare-and-set, and only where what stands beside th
 A recovery holds its flow, so that no second one of that flow can be opened, while it is: {open}.
 """
 
+_SKIPS: Final = """Only while the recovery needs attention, only the step at which it stands (failed, unknown with its
+evidence, or not begun), only with a reason, and only by who may run the plan. It is audited, and reviewed in
+production."""
+
 
 def text() -> str:
     """The whole page, as Markdown."""
     parts = [_HEAD.format(open=", ".join(s for s in _states(RECOVERY_ARROWS) if s in OPEN))]
-    return "\n".join([*parts, *(_part(name, arrows, first) for name, arrows, first in _PARTS)])
+    return "\n".join([*parts, *(_part(name, arrows, first) for name, arrows, first in _PARTS), _skips()])
+
+
+def _skips() -> str:
+    lines = ["## Steps that a person may skip", "", _SKIPS, "", "| step | may be skipped | because | then |"]
+    lines += ["|---|---|---|---|"]
+    for kind, rule in SKIPS.items():
+        lines.append(f"| {kind} | {'yes' if rule.may else 'no'} | {rule.because} | {rule.then} |")
+    return "\n".join([*lines, ""])
 
 
 def _part(name: str, arrows: tuple[Arrow, ...], first: str) -> str:

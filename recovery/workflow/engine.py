@@ -19,14 +19,15 @@ from recovery.pipelines.tasks import poll_workspace
 from recovery.workflow import broker
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
-from recovery.workflow.moves import claim, held_by, move, step_to
-from recovery.workflow.steps import patch, rerun, rollback, seed, stop, verify
+from recovery.workflow.moves import claim, halt_of, move, step_to
+from recovery.workflow.steps import backup, patch, rerun, rollback, seed, stop, verify
 from recovery.workflow.steps.base import Context, PlanVoid, Probed
 
 log = logging.getLogger(__name__)
 
 KINDS: Mapping[str, Any] = {
     "stop": stop,
+    "backup": backup,
     "patch": patch,
     "seed": seed,
     "rerun": rerun,
@@ -74,7 +75,7 @@ def run_step(step_id: int, fence: int) -> None:
 
 
 def _halted(step_id: int, fence: int) -> bool:
-    """Somebody stopped the run: the plan's next step is not begun. It waits, pending, for who resumes."""
+    """Somebody stopped or paused the run: the plan's next step is not begun. It waits, pending, for who resumes."""
     waiting = Step.objects.select_related("recovery__flow").filter(pk=step_id, fence=fence, state="pending")
     step = waiting.exclude(plan=None).exclude(kind="rollback").first()
     why = _held_back(step) if step is not None else ""
@@ -89,9 +90,9 @@ def _halted(step_id: int, fence: int) -> bool:
 
 
 def _held_back(step: Step) -> str:
-    """Who or what stopped the run; empty when nothing did. What only measures is not held back by a time limit."""
-    if who := held_by(step.recovery_id):
-        return f"{who} stopped the run"
+    """Who or what stopped or paused the run; empty when nothing did. What only measures has no time limit."""
+    if halt := halt_of(step.recovery_id):
+        return f"{halt['by']} {'paused' if halt.get('when') == 'step' else 'stopped'} the run"
     if step.kind != "verify" and (over := glass_over(step.plan)):
         return f"The broken glass was over at {over:%Y-%m-%d %H:%M} UTC,"
     return ""
@@ -107,7 +108,7 @@ def finish(step: Step, result: Mapping[str, Any]) -> None:
         if step.plan is None:
             return
         if step.kind == "rollback":
-            _end(recovery, "rolled_back", "Rolled back: what could be undone was undone.")
+            end(recovery, "rolled_back", "Rolled back: what could be undone was undone.")
             return
         following = recovery.steps.filter(plan=step.plan, state="pending", ordinal__gt=step.ordinal).first()
         if following is not None:
@@ -122,7 +123,8 @@ def _conclude(recovery: Recovery, step: Step) -> None:
     """Only measured proof ends a recovery as succeeded."""
     measured = dict(step.result.get("measured") or {})
     if measured.get("verified") is True:
-        _end(recovery, "succeeded", "Every criterion of the plan holds.", measured=measured)
+        told = ["Every criterion of the plan holds.", *map(skipped, _skipped_of(step))]
+        end(recovery, "succeeded", " ".join(told), measured=measured)
         return
     failed = [c["code"] for c in measured.get("criteria", []) if c["ok"] is not True]
     reason = f"Not proven: {', '.join(failed) or 'no criterion'}."
@@ -131,7 +133,20 @@ def _conclude(recovery: Recovery, step: Step) -> None:
     note("recovery.end", recovery, says, outcome="failed", after={"failed": failed})
 
 
-def _end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
+def _skipped_of(step: Step) -> list[Step]:
+    """The steps of the same plan that people skipped; a proof that was skipped has been made good by this one."""
+    found = Step.objects.filter(plan=step.plan, state="skipped").exclude(kind="verify")
+    return [s for s in found if "skipped" in s.result]
+
+
+def skipped(step: Step) -> str:
+    """`Step verify was skipped by ada: <reason>`, of a step that a person skipped."""
+    told = step.result["skipped"]
+    return f"Step {step.kind} was skipped by {told['by']}: {told['reason']}"
+
+
+def end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
+    """Move a recovery into a state that ends it, and say so."""
     before = recovery.state
     move(recovery, state, reason=says, **values)
     note("recovery.end", recovery, says, before={"state": before}, after={"state": state})
@@ -249,16 +264,20 @@ def _audit(step: Step, action: str, outcome: str, says: str, after: Mapping[str,
 def repeat_verification(step: Step) -> None:
     """Measure again after a verification that did not hold: a new verify step of the same plan."""
     with transaction.atomic():
-        recovery = Recovery.objects.get(pk=step.recovery_id)
-        number = recovery.steps.count() + 1
-        following = Step.objects.create(
-            recovery=recovery,
-            plan=step.plan,
-            ordinal=number,
-            kind="verify",
-            says=step.says,
-            args=step.args,
-            idempotency_key=f"verify-{recovery.pk}-{number}",
-        )
-        move(recovery, "running")
+        following = another_verification(step)
+        move(Recovery.objects.get(pk=step.recovery_id), "running")
         wake(following)
+
+
+def another_verification(step: Step) -> Step:
+    """A further verify step of the same plan, pending. Inside the caller's transaction."""
+    number = Step.objects.filter(recovery=step.recovery_id).count() + 1
+    return Step.objects.create(
+        recovery_id=step.recovery_id,
+        plan=step.plan,
+        ordinal=number,
+        kind="verify",
+        says=step.says,
+        args=step.args,
+        idempotency_key=f"verify-{step.recovery_id}-{number}",
+    )

@@ -64,6 +64,16 @@ def _proven(recovery: Recovery, values: Mapping[str, Any]) -> None:
         )
 
 
+def _skipped(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    steps = recovery.steps.filter(plan=selectors.plan_in_force(recovery))
+    rerun, proof = steps.filter(kind="rerun").last(), steps.filter(kind="verify").last()
+    if rerun is None or rerun.state != "done" or proof is None or "skipped" not in proof.result:
+        raise Refused(
+            f"{recovery.label} can end without proof only after its rerun, when a person skips the proof.",
+            code="not_skipped",
+        )
+
+
 CHECKS: Final[Mapping[Guard, Callable[[Recovery, Mapping[str, Any]], None]]] = {
     Guard.PERMITTED: _permitted,
     Guard.GLASS: _glass,
@@ -72,6 +82,7 @@ CHECKS: Final[Mapping[Guard, Callable[[Recovery, Mapping[str, Any]], None]]] = {
     Guard.LATE: _late,
     Guard.UNTOUCHED: _untouched,
     Guard.PROVEN: _proven,
+    Guard.SKIPPED: _skipped,
 }
 
 

@@ -1,8 +1,9 @@
-"""Jobs that would start the pipeline again are paused for a recovery and given back when it has ended.
+"""What would start the pipeline again (jobs, its own continuous mode and retries) is paused for a recovery and given
+back when it has ended.
 
-Crash order: the hold is written down (`noted`, with the setting as found) before the job is touched; so whatever dies,
-the beat finds the hold once no recovery of the pipeline is open, looks at the job, and gives back what is still
-paused. A job that somebody changed meanwhile is theirs: it is left as it is, and that is said.
+Crash order: the hold is written down (`noted`, with the setting as found) before anything is touched; so whatever dies,
+the beat finds the hold once no recovery of the pipeline is open, looks at the setting, and gives back what is still
+paused. What somebody changed meanwhile is theirs: it is left as it is, and that is said.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import Hold, Recovery
 from recovery.pipelines import starters
 from recovery.pipelines.client import PipelinesClient
-from recovery.pipelines.starters import AWAKE, PAUSED, Known, Starter
+from recovery.pipelines.starters import AWAKE, ITSELF, PAUSED, Known, Starter
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.journal import note
 
@@ -25,9 +26,9 @@ Say = Callable[[str], None]
 
 
 def pause(recovery: Recovery, client: PipelinesClient, *, guard: Callable[[], None], log: Say) -> Known:
-    """Pause every job that starts the pipeline by itself, each read back. What could not be asked is said.
+    """Pause everything that starts the pipeline by itself, each read back. What could not be asked is said.
 
-    Raises Refused when a job does not read back as paused, Unreachable, ApiDenied, ApiError, OutcomeUnknown.
+    Raises Refused when something does not read back as paused, Unreachable, ApiDenied, ApiError, OutcomeUnknown.
     """
     known = starters.known(client, recovery.flow.pipeline.pipeline_id)
     if known.why:
@@ -56,7 +57,7 @@ def _paused(hold: Hold, recovery: Recovery, starter: Starter) -> None:
     with transaction.atomic():
         Hold.objects.filter(pk=hold.pk).update(state="paused")
         note(
-            "job.pause",
+            "pipeline.pause" if starter.itself else "job.pause",
             recovery,
             f"Paused {starter.says}, so that it does not start the pipeline meanwhile.",
             before={starter.way: hold.was},
@@ -65,7 +66,7 @@ def _paused(hold: Hold, recovery: Recovery, starter: Starter) -> None:
 
 
 def prove(recovery: Recovery, client: PipelinesClient) -> None:
-    """Raise Refused when a job that starts the pipeline is awake (again), or has a run that has not ended."""
+    """Raise Refused when something that starts the pipeline is awake (again), or a job's run has not ended."""
     known = starters.known(client, recovery.flow.pipeline.pipeline_id)
     held = {(h.job_id, h.way) for h in Hold.objects.filter(pipeline=recovery.flow.pipeline, state__in=OPEN)}
     again = [s.says for s in known.awake if (s.job_id, s.way) in held]
@@ -76,7 +77,7 @@ def prove(recovery: Recovery, client: PipelinesClient) -> None:
         )
     if known.awake:
         raise Refused(
-            f"A job can start the pipeline at any time: {', '.join(s.says for s in known.awake)}. Stop once more: "
+            f"The pipeline can be started at any time by {', '.join(s.says for s in known.awake)}. Stop once more: "
             "that pauses it."
         )
     if running := starters.active_runs(client, known.starters):
@@ -100,20 +101,27 @@ def due() -> None:
 def _failed(hold: Hold, problem: str) -> None:
     with transaction.atomic():
         Hold.objects.filter(pk=hold.pk, state__in=OPEN).update(problem=problem)
-        note("job.restore", hold.recovery, f"{hold} could not be given back yet: {problem}", outcome="failed")
+        note(
+            _restore(hold), hold.recovery, f"{hold} could not be given back yet: {problem}", outcome="failed"
+        )
 
 
 def _give_back(hold: Hold, client: PipelinesClient) -> None:
-    found = starters.now(client, hold.job_id, hold.way)
+    of = Starter(hold.job_id, hold.name, hold.way, hold.was, hold.pipeline.pipeline_id)
+    found = starters.now(client, of)
     if found is None:
         _ended(hold, "left", f"{hold} is gone, so there is nothing to give back.")
     elif found.get("pause_status", AWAKE) != PAUSED:
         _ended(hold, "left", f"{hold} runs already: it was never paused, or somebody switched it on.")
     else:
-        # an edit that somebody made meanwhile stays; only the pause is taken back
-        setting = {**found, "pause_status": hold.was.get("pause_status", AWAKE)}
-        starters.put(client, Starter(hold.job_id, hold.name, hold.way, found), setting)
+        # of a job, an edit that somebody made meanwhile stays; only the pause is taken back
+        given = hold.was if of.itself else {**found, "pause_status": hold.was.get("pause_status", AWAKE)}
+        starters.put(client, of, given)
         _ended(hold, "restored", f"{hold} is switched on again, as it was before {hold.recovery.label}.")
+
+
+def _restore(hold: Hold) -> str:
+    return "pipeline.restore" if hold.job_id == ITSELF else "job.restore"
 
 
 def _ended(hold: Hold, state: str, says: str) -> None:
@@ -122,4 +130,4 @@ def _ended(hold: Hold, state: str, says: str) -> None:
             state=state, problem="" if state == "restored" else says, ended_at=timezone.now()
         )
         if changed:
-            note("job.restore", hold.recovery, says, after={"state": state, hold.way: hold.was})
+            note(_restore(hold), hold.recovery, says, after={"state": state, hold.way: hold.was})

@@ -14,7 +14,7 @@ from recovery.workflow import guards
 from recovery.workflow.transitions import OPEN, RECOVERY, RECOVERY_ARROWS, STEP, guard_of, may_move
 
 ENDED = frozenset(RECOVERY) - OPEN
-TOLD = {"needs_attention", "succeeded", "rolled_back"}
+TOLD = {"needs_attention", "succeeded", "unproven", "rolled_back"}
 """States that people are told about, whoever moves a recovery into them (`recovery.<state>`)."""
 
 
@@ -61,15 +61,22 @@ def only_in(recovery: Recovery, *states: str) -> None:
         )
 
 
-def held_by(recovery_id: int) -> str:
-    """Who asked for the run to be stopped; empty when nobody did, or when it was resumed since."""
+def halt_of(recovery_id: int) -> dict[str, str]:
+    """`{by, at, when}`: who asked for the run to end, `when` "now" (its update is stopped) or "step" (the step
+    that runs ends first). Empty when nobody did, or when it was resumed since."""
     choices = Recovery.objects.values_list("choices", flat=True).get(pk=recovery_id)
-    return str((choices.get("halt") or {}).get("by") or "")
+    return dict(choices.get("halt") or {})
+
+
+def held_by(recovery_id: int) -> str:
+    """Who stopped the run; empty when nobody did, and for a run that is only paused after the step that runs."""
+    halt = halt_of(recovery_id)
+    return "" if halt.get("when") == "step" else halt.get("by", "")
 
 
 def words(state: str) -> str:
     """A state as people say it."""
-    return state.replace("_", " ")
+    return "ended without proof" if state == "unproven" else state.replace("_", " ")
 
 
 def claim(step_id: int, fence: int, *, worker: str, deadline: datetime) -> Step | None:

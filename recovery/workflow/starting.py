@@ -47,7 +47,7 @@ def _begin(recovery: Recovery, by: Actor) -> Started:
 
 
 def _resume(recovery: Recovery, by: Actor) -> Started:
-    step = _stuck(recovery)
+    step = stuck(recovery)
     if step.state == "unknown" and not step.evidence:
         raise Refused(
             f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then resume."
@@ -70,14 +70,14 @@ def _resume(recovery: Recovery, by: Actor) -> Started:
     return Started(f"Resumed at step {step.kind}, which was {was['state']}.", was)
 
 
-def _stuck(recovery: Recovery) -> Step:
-    """The step at which a recovery that needs attention stands."""
+def stuck(recovery: Recovery) -> Step:
+    """The step at which a recovery that needs attention stands. Raises Refused where there is none."""
     steps = recovery.steps.filter(plan=plan_of(recovery)).exclude(kind="rollback", state="pending")
-    stuck = (
+    found = (
         steps.filter(state__in=("failed", "unknown")).first()
         or steps.filter(state="pending").first()
         or steps.filter(kind="verify", state="done").last()
     )
-    if stuck is None:
+    if found is None:
         raise Refused(f"{recovery.label} has no step that could be resumed.")
-    return stuck
+    return found

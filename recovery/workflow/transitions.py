@@ -25,6 +25,7 @@ class Guard(StrEnum):
     IN_TIME = "the time of the request is not over"
     UNTOUCHED = "no step has changed anything"
     PROVEN = "every criterion was measured and holds"
+    SKIPPED = "the rerun is done, and a person skipped the proof with a reason"
     FENCE = "only for who holds the step's fence"
 
 
@@ -55,7 +56,7 @@ RECOVERY_ARROWS: Final = (
     Arrow("approved", "cancelled", "a person ends it", Guard.UNTOUCHED),
     Arrow("approved", "expired", "nobody started it in time", Guard.LATE),
     Arrow("running", "verifying", "the last step before the proof is done"),
-    Arrow("running", "needs_attention", "a step failed or is unknown, or a person stopped the run"),
+    Arrow("running", "needs_attention", "a step failed or is unknown, or a person stopped or paused the run"),
     Arrow("running", "diagnosing", "what the plan relies on has drifted: the plan is void"),
     Arrow("running", "failed", "it cannot go on"),
     Arrow("running", "rolled_back", "the rollback is done"),
@@ -67,13 +68,15 @@ RECOVERY_ARROWS: Final = (
     Arrow("needs_attention", "failed", "it cannot go on"),
     Arrow("needs_attention", "rolled_back", "the rollback is done"),
     Arrow("needs_attention", "cancelled", "a person ends it", Guard.UNTOUCHED),
+    Arrow("needs_attention", "unproven", "a person ends it without the proof", Guard.SKIPPED),
     Arrow("succeeded", "rolled_back", "the rollback is done"),
+    Arrow("unproven", "rolled_back", "the rollback is done"),
     Arrow("failed", "rolled_back", "the rollback is done"),
 )
 
 STEP_ARROWS: Final = (
     Arrow("pending", "running", "a worker claims it under the next fence", Guard.FENCE),
-    Arrow("pending", "skipped", "its plan is void or its recovery ended", Guard.FENCE),
+    Arrow("pending", "skipped", "its plan is void, its recovery ended, or a person skips it", Guard.FENCE),
     Arrow("running", "done", "its effect was read back", Guard.FENCE),
     Arrow("running", "failed", "it failed, and that was seen", Guard.FENCE),
     Arrow("running", "unknown", "its worker is silent, or nobody saw how it ended", Guard.FENCE),
@@ -81,10 +84,10 @@ STEP_ARROWS: Final = (
     Arrow("unknown", "failed", "a probe proves it", Guard.FENCE),
     Arrow("unknown", "pending", "a person repeats it on the evidence, or it only reads", Guard.FENCE),
     Arrow("unknown", "running", "a worker goes on with it", Guard.FENCE),
-    Arrow("unknown", "skipped", "its recovery ended", Guard.FENCE),
+    Arrow("unknown", "skipped", "its recovery ended, or a person skips it", Guard.FENCE),
     Arrow("failed", "pending", "a person repeats it", Guard.FENCE),
     Arrow("failed", "running", "a worker goes on with it", Guard.FENCE),
-    Arrow("failed", "skipped", "its recovery ended", Guard.FENCE),
+    Arrow("failed", "skipped", "its recovery ended, or a person skips it", Guard.FENCE),
 )  # fmt: skip
 
 APPROVAL_ARROWS: Final = (
@@ -97,6 +100,47 @@ APPROVAL_ARROWS: Final = (
     Arrow("approved", "expired", "nobody started it in time", Guard.LATE),
     Arrow("approved", "voided", "the plan, the rules or the recovery changed"),
 )
+
+
+@dataclass(frozen=True)
+class SkipRule:
+    """May a person skip a step of this kind, with a reason? `because` says why, or why not; `then` what follows."""
+
+    may: bool
+    because: str
+    then: str = ""
+
+
+SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
+    {
+        "stop": SkipRule(
+            False,
+            "It proves that nothing runs and that nothing has moved since the plan: without it two queries could "
+            "write one batch.",
+        ),
+        "backup": SkipRule(
+            True,
+            "The plan itself holds the old text of every file that it changes, and the old checkpoint version stays; "
+            "what is given up is the copy of the source, should the workspace lose it.",
+        ),
+        "patch": SkipRule(
+            False,
+            "The forecast and the criteria are those of the changed code. What was written by hand already, it finds "
+            "and leaves.",
+        ),
+        "seed": SkipRule(False, "The update would start on the checkpoint that failed."),
+        "rerun": SkipRule(
+            False, "It is what recovers the flow; without it there is nothing that could be proven."
+        ),
+        "verify": SkipRule(
+            True,
+            "It changes no checkpoint, no code and no table; what is given up is the proof, and that is said.",
+            "The recovery ends as unproven, never as succeeded.",
+        ),
+        "rollback": SkipRule(False, "What is undone by half is neither the old nor the new."),
+    }
+)
+"""Every kind of step. Skipped is only the step at which a recovery that needs attention stands."""
 
 Table = Mapping[str, frozenset[str]]
 

@@ -6,12 +6,14 @@ from contextlib import closing
 import pytest
 
 from recovery.diagnosis import diagnose
-from recovery.errors import NotFound
+from recovery.errors import NotFound, Refused
 from recovery.models import Flow, Pipeline, Workspace
 from recovery.pipelines import events as log
+from recovery.pipelines import starters
 from recovery.pipelines.client import ActiveUpdate, ApiDenied, ApiError, PipelinesClient
 from recovery.pipelines.find import find_flow, find_pipeline
 from recovery.pipelines.inventory import refresh
+from recovery.pipelines.itself import ATTEMPTS
 from tests.contract.lab import Api, PipelinesServer, Stream, until
 
 MISMATCH = "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
@@ -54,6 +56,34 @@ def test_a_pipeline_is_made_changed_listed_and_deleted(client: PipelinesClient) 
     client.delete_pipeline(pipeline_id)
     with pytest.raises(NotFound, match="was not found"):
         client.get_pipeline(pipeline_id)
+
+
+def test_one_setting_of_a_pipeline_is_changed_and_given_back_and_nothing_else_is_lost(
+    client: PipelinesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.import_file("/Users/tester/held/p.py", b"from pyspark import pipelines as dp\n")
+    spec = {
+        "name": "held", "schema": "held_db", "libraries": [{"file": {"path": "/Users/tester/held/p.py"}}],
+        "configuration": {ATTEMPTS: "3", "shop.path": "/in"}, "tags": {"environment": "staging"},
+    }  # fmt: skip
+    pipeline_id = client.create_pipeline(spec)
+    before = client.get_pipeline(pipeline_id)["spec"]
+    (retries,) = starters.known(client, pipeline_id).awake
+
+    starters.put(client, retries, retries.paused())
+
+    held = client.get_pipeline(pipeline_id)["spec"]
+    assert held == {**before, "configuration": {ATTEMPTS: "0", "shop.path": "/in"}}
+    assert starters.known(client, pipeline_id).starters == ()
+    starters.put(client, retries, retries.setting)
+    assert client.get_pipeline(pipeline_id)["spec"] == before
+
+    read = client.get_pipeline
+    monkeypatch.setattr(client, "get_pipeline", lambda of: {**read(of), "last_modified": 1})
+    with pytest.raises(Refused, match="changed by somebody else at the same moment"):
+        starters.put(client, retries, retries.paused())
+    assert read(pipeline_id)["spec"] == before
+    client.delete_pipeline(pipeline_id)
 
 
 def test_source_is_written_and_read_back_byte_for_byte(client: PipelinesClient) -> None:

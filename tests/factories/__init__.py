@@ -32,9 +32,11 @@ from tests.factories.runs import (
     into,
     measured,
     not_proven,
+    paused,
     rolled_back,
     running,
     unknown,
+    unproven,
     verified,
     void,
 )
@@ -58,7 +60,7 @@ __all__ = [
     "PATH", "SCHEMA_PATH", "advance", "ago", "amount", "approved", "asked", "at_offset", "at_patch",
     "at_review", "body", "cancelled", "channel", "channels", "choices", "delivery", "expired", "facts",
     "failed_flow", "failed_step", "flow", "glass", "halted", "hold", "incident", "into", "measured",
-    "message", "not_proven", "opened", "option", "options", "person", "pipeline", "planned", "position",
-    "rejected", "rolled_back", "running", "sealed", "step", "stopped", "unknown", "verified", "view",
+    "message", "not_proven", "opened", "option", "options", "paused", "person", "pipeline", "planned", "position",
+    "rejected", "rolled_back", "running", "sealed", "step", "stopped", "unknown", "unproven", "verified", "view",
     "void", "voided", "vote", "voted", "with_jobs", "workspace",
 ]  # fmt: skip

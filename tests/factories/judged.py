@@ -165,9 +165,11 @@ def _steps(strategy: str) -> list[dict[str, Any]]:
         "full-refresh": [("rerun", "Empty spark_catalog.crm.customers_changes and read everything again.")],
         "empty": [("rerun", "Start from an empty checkpoint.")],
     }[strategy]
+    backup = ("backup", "Keep the source as it stands and what the checkpoint goes back to; read it back.")
     first = ("stop", "Prove that the pipeline is still stopped and nothing has moved since the plan.")
+    kept = (backup,) if strategy in ("continue", "revert") else ()
     last = ("verify", "Measure the criteria of this plan on the data.")
-    return [{"kind": kind, "says": says, "args": {}} for kind, says in (first, *middle, last)]
+    return [{"kind": kind, "says": says, "args": {}} for kind, says in (first, *kept, *middle, last)]
 
 
 def option(strategy: str, **values: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def void(of: Flow | None = None) -> Recovery:
 
 
 def into(of: Recovery, state: str, **values: Any) -> Recovery:
-    active = state not in ("succeeded", "cancelled", "expired", "rolled_back", "failed")
+    active = state not in ("succeeded", "unproven", "cancelled", "expired", "rolled_back", "failed")
     Recovery.objects.filter(pk=of.pk).update(
         state=state, active=active, ended_at=None if active else timezone.now(), **values
     )
@@ -45,6 +45,7 @@ def advance(of: Recovery, until: str, state: str, **values: Any) -> None:
     begun = ago(seconds=14)
     log = {
         "stop": "Still stopped: no update is active. Checkpoint, code and table are as sealed.",
+        "backup": "Kept and read back: 1 source files, 301 bytes. The checkpoint goes back to version 0, batch 2.",
         "seed": "Renamed to version 1. Version 0 is untouched.",
         "patch": "1 file written and read back.",
         "rerun": "Update 7c1f02d4 is COMPLETED. COMPLETED is not yet proof.",
@@ -119,6 +120,13 @@ def halted(of: Flow | None = None) -> Recovery:
     return into(made, "needs_attention", reason=says, choices={**made.choices, "halt": halt})
 
 
+def paused(of: Flow | None = None) -> Recovery:
+    """Somebody paused the run; its rerun goes on to its end."""
+    halt = {"by": "responder", "at": ago(seconds=5).isoformat(), "when": "step"}
+    made = running(of)
+    return into(made, "running", choices={**made.choices, "halt": halt})
+
+
 def measured(verified: bool = True) -> dict[str, Any]:
     found: dict[str, dict[str, Any]] = {
         "FIRST_BATCH_AT_POSITION": {"batch": 3, "offsets": ['{"logOffset":2}']},
@@ -166,6 +174,19 @@ def not_proven(of: Flow | None = None) -> Recovery:
         measured=measured(False),
         reason="Not proven: EVERY_ROW_ONCE, COUNTS_EQUAL_FORECAST.",
     )
+
+
+def unproven(of: Flow | None = None) -> Recovery:
+    """A proof that did not hold, given up by a person."""
+    made = not_proven(of)
+    told = {"by": "responder", "reason": "Two rows were mended by hand.", "at": ago(seconds=30).isoformat()}
+    line = [told["at"], f"Skipped by responder: {told['reason']}"]
+    step(made, "verify", "skipped", plan=made.plans.get(), result={"skipped": told}, log=[line])
+    says = (
+        "Ended without proof. When last measured, not proven were: EVERY_ROW_ONCE, COUNTS_EQUAL_FORECAST. "
+        f"Step verify was skipped by responder: {told['reason']}"
+    )
+    return into(made, "unproven", reason=says)
 
 
 def rolled_back(of: Flow | None = None) -> Recovery:

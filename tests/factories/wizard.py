@@ -14,7 +14,13 @@ from tests.factories.judged import DIAGNOSIS, facts, options
 
 def opened(of: Flow | None = None, **values: Any) -> Recovery:
     """A recovery just opened: diagnosed, nothing else."""
-    given = {"diagnosis": DIAGNOSIS, "facts": {"status": "none"}, "created_by": "responder", **values}
+    given = {
+        "diagnosis": DIAGNOSIS,
+        "facts": {"status": "none"},
+        "created_by": "responder",
+        "owner": "responder",
+        **values,
+    }
     return Recovery.objects.create(flow=of or incident(), **given)
 
 

@@ -12,6 +12,7 @@ from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.workflow import by_hand
+from recovery.workflow.moves import words
 
 WAIT_SECONDS = 1800.0
 
@@ -72,7 +73,7 @@ def check_positions(given: Sequence[str]) -> None:
 def ended(recovery: Recovery) -> Answer:
     """How a recovery that was waited for has ended: exit 0 only when it is proven."""
     data = by_hand.summary(recovery)
-    lines = [f"{recovery.label} is {recovery.state.replace('_', ' ')}. {recovery.reason}"]
+    lines = [f"{recovery.label} is {words(recovery.state)}. {recovery.reason}"]
     lines += [_criterion(c) for c in data["verification"]]
     if recovery.state == "needs_attention":
         lines.append(f"Next: mend the cause, then bin/manage execute {recovery.label} --wait, or rollback.")

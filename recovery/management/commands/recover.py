@@ -49,8 +49,8 @@ class Command(RepriseCommand):
             )
 
     def _stop(self, flow: Flow) -> None:
-        """An update may have been started over the failure by a schedule: stop it before positions are read."""
-        if flow.state != "failed" or not by_hand.is_running(flow):
+        """An update may run over the failure, or may at any time: stop it before positions are read."""
+        if flow.state != "failed" or not by_hand.needs_stop(flow):
             return
         recovery = by_hand.open_or_go_on(flow, by=self.actor)
         by_hand.stop_first(flow=flow, recovery_id=recovery.pk, by=self.actor, say=_acting.say)

@@ -33,8 +33,7 @@ class Command(RepriseCommand):
             return self._run(opened)
         running = by_hand.is_running(flow)
         recovery = opened or actions.open_recovery(flow_id=flow.pk, by=self.actor)
-        if running:
-            by_hand.stop_first(flow=flow, recovery_id=recovery.pk, by=self.actor, say=_acting.say)
+        by_hand.stop_first(flow=flow, recovery_id=recovery.pk, by=self.actor, say=_acting.say)
         says = "It is stopped now." if running else "Nothing was running."
         return Answer(
             _data(recovery, was_running=running), f"{says} {recovery.label} is open for {flow.name}."

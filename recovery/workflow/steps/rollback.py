@@ -1,15 +1,19 @@
-"""rollback: undo what can be undone: the new version is renamed away, the source is written back."""
+"""rollback: undo what can be undone: the new version is renamed away, the source is written back; files that the
+workspace has lost meanwhile are put back from the backup.
+"""
 
 import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.checkpoints import placing
-from recovery.errors import Refused
+from recovery.checkpoints import fingerprint, placing
+from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.models import Recovery, Step
+from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import files as sink_files
 from recovery.workflow.places import checkpoint_of
+from recovery.workflow.steps import backup
 from recovery.workflow.steps.base import Context, Probed, saw
 from recovery.workflow.steps.stop import active_update
 
@@ -28,6 +32,8 @@ def refusal(recovery: Recovery) -> str | None:
         return "An update is running. Stop it first."
     if "seed" in done:
         place = checkpoint_of(flow)
+        if placing.undone(place, recovery=recovery.label):
+            return None  # an attempt that died had come so far; the source may be left to do
         return placing.undo_refusal(place, recovery=recovery.label, sink_head=_head(done["seed"]))
     rerun = recovery.steps.filter(kind="rerun").first()
     if rerun and rerun.result.get("update_id") and rerun.state == "done":
@@ -46,32 +52,64 @@ def run(context: Context) -> Mapping[str, Any]:
     if reason:
         raise Refused(reason)
     done = {s.kind: s for s in context.recovery.steps.filter(state="done", plan__isnull=False)}
-    if "seed" in done:
+    before = done.get("backup")
+    place = checkpoint_of(context.flow) if "seed" in done else ""
+    if place and not placing.undone(place, recovery=context.recovery.label):
         context.watch.guard()
-        placing.undo(
-            checkpoint_of(context.flow), recovery=context.recovery.label, sink_head=_head(done["seed"])
-        )
+        placing.undo(place, recovery=context.recovery.label, sink_head=_head(done["seed"]))
         context.log(
             f"Version {done['seed'].result['version']} renamed away; the old version is in use again."
         )
-    written = []
-    if "patch" in done:
-        for change in context.body["patch"]:
-            written.append(_write_back(context, change))
+        if before is not None:
+            _goes_back_to(context, place, before.result["checkpoint"])
+    copy = backup.kept(before) if before is not None else {}
+    changed = context.body["patch"] if "patch" in done else []
+    written = [_write_back(context, change, copy) for change in changed]
+    written += _put_back(context, {p: c for p, c in copy.items() if p not in written})
     return {"checkpoint": "seed" in done, "files": written}
 
 
-def _write_back(context: Context, change: Mapping[str, Any]) -> str:
-    now = hashlib.sha256(context.client.export(change["path"])).hexdigest()
-    if now not in (change["after_sha256"], change["before_sha256"]):
-        raise Refused(
-            f"{change['path']} was edited since the recovery wrote it; it was left alone. Mend it by hand."
+def _goes_back_to(context: Context, place: str, before: Mapping[str, Any]) -> None:
+    """Read back: the checkpoint in use is the one that the backup saw. Raises OutcomeUnknown."""
+    if fingerprint(place) != before["fingerprint"]:
+        raise OutcomeUnknown(
+            f"The checkpoint does not read back as it was kept (version {before['version']}, batch "
+            f"{before['last_committed']}). Look at it before anything is started."
         )
+    context.log(
+        f"Read back: version {before['version']}, batch {before['last_committed']}, as it was kept before."
+    )
+
+
+def _write_back(context: Context, change: Mapping[str, Any], copy: Mapping[str, bytes]) -> str:
+    path, now = str(change["path"]), _sha(context.client, change["path"])
+    if now not in (change["after_sha256"], change["before_sha256"], None):
+        raise Refused(f"{path} was edited since the recovery wrote it; it was left alone. Mend it by hand.")
     if now != change["before_sha256"]:
         context.watch.guard()
-        context.client.import_file(change["path"], change["before"].encode())
-        context.log(f"{change['path']} written back.")
-    return str(change["path"])
+        context.client.import_file(path, copy.get(path, change["before"].encode()))
+        context.log(f"{path} written back." if now else f"{path} was lost; written back.")
+    return path
+
+
+def _put_back(context: Context, copy: Mapping[str, bytes]) -> list[str]:
+    """Files that the workspace has lost since they were kept. One that is there is somebody's work: left alone."""
+    written = []
+    for path, content in copy.items():
+        if _sha(context.client, path) is None:
+            context.watch.guard()
+            context.client.import_file(path, content)
+            context.log(f"{path} was lost; put back from the backup.")
+            written.append(path)
+    return written
+
+
+def _sha(client: PipelinesClient, path: str) -> str | None:
+    """None: the workspace has no such file."""
+    try:
+        return hashlib.sha256(client.export(path)).hexdigest()
+    except NotFound:
+        return None
 
 
 def probe(step: Step) -> Probed:

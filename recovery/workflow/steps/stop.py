@@ -1,5 +1,6 @@
-"""stop: nothing of the pipeline runs, and no job starts it again. Under a plan it proves that this still is so,
-and that nothing has moved since the seal.
+"""stop: nothing of the pipeline runs, and nothing starts it again: no job, no continuous mode, no retry.
+
+Under a plan it proves that this still is so, and that nothing has moved since the seal.
 """
 
 import time
@@ -41,7 +42,7 @@ def run(context: Context) -> Mapping[str, Any]:
 
 
 def _stop(context: Context) -> Mapping[str, Any]:
-    """Jobs first: one that fires after the update was stopped would start the next."""
+    """What starts it first: a job that fires, or a retry, after the update was stopped would be the next update."""
     client, begun = context.client, time.monotonic()
     known = holds.pause(context.recovery, client, guard=context.watch.guard, log=context.log)
     told = {"jobs": [s.says for s in known.starters], "jobs_unknown": known.why}
@@ -92,7 +93,7 @@ def active_update(answer: Mapping[str, Any]) -> str | None:
 
 
 def probe(step: Step) -> Probed:
-    """Stopping twice does no harm; proven done when nothing is active and no job is awake."""
+    """Stopping twice does no harm; proven done when nothing is active and nothing that starts it is awake."""
     flow = step.recovery.flow
     if step.plan is not None:
         return Probed("again", [saw(True, "This step only reads: running it again changes nothing.")])

@@ -45,6 +45,7 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
         ("running", "needs_attention", ["recovery.needs_attention"]),
         ("verifying", "succeeded", ["recovery.succeeded"]),
         ("needs_attention", "rolled_back", ["recovery.rolled_back"]),
+        ("unproven", "rolled_back", ["recovery.rolled_back"]),
         ("running", "verifying", []),
         ("planned", "diagnosing", []),
         ("planned", "cancelled", []),

@@ -60,7 +60,7 @@ def test_a_running_recovery_says_that_the_page_may_be_closed_and_asks_again(resp
 
     assert "You may close this page." in page
     assert 'hx-trigger="every 1s"' in page
-    assert "2 of 4 done" in page
+    assert "3 of 5 done" in page
     assert "Not while a step runs." in page
 
 
@@ -250,3 +250,102 @@ def test_a_stopped_run_says_where_it_stands_and_can_be_resumed(responder: Client
     responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "resume"})
     recovery.refresh_from_db()
     assert recovery.state == "running"
+
+
+def test_a_step_that_is_never_skipped_says_why_beside_the_other_choices(
+    responder: Client, may_go_back: None
+) -> None:
+    recovery = f.failed_step()
+
+    page = text(responder, recovery, "run")
+    assert "Step seed is never skipped. The update would start on the checkpoint that failed." in page
+    assert f"/recoveries/{recovery.pk}/skip" not in page
+    page = text(responder, recovery, "skip")
+    assert re.search(r"<button[^>]*disabled[^>]*>Skip Reset flow<", page)
+    answer = responder.post(f"/recoveries/{recovery.pk}/skip", {"reason": "In a hurry."})
+    assert answer.status_code == 409
+    assert "In a hurry." in answer.content.decode()
+
+
+def test_a_proof_that_does_not_hold_is_given_up_with_a_reason_and_never_shown_as_proven(
+    responder: Client, may_go_back: None
+) -> None:
+    recovery = f.not_proven()
+    Step.objects.filter(recovery=recovery, kind="rerun").update(state="done")
+
+    assert "End without proof" in text(responder, recovery, "verify")
+    assert "The recovery ends as unproven, never as succeeded." in text(responder, recovery, "skip")
+    answer = responder.post(f"/recoveries/{recovery.pk}/skip", {"reason": "Two rows are mended by hand."})
+
+    assert answer["Location"] == f"/recoveries/{recovery.label}"
+    recovery.refresh_from_db()
+    assert recovery.state == "unproven"
+    for page in ("verify", "run"):
+        shown = text(responder, recovery, page)
+        assert "Ended without proof" in shown
+        assert "Step verify was skipped by responder: Two rows are mended by hand." in shown
+        assert "Every expected row is in the table exactly once.</h2>" not in shown
+        assert ">Proven<" not in shown
+    assert "Ended without proof" in responder.get("/recoveries").content.decode()
+
+
+def test_who_may_not_reset_does_not_see_the_way_out_of_a_proof(client: Client) -> None:
+    client.force_login(f.person("viewer"))
+
+    assert "End without proof" not in text(client, f.not_proven(), "verify")
+
+
+def test_the_owner_stands_on_the_pages_and_in_the_list_and_can_be_changed(
+    responder: Client, client: Client
+) -> None:
+    recovery = f.running()
+    f.person("responder", "grace")
+
+    page = text(responder, recovery, "run")
+    assert "Owner responder" in page
+    assert ">hand over</a>" in page
+    assert "<option>grace</option>" in text(responder, recovery, "owner")
+    answer = responder.post(f"/recoveries/{recovery.pk}/owner", {"to": "grace", "was": "responder"})
+    assert answer["Location"] == f"/recoveries/{recovery.label}"
+    assert "Owner grace" in text(responder, recovery, "run")
+    assert ">take over</a>" in text(responder, recovery, "run")
+    listed = responder.get("/recoveries").content.decode()
+    assert '<td data-label="Owner"><div>grace</div></td>' in listed
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/owner", {"was": "responder", "reason": "I know it."})
+    assert answer.status_code == 409
+    assert "somebody else was faster" in answer.content.decode()
+    assert "I know it." in answer.content.decode()
+    answer = responder.post(f"/recoveries/{recovery.pk}/owner", {"was": "grace", "reason": "I know it."})
+    assert answer.status_code == 302
+    recovery.refresh_from_db()
+    assert recovery.owner == "responder"
+
+
+def test_who_may_only_look_sees_the_owner_and_no_way_to_change_it(client: Client) -> None:
+    client.force_login(f.person("viewer"))
+
+    page = text(client, f.running(), "run")
+
+    assert "Owner responder" in page
+    assert "/owner" not in page
+
+
+def test_an_ended_recovery_keeps_its_owner(responder: Client) -> None:
+    recovery = f.verified()
+
+    assert "/owner" not in text(responder, recovery, "verify")
+    assert re.search(r"<button[^>]*disabled[^>]*>Hand over R-", text(responder, recovery, "owner"))
+
+
+def test_a_run_is_paused_after_the_step_that_runs_and_can_still_be_stopped(responder: Client) -> None:
+    recovery = f.running()
+
+    assert "Lets the step that runs end" in text(responder, recovery, "run")
+    answer = responder.post(f"/recoveries/{recovery.pk}/run", {"act": "pause"})
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/run"
+    page = text(responder, recovery, "run")
+    assert "responder paused this run" in page
+    assert 'value="stop"' in page
+    assert 'value="pause"' not in page

@@ -32,7 +32,10 @@ def test_what_was_paused_for_a_recovery_is_shown_with_what_became_of_it(
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"jobs": [], "jobs_unknown": ""}, "No job of this workspace starts the pipeline by itself"),
+        (
+            {"jobs": [], "jobs_unknown": ""},
+            "Nothing starts the pipeline by itself: no job, no continuous mode",
+        ),
         (
             {"jobs": [], "jobs_unknown": "no right to jobs"},
             "Whether a job starts the pipeline again is not known",

@@ -26,6 +26,10 @@ class Jobs:
     has_jobs: bool = True
     refuses: set[str] = field(default_factory=set)
     deaf: bool = False
+    spec: dict[str, Any] = field(default_factory=dict)
+    beside: dict[str, Any] = field(default_factory=dict)
+    updates: list[dict[str, Any]] = field(default_factory=list)
+    modified: int = 1
 
     def add(self, *jobs: dict[str, Any]) -> None:
         self.jobs |= {j["job_id"]: j for j in jobs}
@@ -36,8 +40,9 @@ class Jobs:
         if asked.path.startswith("/api/2.2/jobs") and self.has_jobs:
             return self._jobs(asked)
         if asked.path == f"/api/2.0/pipelines/{PIPELINE}":
-            updates = [{"update_id": u, "state": "RUNNING"} for u in self.active]
-            return Answer(body={"pipeline_id": PIPELINE, "latest_updates": updates, "spec": {}})
+            return self._edited(asked.body) if asked.method == "PUT" else Answer(body=self._answer())
+        if asked.path == f"/api/2.0/pipelines/{PIPELINE}/updates":
+            return Answer(body={"updates": self.updates})
         if asked.path == f"/api/2.0/pipelines/{PIPELINE}/stop":
             self.ended += self.active
             self.active = []
@@ -45,6 +50,27 @@ class Jobs:
         if asked.path.startswith(f"/api/2.0/pipelines/{PIPELINE}/updates/"):
             return Answer(body={"update": {"state": "CANCELED"}})
         return Answer(404, {"error_code": "ENDPOINT_NOT_FOUND", "message": f"No API at {asked.path}."})
+
+    def _answer(self) -> dict[str, Any]:
+        updates = [{"update_id": u, "state": "RUNNING"} for u in self.active]
+        told = {
+            "pipeline_id": PIPELINE,
+            "name": "shop",
+            "latest_updates": updates,
+            "last_modified": self.modified,
+        }
+        return {**told, "spec": self.spec, **self.beside}
+
+    def _edited(self, body: dict[str, Any]) -> Answer:
+        """The trap of this call: what is not sent is gone."""
+        if body.pop("expected_last_modified", self.modified) != self.modified:
+            return Answer(409, {"error_code": "RESOURCE_CONFLICT", "message": "The pipeline was modified."})
+        if not self.deaf:
+            self.beside = {k: body.pop(k) for k in ("run_as", "parameters") if k in body}
+            self.spec, self.modified = body, self.modified + 1
+            if self.active and body.get("continuous"):  # an edit starts its update anew
+                self.active = [f"{self.active[0]}-again"]
+        return Answer()
 
     def _jobs(self, asked: Asked) -> Answer:
         what = asked.path.removeprefix("/api/2.2/jobs/")

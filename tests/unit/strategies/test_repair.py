@@ -58,7 +58,7 @@ def test_repair_is_recommended_before_any_reset_and_loses_doubles_and_rereads_no
     assert all(a.exact and a.why for a in (forecast.lost, forecast.doubled, forecast.reread))
     assert (forecast.new_rows, forecast.table_after) == (7, 19)
     assert forecast.state == "Kept: 12 keys"
-    assert [s.kind for s in option.steps] == ["stop", "seed", "rerun", "verify"]
+    assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
     assert {c.code for c in option.criteria} == {c.code for c in found["continue"].criteria}
     assert "Written with a new query id." in [f.do for f in option.findings]
 

@@ -41,6 +41,7 @@ def recovery(state: str = "planned", **values: Any) -> Recovery:
         flow=values.pop("flow", None) or flow(),
         state=state,
         created_by="ada",
+        owner=values.pop("owner", "ada"),
         facts={"status": "none"},
         **values,
     )

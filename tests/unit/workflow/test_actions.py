@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from recovery.errors import Denied, RepriseError
 from recovery.models import AuditEntry, Recovery
 from recovery.workflow import actions, broker, tasks
-from recovery.workflow.moves import held_by
+from recovery.workflow.moves import halt_of, held_by
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +55,8 @@ ACTS: dict[str, Callable[[int], Any]] = {
     "recovery.execute": lambda pk: actions.execute(recovery_id=pk, by=VIEWER),
     "plan.withdraw": lambda pk: actions.edit_again(recovery_id=pk, by=VIEWER),
     "recovery.halt": lambda pk: actions.stop_run(recovery_id=pk, by=VIEWER),
+    "recovery.skip": lambda pk: actions.skip_step(recovery_id=pk, reason="x", by=VIEWER),
+    "recovery.pause": lambda pk: actions.pause_run(recovery_id=pk, by=VIEWER),
     "recovery.cancel": lambda pk: actions.cancel(recovery_id=pk, reason="", by=VIEWER),
 }
 
@@ -192,3 +194,30 @@ def test_resuming_a_stopped_run_takes_the_wish_back_and_wakes_the_step_that_wait
     row.refresh_from_db()
     assert (row.state, held_by(row.pk)) == ("running", "")
     assert row.steps.get(kind="seed").woken_at is not None
+
+
+def test_a_run_is_paused_by_a_wish_that_does_not_stop_what_runs() -> None:
+    row = recovery("running")
+    actions.pause_run(recovery_id=row.pk, by=RESPONDER)
+    assert held_by(row.pk) == "", "an update that is watched goes on to its end"
+    halt = halt_of(row.pk)
+    assert (halt["by"], halt["when"]) == ("ada", "step")
+    assert (last().action, last().outcome) == ("recovery.pause", "done")
+
+
+@pytest.mark.parametrize("state", ["planned", "verifying", "needs_attention", "succeeded"])
+def test_what_has_no_further_step_to_begin_cannot_be_paused(state: str) -> None:
+    row = recovery(state, active=state != "succeeded")
+    with pytest.raises(RepriseError, match="only while it is running"):
+        actions.pause_run(recovery_id=row.pk, by=RESPONDER)
+    assert halt_of(row.pk) == {}
+
+
+def test_a_pause_does_not_soften_a_stop_and_a_stop_hardens_a_pause() -> None:
+    row = recovery("running")
+    actions.pause_run(recovery_id=row.pk, by=RESPONDER)
+    actions.stop_run(recovery_id=row.pk, by=RESPONDER)
+    assert held_by(row.pk) == "ada"
+    with pytest.raises(RepriseError, match="being stopped already"):
+        actions.pause_run(recovery_id=row.pk, by=RESPONDER)
+    assert held_by(row.pk) == "ada"

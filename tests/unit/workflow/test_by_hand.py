@@ -4,7 +4,7 @@ import pytest
 
 from recovery.errors import RepriseError
 from recovery.models import Recovery
-from recovery.workflow import by_hand
+from recovery.workflow import broker, by_hand
 from tests.unit.workflow.rows import RESPONDER, plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -46,3 +46,18 @@ def test_again_does_not_touch_what_runs() -> None:
     with pytest.raises(RepriseError):
         by_hand.open_or_go_on(row.flow, by=RESPONDER, again=True)
     assert Recovery.objects.get(pk=row.pk).state == "running"
+
+
+@pytest.mark.parametrize(
+    ("running", "starts", "stops"), [(True, False, 1), (False, True, 1), (True, True, 1), (False, False, 0)]
+)
+def test_a_pipeline_is_stopped_where_it_runs_and_where_something_can_start_it(
+    monkeypatch: pytest.MonkeyPatch, running: bool, starts: bool, stops: int
+) -> None:
+    row = recovery("diagnosing")
+    monkeypatch.setattr(by_hand, "is_running", lambda flow: running)
+    monkeypatch.setattr(by_hand, "can_start", lambda flow: starts)
+    monkeypatch.setattr(by_hand, "_wait_for_step", lambda step_id, until: None)
+    monkeypatch.setattr(broker, "check", lambda: None)
+    by_hand.stop_first(flow=row.flow, recovery_id=row.pk, by=RESPONDER, say=lambda line: None)
+    assert row.steps.filter(kind="stop").count() == stops

@@ -233,18 +233,42 @@ def test_two_people_cannot_both_move_a_recovery() -> None:
         move(other, "cancelled")
 
 
-def test_a_stopped_run_does_not_begin_its_next_step(monkeypatch: Any, woken: list[Any]) -> None:
+@pytest.mark.parametrize(("when", "word"), [("now", "stopped"), ("step", "paused")])
+def test_a_stopped_or_paused_run_does_not_begin_its_next_step(
+    monkeypatch: Any, woken: list[Any], when: str, word: str
+) -> None:
     row, step = running()
     acts: list[int] = []
     use(monkeypatch, "patch", lambda context: acts.append(1) or {})
-    Recovery.objects.filter(pk=row.pk).update(choices={"halt": {"by": "ada"}})
+    Recovery.objects.filter(pk=row.pk).update(choices={"halt": {"by": "ada", "when": when}})
     engine.run_step(step.pk, step.fence)
     step.refresh_from_db()
     row.refresh_from_db()
     assert (acts, step.state, step.woken_at) == ([], "pending", None)
     assert row.state == "needs_attention"
-    assert row.reason.startswith("ada stopped the run before step patch")
+    assert row.reason.startswith(f"ada {word} the run before step patch")
     assert AuditEntry.objects.filter(action="recovery.halt", actor="reprise").count() == 1
+
+
+def test_the_step_that_runs_when_a_run_is_paused_ends_and_its_result_counts(
+    monkeypatch: Any, woken: list[Any], committing: Any
+) -> None:
+    row, step = running()
+
+    def pausing(context: Context) -> Mapping[str, Any]:
+        Recovery.objects.filter(pk=row.pk).update(choices={"halt": {"by": "ada", "when": "step"}})
+        assert context.held_by == ""
+        return {"artefact": 1}
+
+    use(monkeypatch, "patch", pausing)
+    with committing():
+        engine.run_step(step.pk, step.fence)
+    following = row.steps.get(kind="verify")
+    engine.run_step(following.pk, following.fence)
+    step.refresh_from_db()
+    row.refresh_from_db()
+    assert (step.state, step.result, row.state) == ("done", {"artefact": 1}, "needs_attention")
+    assert row.reason.startswith("ada paused the run before step verify.")
 
 
 def test_a_stopped_run_can_still_be_rolled_back(monkeypatch: Any, woken: list[Any]) -> None:

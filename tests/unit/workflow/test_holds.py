@@ -10,6 +10,7 @@ import pytest
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Hold, Recovery, Workspace
 from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.itself import ATTEMPTS
 from recovery.workflow import holds, tasks
 from recovery.workflow.steps import stop
 from tests.unit.pipelines.jobs import NIGHTLY, Jobs, job
@@ -62,6 +63,89 @@ def test_the_stop_pauses_the_job_before_it_stops_the_update(jobs: Jobs) -> None:
     assert (schedule(jobs), jobs.ended, result["update_id"]) == ("PAUSED", ["u-1"], "u-1")
     assert said[0].startswith("Paused job nightly (0 0 3 * * ? in UTC); read back.")
     assert AuditEntry.objects.get(action="job.pause").before == {"schedule": NIGHTLY}
+
+
+CONTINUOUS = {"name": "shop", "continuous": True, "storage": "s3://b/x", "tags": {"team": "a"}}
+
+
+def test_a_continuous_pipeline_is_set_to_triggered_stopped_and_given_back(jobs: Jobs) -> None:
+    jobs.jobs, jobs.active, jobs.spec = {}, ["u-1"], dict(CONTINUOUS)
+    made = opened()
+    result, said = run_stop(made)
+    assert jobs.spec == {**CONTINUOUS, "continuous": False, "configuration": {ATTEMPTS: "0"}}
+    assert (jobs.active, result["update_id"]) == ([], "u-1-again"), "the edit itself started it anew"
+    assert [line.split(";")[0] for line in said[:2]] == [
+        "Paused automatic retries of pipeline shop",
+        "Paused continuous mode of pipeline shop",
+    ]
+    assert AuditEntry.objects.filter(action="pipeline.pause", outcome="done").count() == 2
+    with closing(PipelinesClient(url=made.flow.pipeline.workspace.url, token="t")) as client:
+        holds.prove(made, client)
+        jobs.spec = {**jobs.spec, "continuous": True}
+        with pytest.raises(Refused, match=r"switched on again .*continuous mode of pipeline shop"):
+            holds.prove(made, client)
+        jobs.spec = {**jobs.spec, "continuous": False}
+
+    end(made)
+    tasks.restore_holds()
+    assert jobs.spec == {**CONTINUOUS, "configuration": {}}
+    assert set(Hold.objects.values_list("state", flat=True)) == {"restored"}
+    assert AuditEntry.objects.filter(action="pipeline.restore", outcome="done").count() == 2
+
+
+def test_a_continuous_pipeline_that_nobody_stopped_does_not_let_a_plan_begin(jobs: Jobs) -> None:
+    jobs.jobs, jobs.spec = {}, dict(CONTINUOUS)
+    made = opened()
+    with (
+        closing(PipelinesClient(url=made.flow.pipeline.workspace.url, token="t")) as client,
+        pytest.raises(Refused, match="at any time by automatic retries of pipeline shop, continuous mode"),
+    ):
+        holds.prove(made, client)
+    step = made.steps.create(ordinal=1, kind="stop", idempotency_key="s")
+    assert stop.probe(step).outcome == "not_done"
+
+
+def test_a_pipeline_that_retries_is_kept_from_it_and_keeps_its_number_of_retries(jobs: Jobs) -> None:
+    spec = {"name": "shop", "configuration": {ATTEMPTS: "3", "a": "b"}}
+    jobs.jobs, jobs.spec = {}, dict(spec)
+    made = opened()
+    run_stop(made)
+    assert jobs.spec["configuration"] == {ATTEMPTS: "0", "a": "b"}
+    end(made)
+    tasks.restore_holds()
+    assert jobs.spec == spec
+
+
+def test_settings_that_somebody_changed_while_they_were_given_back_are_tried_again(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.jobs, jobs.spec = {}, {**CONTINUOUS, "development": True}
+    made = opened()
+    run_stop(made)
+    end(made)
+    read = PipelinesClient.get_pipeline
+
+    def meanwhile(self: PipelinesClient, pipeline_id: str) -> dict[str, Any]:
+        return {**read(self, pipeline_id), "last_modified": 0}
+
+    monkeypatch.setattr(PipelinesClient, "get_pipeline", meanwhile)
+    tasks.restore_holds()
+    assert "at the same moment" in Hold.objects.get().problem
+    monkeypatch.undo()
+    monkeypatch.setenv("NOTHING", "t")
+    tasks.restore_holds()
+    assert jobs.spec["continuous"] is True
+    assert Hold.objects.get().state == "restored"
+
+
+def test_a_worker_that_died_before_the_mode_was_changed_leaves_it_as_it_is(jobs: Jobs) -> None:
+    jobs.jobs, jobs.spec, jobs.deaf = {}, {**CONTINUOUS, "development": True}, True
+    made = opened()
+    with pytest.raises(Refused, match="reads back otherwise"):
+        run_stop(made)
+    end(made)
+    tasks.restore_holds()
+    assert (jobs.modified, Hold.objects.get().state) == (1, "left")
 
 
 def test_an_update_that_a_run_of_the_job_starts_meanwhile_is_stopped_too(
@@ -181,7 +265,7 @@ def test_a_failure_to_give_back_is_kept_said_once_and_tried_again(jobs: Jobs) ->
         (lambda jobs: jobs.jobs[1]["settings"].update(schedule=dict(NIGHTLY)), "switched on again"),
         (
             lambda jobs: jobs.add(job(2, "hourly", schedule=dict(NIGHTLY))),
-            "can start the pipeline at any time: job hourly",
+            "can be started at any time by job hourly",
         ),
         (lambda jobs: jobs.runs.update({1: [{"run_id": 77}]}), "run 77 of job nightly has not ended"),
     ],

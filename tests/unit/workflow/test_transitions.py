@@ -16,7 +16,7 @@ from recovery.models import ApprovalRequest, Recovery, Step
 from recovery.models.approval import APPROVAL_STATES
 from recovery.models.recovery import STATES
 from recovery.models.step import STEP_STATES
-from recovery.workflow import diagram, guards
+from recovery.workflow import diagram, engine, guards
 from recovery.workflow.moves import claim, move, step_to
 from recovery.workflow.transitions import (
     APPROVAL,
@@ -24,6 +24,7 @@ from recovery.workflow.transitions import (
     OPEN,
     RECOVERY,
     RECOVERY_ARROWS,
+    SKIPS,
     STEP,
     STEP_ARROWS,
     Guard,
@@ -52,6 +53,13 @@ def test_every_arrow_stands_once_and_every_guard_is_checked_somewhere() -> None:
     assert {a.guard for a in RECOVERY_ARROWS} - {Guard.NONE} == set(guards.CHECKS)
     assert {a.guard for a in STEP_ARROWS} == {Guard.FENCE}
     assert {a.guard for a in APPROVAL_ARROWS} == {Guard.NONE, Guard.ENOUGH, Guard.LATE, Guard.IN_TIME}
+
+
+def test_every_kind_of_step_says_whether_it_may_be_skipped_and_why() -> None:
+    assert set(SKIPS) == set(engine.KINDS)
+    assert all(rule.because for rule in SKIPS.values())
+    with pytest.raises(TypeError):
+        SKIPS["seed"] = SKIPS["verify"]  # type: ignore[index]
 
 
 def test_the_page_of_states_is_drawn_from_the_table() -> None:
@@ -90,6 +98,16 @@ def _hold(guard: Guard, row: Recovery, made: Any) -> None:
     if state:
         late = timedelta(hours=-1 if guard is Guard.LATE else 1)
         request(row, made, state, expires_at=now + late)
+    if guard is Guard.SKIPPED:
+        row.steps.create(plan=made, ordinal=2, kind="rerun", state="done", idempotency_key="r")
+        row.steps.create(
+            plan=made,
+            ordinal=3,
+            kind="verify",
+            state="skipped",
+            idempotency_key="v",
+            result={"skipped": {"by": "ada", "reason": "why", "at": now.isoformat()}},
+        )
     if guard is Guard.GLASS:
         row.glasses.create(
             plan=made, by="ada", reason="now", missing="-", at=now, until=now + timedelta(hours=1)
@@ -194,7 +212,7 @@ def test_no_way_leads_from_a_request_that_ended_back_to_one_that_counts() -> Non
 
 
 def test_what_ended_holds_its_flow_no_longer() -> None:
-    assert {"succeeded", "failed", "cancelled", "expired", "rolled_back"}.isdisjoint(OPEN)
+    assert {"succeeded", "unproven", "failed", "cancelled", "expired", "rolled_back"}.isdisjoint(OPEN)
 
 
 def test_an_unknown_state_is_a_fault() -> None:

@@ -1,0 +1,38 @@
+"""Who answers for a recovery: its owner hands it over, or somebody takes it over with a reason."""
+
+from functools import partial
+
+from django.http import HttpResponse
+from django.urls import reverse
+
+from console.middleware import Request
+from console.pages.base import acted, page, require, show
+from console.pages.frame import frame, scene
+from recovery.people.roles import Actor, Right
+from recovery.workflow import actions, owning
+from recovery.workflow.transitions import OPEN
+
+
+@page(Right.RECOVER, methods=("GET", "POST"))
+def owner(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """GET asks; POST makes `to` the owner (by default oneself)."""
+    of = scene(recovery_id, by)
+    require(request, by, Right.RECOVER, of.environment)
+    given = {name: request.POST.get(name, "").strip() for name in ("to", "reason", "was")}
+    act = partial(
+        actions.hand_over, recovery_id=recovery_id, by=by, **{**given, "to": given["to"] or by.name}
+    )
+    done, refusal = acted(request, act, "recovery", of.recovery.label)
+    if done is not None:
+        return done
+    mine, people = of.recovery.owner == by.name, owning.candidates(of.recovery)
+    why_not = (
+        None if of.recovery.state in OPEN else f"{of.recovery.label} has ended: it needs no owner any more."
+    )
+    if mine and not people and why_not is None:
+        why_not = f"Nobody else may recover in {of.environment}."
+    context = {
+        **frame(of, "run"), "mine": mine, "people": people, "given": given, "why_not": why_not,
+        "back": reverse(of.current, args=[of.pk]),
+    }  # fmt: skip
+    return show(request, "run/owner.html", context, refusal=refusal)

@@ -1,0 +1,31 @@
+"""`manage.py handover RECOVERY [--to NAME]`: another owner for an open recovery; without a name, oneself."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.people.roles import Right
+from recovery.workflow import actions
+from recovery.workflow.selectors import recovery_or_404
+
+
+class Command(RepriseCommand):
+    """Exit 0: it has the new owner; 1: refused (not yours to give, nobody of that name, no reason); 2: no such."""
+
+    help = (
+        "Hands an open recovery of yours over to another person who may recover there; without --to, takes it over "
+        "from its owner, with a reason. Both owners are told."
+    )
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("--to", default="", help="Who shall have it; by default yourself.")
+        parser.add_argument("--reason", default="", help="Why, for the audit log; needed to take it over.")
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        recovery = recovery_or_404(options["recovery"], self.actor)
+        to = options["to"] or self.actor.name
+        actions.hand_over(recovery_id=recovery.pk, to=to, reason=options["reason"], by=self.actor)
+        data = {"recovery": recovery.label, "owner": to, "was": recovery.owner}
+        return Answer(data, f"{recovery.label} is {to}'s now; it was {recovery.owner}'s.")

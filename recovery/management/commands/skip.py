@@ -1,0 +1,31 @@
+"""`manage.py skip RECOVERY --reason TEXT`: skip the step at which a recovery stands, where that is allowed."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.people.roles import Right
+from recovery.workflow import actions
+from recovery.workflow.moves import words
+from recovery.workflow.selectors import recovery_or_404
+
+
+class Command(RepriseCommand):
+    """Exit 0: skipped; 1: this step is never skipped, or the recovery does not stand still; 2: there is no such."""
+
+    help = (
+        "Skips the step at which a recovery that needs attention stands, where that is allowed. Without its proof a "
+        "recovery ends as unproven, never as succeeded."
+    )
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("--reason", required=True, help="Why, for the audit log and for who reviews it.")
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        recovery = recovery_or_404(options["recovery"], self.actor)
+        step = actions.skip_step(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
+        recovery.refresh_from_db()
+        data = {"recovery": recovery.label, "state": recovery.state, "skipped": step.kind}
+        return Answer(data, f"Step {step.kind} is skipped. {recovery.label} is {words(recovery.state)}.")

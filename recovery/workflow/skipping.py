@@ -1,0 +1,97 @@
+"""Skips the step at which a recovery stands, for a reason, where the table allows it. Inside an audited try."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from recovery.approvals import selectors
+from recovery.errors import Refused
+from recovery.models import Recovery, Step
+from recovery.people.roles import Actor
+from recovery.workflow import engine, studies
+from recovery.workflow.moves import move, only_in, step_to
+from recovery.workflow.selectors import plan_of
+from recovery.workflow.starting import stuck
+from recovery.workflow.transitions import SKIPS
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """The step, and what the audit log says of it."""
+
+    step: Step
+    says: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def skip(recovery: Recovery, *, reason: str, by: Actor) -> Skipped:
+    """In this actor's name, under the recovery's lock. The step is skipped under its fence, then the next one begins;
+    without a next one the recovery ends without proof."""
+    step = _skippable(recovery)
+    if not reason:
+        raise Refused(f"Skipping step {step.kind} needs a reason: others judge it later.", code="no_reason")
+    before = {"step": step.kind, "state": step.state, "problem": step.problem}
+    if step.state == "done":  # it was measured and does not hold: what is skipped is to measure again
+        step = engine.another_verification(step)
+    _mark(step, reason, by)
+    following = recovery.steps.filter(plan=step.plan, state="pending", ordinal__gt=step.ordinal).first()
+    if following is not None:
+        studies.put(recovery, "halt", {})
+        recovery.refresh_from_db()
+        move(recovery, "running")
+        engine.wake(following)
+    else:
+        engine.end(recovery, "unproven", f"{_without_proof(recovery)} {engine.skipped(step)}")
+    after = {"step": step.kind, "state": "skipped", "recovery": recovery.state}
+    return Skipped(step, f"Step {step.kind} skipped: {reason}", before, after)
+
+
+def refusal(recovery: Recovery) -> str | None:
+    """Why the step at which it stands cannot be skipped, in one sentence; None when it can. Reads only."""
+    try:
+        _skippable(recovery)
+    except Refused as refused:
+        return refused.sentence
+    return None
+
+
+def _skippable(recovery: Recovery) -> Step:
+    only_in(recovery, "needs_attention")
+    step = stuck(recovery)
+    rule = SKIPS[step.kind]
+    if not rule.may:
+        raise Refused(f"Step {step.kind} is never skipped. {rule.because}", code="not_skippable")
+    if recovery.steps.filter(state="running").exists() or _undoing(recovery):
+        raise Refused("A step is running. Wait for its end, then skip.")
+    if step.state == "unknown" and not step.evidence:
+        raise Refused(
+            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then skip."
+        )
+    plan = plan_of(recovery)
+    if plan is not None and step.kind != "verify" and (no := selectors.run_refusal(recovery, plan)):
+        raise Refused(no.says, code=no.code)
+    return step
+
+
+def _undoing(recovery: Recovery) -> bool:
+    return recovery.steps.filter(kind="rollback", state="pending", woken_at__isnull=False).exists()
+
+
+def _mark(step: Step, reason: str, by: Actor) -> None:
+    now = timezone.now()
+    told = {"by": by.name, "reason": reason, "at": now.isoformat()}
+    line = [now.isoformat(), f"Skipped by {by.name}: {reason}"]
+    changed = step_to(
+        step, "skipped", result={**step.result, "skipped": told}, log=[*step.log, line], woken_at=None
+    )
+    if not changed:
+        raise Refused(f"Step {step.kind} moved a moment ago. Reload the page.", code="lost_race")
+
+
+def _without_proof(recovery: Recovery) -> str:
+    failed = [c["code"] for c in (recovery.measured or {}).get("criteria", []) if c["ok"] is not True]
+    if failed:
+        return f"Ended without proof. When last measured, not proven were: {', '.join(failed)}."
+    return "Ended without proof: nothing was measured."

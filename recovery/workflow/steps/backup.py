@@ -1,0 +1,94 @@
+"""backup: keep what is about to be changed, before it is: the source as sealed, and what the checkpoint goes back to.
+
+The plan holds the old text of the files that it changes, and the old checkpoint version stays where it is; the copy
+is for the day on which the workspace has lost its files. Nothing outside of the database is written.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from recovery.checkpoints import inspect
+from recovery.errors import Refused
+from recovery.models import KeptFile, Step
+from recovery.workflow.places import checkpoint_of
+from recovery.workflow.steps.base import Context, Probed, saw
+
+SECONDS = 600
+LARGEST: Final = 32 * 1024 * 1024
+"""Bytes of source that are kept of one pipeline."""
+
+
+def run(context: Context) -> Mapping[str, Any]:
+    """Each file as sealed, or refused; then all of it read back from where it was kept."""
+    sealed: Mapping[str, str] = context.body["preconditions"]["code"]
+    size = 0
+    for path, sha256 in sealed.items():
+        content = context.client.export(path)
+        _as_sealed(path, content, sha256)
+        size += len(content)
+        if size > LARGEST:
+            raise Refused(
+                f"The source has more than {LARGEST // 1024**2} MB, which is not kept here. Keep a copy elsewhere, "
+                "then skip this step with that as the reason.",
+                code="too_large",
+            )
+        context.watch.guard()
+        KeptFile.objects.update_or_create(
+            step=context.step,
+            path=path,
+            defaults={"recovery": context.recovery, "sha256": sha256, "content": content},
+        )
+    checkpoint = _checkpoint(context)
+    _read_back(context.step, sealed)
+    context.log(
+        f"Kept and read back: {len(sealed)} source files, {size:,} bytes. The checkpoint goes back to version "
+        f"{checkpoint['version']}, batch {checkpoint['last_committed']}."
+    )
+    return {"files": dict(sealed), "bytes": size, "checkpoint": checkpoint}
+
+
+def _as_sealed(path: str, content: bytes, sha256: str) -> None:
+    now = hashlib.sha256(content).hexdigest()
+    if now != sha256:
+        raise Refused(
+            f"{path} is not the file that the plan was made on (sha256 {now[:8]}, planned {sha256[:8]}). Nothing was "
+            "changed. Seal a new plan."
+        )
+
+
+def _checkpoint(context: Context) -> dict[str, Any]:
+    """What a rollback must find again. Raises Refused when the checkpoint is no longer the planned one."""
+    place = checkpoint_of(context.flow)
+    report = inspect(place, sink=context.body["table_place"])
+    if report.fingerprint != context.body["preconditions"]["checkpoint"]["fingerprint"]:
+        raise Refused(
+            f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "
+            "Nothing was changed. Seal a new plan."
+        )
+    return {
+        "place": place,
+        "version": report.version,
+        "query_id": report.query_id,
+        "last_committed": report.last_committed,
+        "offsets": [s.offset_json for s in report.sources],
+        "fingerprint": report.fingerprint,
+    }
+
+
+def _read_back(step: Step, sealed: Mapping[str, str]) -> None:
+    found = {path: hashlib.sha256(content).hexdigest() for path, content in kept(step).items()}
+    if found != dict(sealed):
+        raise Refused("What was kept reads back otherwise than it was written. Run this step again.")
+
+
+def kept(step: Step) -> dict[str, bytes]:
+    """The source that a backup step kept, by path."""
+    return {row.path: bytes(row.content) for row in KeptFile.objects.filter(step=step)}
+
+
+def probe(step: Step) -> Probed:
+    """Nothing to find out: keeping it again changes nothing outside."""
+    return Probed(
+        "again", [saw(True, "This step only reads the workspace and storage; it is safe to repeat.")]
+    )
