@@ -222,6 +222,7 @@ CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.run_step": {"queue": "steps"},
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
     "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
+    "recovery.audit.tasks.check_asked": {"queue": "probes"},
 }
 CELERY_BEAT_SCHEDULER = "console.life:Scheduler"
 CELERY_BEAT_SCHEDULE = {

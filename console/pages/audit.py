@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpResponse, StreamingHttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from console.middleware import Request
-from console.pages.base import may_why, page, require, show, tried
+from console.pages.base import may_why, no_news, page, require, show, tried, unchanged
 from console.presenters import auditing
-from recovery.audit import evidence, keeping, keys, listing, reviews
+from recovery.audit import checking, evidence, keeping, keys, listing, reviews
 from recovery.audit.listing import Wanted
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import WrongUse
@@ -159,14 +159,17 @@ def pack(request: Request, by: Actor, label: str) -> HttpResponse:
 
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
 def chain(request: Request, by: Actor) -> HttpResponse:
-    """How the last checks ended, what signs the log; POST reads the whole log now."""
+    """How the last checks ended, what signs the log; POST has a worker read the whole log now."""
+    if request.GET.get("part") == "check":
+        return _check_part(request)
     refusal = None
     if request.method == "POST":
-        refusal = tried(lambda: keeping.verify(by=by))
+        refusal = tried(lambda: checking.ask(by=by))
         if refusal is None:
             return redirect("audit-chain")
     context = {
         **_frame(by, "chain"),
+        **_check(),
         "checks": AuditCheck.objects.all()[:10],
         "anchor": AuditAnchor.objects.filter(kind="mark").order_by("-seq").first(),
         "cut": AuditAnchor.objects.filter(kind="cut").order_by("-seq").first(),
@@ -174,6 +177,23 @@ def chain(request: Request, by: Actor) -> HttpResponse:
         "head": AuditEntry.objects.order_by("-seq").first(),
     }
     return show(request, "audit/chain.html", context, refusal=refusal)
+
+
+def _check() -> dict[str, Any]:
+    """The check that was asked for: how far it is, or how it ended."""
+    asked, now = checking.asked(), timezone.now()
+    open_ = checking.is_open(asked, now)
+    return {"check": auditing.asked(asked, open=open_, lost=checking.LOST), "poll": open_}
+
+
+def _check_part(request: Request) -> HttpResponse:
+    """For the poller: news of the check; the whole page once it has ended, with its banner and its table."""
+    context = _check()
+    if not context["poll"]:
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+    if unchanged(request, context["check"].version):
+        return no_news()
+    return render(request, "audit/_check.html", context)
 
 
 @page(Right.READ_AUDIT)

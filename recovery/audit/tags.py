@@ -61,6 +61,7 @@ ACTIONS: Final[dict[str, str]] = {
     "message.retry": "had a message sent again",
     "message.lost": "gave a message up",
     "audit.export": "exported the audit log",
+    "audit.ask": "asked for a check of the audit log",
     "audit.verify": "checked the audit log",
     "audit.pack": "took the evidence of a recovery along",
     "audit.review": "signed an act off",

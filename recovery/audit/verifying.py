@@ -4,7 +4,7 @@ What it is compared with lies outside of the database: the keys that signed the 
 the file with the newest entry that this machine has seen.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
@@ -16,6 +16,9 @@ from recovery.models import AuditAnchor, AuditEntry
 
 MOST_PROBLEMS: Final = 100
 """More are counted, not kept: a log that was rewritten has as many problems as entries."""
+
+STRIDE: Final = 1000
+"""After so many entries somebody is told how far the check is."""
 
 
 class _Walk:
@@ -138,13 +141,16 @@ def _hash_at(seq: int) -> str | None:
     return AuditEntry.objects.filter(seq=seq).values_list("hash", flat=True).first()
 
 
-def check_chain(*, after: int | None = None) -> dict[str, Any]:
+def check_chain(
+    *, after: int | None = None, progress: Callable[[int], None] = lambda _: None
+) -> dict[str, Any]:
     """`{ok, entries, first, head, problems: [{seq, says}], anchors, anchored}`.
 
     `head` is the newest hash, "" for an empty log; `first` the first entry that was not archived; `anchors` how many
     signed anchors fit, `anchored` the entry of the last. Finds any change, removal (at the end too), insertion and
     reorder, forged or removed anchors, and a database that no longer refuses changes (`seq` 0). `after`: only the
-    entries behind this one, which was signed, and the anchors in the table from there on.
+    entries behind this one, which was signed, and the anchors in the table from there on. `progress` is told now and
+    then how many entries were read.
     """
     cut = _Walk()
     start, start_hash, unread = _start(cut)
@@ -159,10 +165,12 @@ def check_chain(*, after: int | None = None) -> dict[str, Any]:
     for entry in found.order_by("seq", "pk").values(*chain.FIELDS, "hash").iterator(chunk_size=1000):
         walk.step(entry)
         anchors.pass_by(entry["seq"], entry["hash"])
+        if walk.entries % STRIDE == 0:
+            progress(walk.entries)
         if remembered and entry["seq"] == remembered.seq:
             met = entry["hash"]
     if walk.count and _start(_Walk())[0] != start:
-        return check_chain(after=after)  # entries were archived while the log was read
+        return check_chain(after=after, progress=progress)  # entries were archived while the log was read
     _end(walk, anchors, remembered, met)
     if gone := guard.missing(connection):
         walk.problem(

@@ -118,6 +118,31 @@ class AuditCheck(models.Model):
         return f"{self.at:%Y-%m-%d %H:%M} {'whole' if self.ok else 'broken'}"
 
 
+class AskedCheck(models.Model):
+    """The one check of the chain that was asked for on a page, by its number: asked, under way, or ended.
+
+    `alive_at`: last sign of life of the worker, None before one has begun. `read` of `total` entries. `problem`:
+    why it ended without a result.
+    """
+
+    slot = models.PositiveSmallIntegerField(unique=True, default=1)
+    number = models.PositiveBigIntegerField(default=0)
+    by = models.CharField(max_length=150, blank=True)
+    at = models.DateTimeField(null=True)
+    alive_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    read = models.PositiveBigIntegerField(default=0)
+    total = models.PositiveBigIntegerField(default=0)
+    problem = models.CharField(max_length=400, blank=True)
+    result = models.ForeignKey(AuditCheck, on_delete=models.SET_NULL, null=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(slot=1), name="one_asked_check")]
+
+    def __str__(self) -> str:
+        return f"check {self.number}"
+
+
 class ReviewItem(Kept):
     """An act that somebody else has to look at afterwards; made in the transaction of its entry."""
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from recovery.audit import archiving, chain, keeping, keys, reviewing, reviews, tags, tasks
+from recovery.audit import archiving, chain, checking, keeping, keys, reviewing, reviews, tags, tasks
 from recovery.audit.actions import record
 from recovery.audit.verifying import check_chain
 from recovery.errors import Denied, NotFound, Refused, Unreachable, WrongUse
@@ -88,9 +88,9 @@ class TestChecks:
     ) -> None:
         write(2)
         tasks.verify_daily()
-        assert keeping.verify_daily() is False
+        assert checking.daily() is False
         AuditCheck.objects.update(at=timezone.now() - timedelta(days=1))
-        assert keeping.verify_daily() is True
+        assert checking.daily() is True
         assert AuditCheck.objects.count() == 2
         assert AuditEntry.objects.filter(action="audit.verify", outcome="done").count() == 2
 
