@@ -33,7 +33,10 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
-    with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name) as attempted:
+    with attempt(
+        action="recovery.open", by=by, target_kind="flow", target=flow.name,
+        environment=flow.pipeline.environment,
+    ) as attempted:  # fmt: skip
         by.check(Right.RECOVER, flow.pipeline.environment)
         _refuse_second(flow)
         if flow.state != "failed":
@@ -202,7 +205,8 @@ def request_plan(*, recovery_id: int, by: Actor) -> None:
     with trying("plan.seal", recovery, by):  # the worker that seals records it
         broker.check()
         only_in(recovery, "diagnosing", *sorted(WAITS))
-        who = {"name": by.name, "role": by.role.value, "user_id": by.user_id, "request_id": by.request_id}
+        role = by.grant(recovery.flow.pipeline.environment).role.value
+        who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
         broker.send_on_commit(tasks.seal_plan, recovery_id, studies.begin(recovery, "sealing", by=who))
 
 
