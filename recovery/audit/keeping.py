@@ -16,6 +16,7 @@ from recovery.audit.listing import Wanted, stream
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.models import AuditCheck
+from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
 KEPT_CHECKS: Final = 400
@@ -125,7 +126,7 @@ def renew_key(*, by: Actor) -> dict[str, str]:
 
 
 def export(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str]:
-    """The log, oldest first, as text in pieces; what `wanted` says, else all of it.
+    """The log, oldest first, as text in pieces; what `wanted` says, else all of it that `by` sees.
 
     The export's own entry is written first, before this returns, and is the last one that may be exported.
     Raises Denied, WrongUse.
@@ -137,8 +138,12 @@ def export(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str
             raise WrongUse(f"The audit log is exported as csv or json, not as {fmt!r}.")
         part = "part of the" if filters.query() else "the"
         says = f"Exported {part} audit log as {fmt.upper()}."
-        last = trying.done(says, after={"filters": filters.query()} if filters.query() else None)
-    return lines(stream(filters, last=last.seq), fmt)
+        after = {"filters": filters.query()} if filters.query() else {}
+        if visible.entries(by):
+            after["environments"] = visible.environments(by)
+            says = f"{says} Without the environments that {by.name} may not see."
+        last = trying.done(says, after=after or None)
+    return lines(stream(filters, by=by, last=last.seq), fmt)
 
 
 def standing() -> AuditCheck | None:

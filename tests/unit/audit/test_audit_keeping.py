@@ -292,15 +292,15 @@ class TestReviews:
         by = Actor("bob", Role.RESPONDER)
         record(action="plan.seal", outcome="done", by=Actor("cleo", Role.RESPONDER), recovery=label, says="x")
         made = record(action="recovery.execute", outcome="done", by=by, recovery=label, says="x")
-        assert reviews.waiting() == 1
-        assert reviews.queue()[0].took_part == {"bob", "cleo"}
+        assert reviews.waiting(AUDITOR) == 1
+        assert reviews.queue(AUDITOR)[0].took_part == {"bob", "cleo"}
         for name in ("bob", "cleo"):
             with pytest.raises(Refused, match="took part"):
                 reviews.sign_off(seq=made.seq, note="Mine.", by=Actor(name, Role.ADMIN))
         with pytest.raises(Denied):
             reviews.sign_off(seq=made.seq, note="x", by=Actor("dan", Role.RESPONDER))
         reviews.sign_off(seq=made.seq, note=" Plan and proof agree. ", by=AUDITOR)
-        assert reviews.waiting() == 0
+        assert reviews.waiting(AUDITOR) == 0
         assert SignOff.objects.get().note == "Plan and proof agree."
         with pytest.raises(Refused, match="was signed off by grace"):
             reviews.sign_off(seq=made.seq, note="again", by=Actor("hal", Role.AUDITOR))
