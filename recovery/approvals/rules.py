@@ -138,6 +138,7 @@ class Asked:
     author: Who
     expires_at: datetime
     decided_at: datetime | None = None
+    editors: tuple[Who, ...] = ()  # of the code that the plan changes
 
     def late(self, now: datetime) -> bool:
         return now >= self.expires_at
@@ -178,6 +179,10 @@ def never_counts(asked: Asked, who: Who) -> No | None:
             return No("own_request", f"{who.name} asked for this approval, so {who.name} cannot vote on it.")
         if asked.author.same(who):
             return No("own_plan", f"{who.name} sealed this plan, so {who.name} cannot vote on it.")
+        if any(editor.same(who) for editor in asked.editors):
+            return No(
+                "own_code", f"{who.name} edited the code of this plan, so {who.name} cannot vote on it."
+            )
     if asked.rule.groups and not any(who.name in g.members for g in asked.rule.groups):
         names = ", ".join(g.name for g in asked.rule.groups)
         return No("no_group", f"Votes of {names} count here, and {who.name} is in none of these groups.")
