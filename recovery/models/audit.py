@@ -59,6 +59,8 @@ class AuditEntry(Kept):
         indexes = [
             models.Index(fields=["actor", "seq"], name="audit_by_actor"),
             models.Index(fields=["behalf", "seq"], name="audit_by_behalf"),
+            models.Index(fields=["actor", "action", "seq"], name="audit_by_actor_and_action"),
+            models.Index(fields=["behalf", "action", "seq"], name="audit_by_behalf_and_action"),
             models.Index(fields=["action", "seq"], name="audit_by_action"),
             models.Index(fields=["outcome", "seq"], name="audit_by_outcome"),
             models.Index(fields=["recovery", "seq"], name="audit_by_recovery"),
@@ -147,7 +149,7 @@ class ReviewItem(Kept):
     """An act that somebody else has to look at afterwards; made in the transaction of its entry."""
 
     seq = models.PositiveBigIntegerField(unique=True)
-    why = models.CharField(max_length=30)  # production | break-glass | audit log
+    why = models.CharField(max_length=30)  # production | break-glass | environment | audit log
     at = models.DateTimeField()
 
     class Meta:
