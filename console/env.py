@@ -127,6 +127,13 @@ class Env(BaseSettings):
     notify_hours: float = Field(
         default=24.0, description="For how long a notification is tried again before it is given up."
     )
+    retag_hours: float = Field(
+        default=24.0,
+        ge=1,
+        le=720,
+        description="How long a pipeline whose tag names an environment with weaker rules stays under the "
+        "stricter ones.",
+    )
     notify_ca: str = Field(
         default="", description="File of certificates to trust for webhooks; empty: those of the public web."
     )

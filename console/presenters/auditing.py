@@ -88,6 +88,7 @@ def _lines(of: Any) -> str:
 WHY = {
     "production": "Changed something in production",
     "break-glass": "Went on without the approvals that the rule asks for",
+    "environment": "A pipeline is to move to an environment with weaker rules",
     "audit log": "Changed how the audit log is kept",
 }
 

@@ -83,6 +83,18 @@ def shipped(environment: str) -> Rule:
     return SHIPPED.get(environment) or replace(SHIPPED["production"], environment=environment)
 
 
+def asks_less(new: Rule, old: Rule) -> bool:
+    """Might a plan run under `new` that may not under `old`? Of every change that is not plainly stricter: up from
+    development to staging to production, with as many votes; or between two of one kind whose rules are the same."""
+    if _rank(new) == _rank(old):
+        return new != replace(old, environment=new.environment)
+    return _rank(new) < _rank(old) or new.votes < old.votes
+
+
+def _rank(rule: Rule) -> int:
+    return {"development": 0, "staging": 1}.get(rule.environment, 2)
+
+
 def problem(rule: Rule) -> str | None:
     """Why this rule cannot be taken, in one sentence; None when it can."""
     strict = rule.environment not in LENIENT

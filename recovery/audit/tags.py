@@ -25,6 +25,8 @@ ACTIONS: Final[dict[str, str]] = {
     "session.refused": "tried to sign in",
     "session.sign_out": "signed out",
     "workspace.register": "registered a workspace",
+    "pipeline.retag": "saw another environment in a pipeline's tag, with weaker rules",
+    "pipeline.move": "moved a pipeline to another environment",
     "recovery.open": "opened a recovery",
     "recovery.stop": "asked for the pipeline to be stopped",
     "recovery.facts": "asked for the facts",
