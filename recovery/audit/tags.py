@@ -12,6 +12,7 @@ ACTIONS: Final[dict[str, str]] = {
     "person.invite": "made an invitation",
     "person.joined": "set a password by an invitation",
     "person.password": "set a password",
+    "person.forgot": "asked for a link to set a password by mail",
     "token.create": "made an access token",
     "token.revoke": "withdrew an access token",
     "token.use": "used an access token",
