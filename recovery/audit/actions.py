@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from recovery import trace
-from recovery.audit import anchor, anchoring, chain, cleansing, origin, reviewing, tags
+from recovery.audit import anchor, anchoring, chain, cleansing, origin, reviewing, seals, tags
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
 from recovery.people.roles import Actor, Role, Stranger
@@ -112,7 +112,8 @@ def _append(fields: dict[str, Any]) -> AuditEntry:
     lock()
     seq, prev_hash = head()
     fields = {**fields, "format": chain.FORMAT, "seq": seq + 1, "at": timezone.now(), "prev_hash": prev_hash}
-    entry = AuditEntry(**fields, hash=chain.digest(fields))
+    hash = chain.digest(fields)
+    entry = AuditEntry(**fields, hash=hash, seal=seals.seal(seq + 1, hash))
     entry.save(force_insert=True)
     if why := reviewing.why(entry.action, entry.outcome, entry.environment):
         ReviewItem(seq=entry.seq, why=why, at=entry.at).save(force_insert=True)

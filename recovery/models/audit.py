@@ -25,8 +25,9 @@ class Kept(models.Model):
 class AuditEntry(Kept):
     """`seq` counts from 1 without holes. Names are text, so that history outlives accounts.
 
-    `format` says how `hash` is made (recovery/audit/chain.py). `behalf`: the person who asked, where a task acts.
-    `session` is a short hash of the session's key, `address` the client's as the deployment trusts it.
+    `format` says how `hash` is made (recovery/audit/chain.py), `seal` that Reprise wrote it (recovery/audit/seals.py).
+    `behalf`: the person who asked, where a task acts. `session` is a short hash of the session's key, `address` the
+    client's as the deployment trusts it.
     """
 
     seq = models.PositiveBigIntegerField(unique=True)
@@ -52,6 +53,7 @@ class AuditEntry(Kept):
     after = models.JSONField(null=True)
     prev_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64, unique=True)
+    seal = models.CharField(max_length=81, null=True)  # null: SQLite adds it in place
 
     class Meta:
         ordering = ["-seq"]

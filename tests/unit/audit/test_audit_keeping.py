@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from recovery.audit import archiving, chain, checking, keeping, keys, reviewing, reviews, tags, tasks
+from recovery.audit import archiving, chain, checking, keeping, keys, reviewing, reviews, seals, tags, tasks
 from recovery.audit.actions import record
 from recovery.audit.verifying import check_chain
 from recovery.errors import Denied, NotFound, Refused, Unreachable, WrongUse
@@ -124,7 +124,7 @@ class TestChecks:
             AuditEntry(**fields, hash=prev).save(force_insert=True)
         write(2)
         assert check_chain()["ok"]
-        assert list(AuditEntry.objects.order_by("seq").values_list("format", flat=True)) == [1, 1, 2, 2]
+        assert list(AuditEntry.objects.order_by("seq").values_list("format", flat=True)) == [1, 1, 3, 3]
         with unguarded():
             AuditEntry.objects.filter(seq=1).update(address="10.0.0.1")
         said = check_chain()["problems"][0]
@@ -152,7 +152,8 @@ class TestArchiving:
                 age = timedelta(days=100) if entry["seq"] <= 4 else timedelta(0)
                 new = {**entry, "at": entry["at"] - age, "prev_hash": prev}
                 prev = chain.digest(new)
-                AuditEntry.objects.filter(seq=entry["seq"]).update(**{**new, "hash": prev})
+                made = {**new, "hash": prev, "seal": seals.seal(entry["seq"], prev)}
+                AuditEntry.objects.filter(seq=entry["seq"]).update(**made)
         for file in Path(keys.list_file().parent).glob("*.head"):
             file.unlink()
         write(1)
