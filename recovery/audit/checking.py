@@ -120,7 +120,7 @@ def tend() -> None:
         row = AskedCheck.objects.select_for_update().filter(ended_at=None).exclude(number=0).first()
         if row is None:
             return
-        if row.alive_at is None and now - row.at > FORGOTTEN:
+        if row.alive_at is None and row.at is not None and now - row.at > FORGOTTEN:
             broker.send_on_commit(tasks.check_asked, row.number)
         elif _silent(row, now):
             row.ended_at, row.problem = now, LOST

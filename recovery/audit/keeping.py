@@ -138,7 +138,7 @@ def export(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str
             raise WrongUse(f"The audit log is exported as csv or json, not as {fmt!r}.")
         part = "part of the" if filters.query() else "the"
         says = f"Exported {part} audit log as {fmt.upper()}."
-        after = {"filters": filters.query()} if filters.query() else {}
+        after: dict[str, Any] = {"filters": filters.query()} if filters.query() else {}
         if visible.entries(by):
             after["environments"] = visible.environments(by)
             says = f"{says} Without the environments that {by.name} may not see."
