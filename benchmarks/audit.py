@@ -36,7 +36,7 @@ FIRST = datetime(2023, 1, 1, tzinfo=UTC)
 
 def entries(count: int) -> Iterator[dict[str, Any]]:
     """A chain as years of use leave it: 40 people, a worker, 12 entries a recovery, 2 % denied, 1 % failed."""
-    from recovery.audit import chain
+    from recovery.audit import chain, seals
 
     pick = random.Random(7)  # noqa: S311  (the same log each time)
     prev = chain.GENESIS
@@ -59,7 +59,7 @@ def entries(count: int) -> Iterator[dict[str, Any]]:
             "before": {"state": "planned", "version": 0}, "after": {"state": "running", "version": 1, "batch": seq},
         }  # fmt: skip
         prev = chain.digest(fields)
-        yield {**fields, "hash": prev}
+        yield {**fields, "hash": prev, "seal": seals.seal(seq, prev)}
 
 
 def fill(count: int) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def fill(count: int) -> dict[str, Any]:
     from recovery.models import AuditEntry
 
     assert not AuditEntry.objects.exists(), "this audit log is not empty"
-    begun, batch = time.monotonic(), []
+    begun, batch, columns = time.monotonic(), [], (*COLUMNS, "seal")
     for entry in entries(count):
         at = entry["at"].replace(tzinfo=None) if connection.vendor == "sqlite" else entry["at"]
         values = {
@@ -80,10 +80,10 @@ def fill(count: int) -> dict[str, Any]:
             "before": json.dumps(entry["before"]),
             "after": json.dumps(entry["after"]),
         }
-        batch.append(tuple(values[name] for name in COLUMNS))
+        batch.append(tuple(values[name] for name in columns))
         if len(batch) == BATCH or entry["seq"] == count:
             with transaction.atomic():
-                _insert(COLUMNS, batch)
+                _insert(columns, batch)
                 anchoring.say(anchoring.MARK, entry["seq"], entry["hash"])
             batch = []
     with connection.cursor() as cursor:

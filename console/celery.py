@@ -15,7 +15,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 app = Celery("reprise")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(
-    ["recovery.workflow", "recovery.pipelines", "recovery.audit", "recovery.notify", "recovery.approvals"]
+    [
+        "recovery.workflow",
+        "recovery.pipelines",
+        "recovery.audit",
+        "recovery.notify",
+        "recovery.approvals",
+        "recovery.people",
+    ]
 )
 app.steps["worker"].add(Pulse)
 

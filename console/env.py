@@ -8,8 +8,9 @@ environment does not, so that `bin/manage` speaks to the instance that runs in t
 import os
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -70,13 +71,20 @@ class Env(BaseSettings):
     token_days: int = Field(
         default=365, ge=1, le=3650, description="The longest that an access token is good, in days."
     )
+    idle_minutes: int = Field(
+        default=120,
+        ge=5,
+        le=480,
+        description="A session ends when nothing was done in it for so many minutes; pages that poll do nothing.",
+    )
     cache_url: str = Field(
         default="",
         description="`redis://…` or `unix://…` of the shared cache; empty: the broker's server, next database.",
     )
     oidc_issuer: str = Field(
         default="",
-        description="Address of the company's OpenID Connect provider; empty: no company accounts.",
+        description="Address of the company's OpenID Connect provider (https; http on localhost alone); empty: no "
+        "company accounts.",
     )
     oidc_client_id: str = Field(default="", description="Reprise's id at that provider.")
     oidc_client_secret: str = Field(default="", description="Reprise's secret at that provider.")
@@ -127,6 +135,13 @@ class Env(BaseSettings):
     notify_hours: float = Field(
         default=24.0, description="For how long a notification is tried again before it is given up."
     )
+    retag_hours: float = Field(
+        default=24.0,
+        ge=1,
+        le=720,
+        description="How long a pipeline whose tag names an environment with weaker rules stays under the "
+        "stricter ones.",
+    )
     notify_ca: str = Field(
         default="", description="File of certificates to trust for webhooks; empty: those of the public web."
     )
@@ -144,6 +159,16 @@ class Env(BaseSettings):
         ge=0,
         description="Proxies of your own in front of the console: how far X-Forwarded-For is believed.",
     )
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _issuer_is_private(cls, issuer: str) -> str:
+        """Whoever reads or changes what goes to the provider signs in as anybody: HTTPS, but on this machine."""
+        parts = urlsplit(issuer)
+        here = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
+        if issuer and not here and (parts.scheme != "https" or not parts.hostname):
+            raise ValueError("the provider's address is https://…; http:// only on localhost")
+        return issuer
 
     @classmethod
     def settings_customise_sources(

@@ -9,6 +9,8 @@ from typing import Final
 from allauth.account.adapter import get_adapter
 from allauth.usersessions.models import UserSession
 from django.conf import settings
+from django.contrib.auth import logout
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
@@ -91,7 +93,8 @@ class HeadersMiddleware:
 
 
 class LastSeenMiddleware:
-    """Keeps in the list of a person's sessions when and from where each was last used, once a minute at most."""
+    """Keeps when and from where each session was last used, once a minute at most, and ends those that are over: unused
+    for `REPRISE_IDLE_MINUTES`, or older than a session lives. Pages that poll are not used by anybody."""
 
     STEP: Final = timedelta(minutes=1)
 
@@ -108,6 +111,30 @@ class LastSeenMiddleware:
         if found is None:
             UserSession.objects.create_from_request(request)
             return
+        if why := over(found):
+            self._end(request, why)
+            return
         ip = get_adapter().get_client_ip(request)
-        if timezone.now() - found.last_seen_at > self.STEP or found.ip != ip:
-            UserSession.objects.filter(pk=found.pk).update(last_seen_at=timezone.now(), ip=ip)
+        used = "HX-Request" not in request.headers and timezone.now() - found.last_seen_at > self.STEP
+        if used or found.ip != ip:
+            at = timezone.now() if used else found.last_seen_at
+            UserSession.objects.filter(pk=found.pk).update(last_seen_at=at, ip=ip)
+
+    def _end(self, request: Request, why: str) -> None:
+        """From here on the request is nobody's, and is led to the sign-in."""
+        from console.signing import trail  # it knows this module's Request
+
+        user = request.user
+        assert isinstance(user, User)
+        trail.said(request, user, "session.end", f"The session of {user.get_username()} ended: {why}.")
+        logout(request)
+
+
+def over(found: UserSession) -> str:
+    """Why a session has ended; "" for one that is good."""
+    now = timezone.now()
+    if now - found.last_seen_at > timedelta(minutes=settings.REPRISE_IDLE_MINUTES):
+        return f"it was not used for {settings.REPRISE_IDLE_MINUTES} min"
+    if now - found.created_at > timedelta(seconds=settings.SESSION_COOKIE_AGE):
+        return f"it was {settings.SESSION_COOKIE_AGE // 3600} h old"
+    return ""

@@ -143,6 +143,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 CSRF_FAILURE_VIEW = "console.pages.errors.csrf"
 SESSION_COOKIE_AGE = 8 * 3600
+REPRISE_IDLE_MINUTES = ENV.idle_minutes
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.secure
@@ -180,7 +181,12 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
-ACCOUNT_RATE_LIMITS = {"login": "60/m/ip", "login_failed": "30/m/ip,10/5m/key", "reauthenticate": "10/m/user"}
+ACCOUNT_RATE_LIMITS = {
+    "login": "60/m/ip",
+    "login_failed": "30/m/ip,10/5m/key",
+    "reauthenticate": "10/m/user",
+    "reset_password": "10/m/ip,3/h/key",
+}
 ALLAUTH_TRUSTED_PROXY_COUNT = ENV.trusted_proxies
 MFA_ADAPTER = "console.signing.accounts.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
@@ -222,6 +228,7 @@ CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.run_step": {"queue": "steps"},
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
     "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
+    "recovery.audit.tasks.check_asked": {"queue": "probes"},
 }
 CELERY_BEAT_SCHEDULER = "console.life:Scheduler"
 CELERY_BEAT_SCHEDULE = {
@@ -297,6 +304,7 @@ REPRISE_SPARK_MASTER = ENV.spark_master
 REPRISE_SPARK_DRIVER_HOST = ENV.spark_driver_host
 REPRISE_SPARK_CONF = ENV.spark_conf
 REPRISE_HOME = HOME
+REPRISE_RETAG_HOURS = ENV.retag_hours
 REPRISE_NOTIFY_HOURS = ENV.notify_hours
 REPRISE_NOTIFY_CA = ENV.notify_ca
 

@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpResponse, StreamingHttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from console.middleware import Request
-from console.pages.base import may_why, page, require, show, tried
+from console.pages.base import may_why, no_news, page, require, show, tried, unchanged
 from console.presenters import auditing
-from recovery.audit import evidence, keeping, keys, listing, reviews
+from recovery.audit import checking, evidence, keeping, keys, listing, reviews
 from recovery.audit.listing import Wanted
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import WrongUse
@@ -30,7 +30,7 @@ def log(request: Request, by: Actor) -> HttpResponse:
     """Newest first; a page deep in the log costs as much as the first."""
     wanted = Wanted.of(request.GET.dict())
     found = listing.page(
-        wanted, before=_number(request, "before"), after=_number(request, "after"), size=PER_PAGE
+        wanted, by=by, before=_number(request, "before"), after=_number(request, "after"), size=PER_PAGE
     )
     query = urlencode(wanted.query())
     context = {
@@ -38,16 +38,20 @@ def log(request: Request, by: Actor) -> HttpResponse:
         "people": [SYSTEM.name, *User.objects.order_by("username").values_list("username", flat=True)[:500]],
         "acts": sorted(ACTIONS.items(), key=lambda a: a[1]),
         "outcomes": OUTCOMES,
-        "environments": ("production", "staging", "development"),
+        "environments": visible.environments(by)[::-1],
         "wanted": wanted,
         "rows": auditing.rows(found.entries),
         "found": found,
         "query": query,
         "lead": f"{query}&" if query else "",
         "first_page": not request.GET.get("before") and not request.GET.get("after"),
-        "story": Recovery.objects.filter(pk=_pk(wanted.recovery)).exists() if wanted.recovery else False,
+        "story": bool(wanted.recovery) and _is_seen(wanted.recovery, by),
     }
     return show(request, "audit/log.html", context)
+
+
+def _is_seen(label: str, by: Actor) -> bool:
+    return Recovery.objects.filter(visible.where(by, "flow__pipeline__"), pk=_pk(label)).exists()
 
 
 def _number(request: Request, name: str) -> int:
@@ -69,7 +73,7 @@ def _frame(by: Actor, tab: str = "") -> dict[str, Any]:
         "tab": tab,
         "standing": auditing.standing(check, hours_since=hours),
         "newest": AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0,
-        "waiting": reviews.waiting(),
+        "waiting": reviews.waiting(by),
         "may_export": by.may(Right.EXPORT_AUDIT),
         "why_no_export": may_why(by, Right.EXPORT_AUDIT),
     }
@@ -78,7 +82,7 @@ def _frame(by: Actor, tab: str = "") -> dict[str, Any]:
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
 def entry(request: Request, by: Actor, seq: int) -> HttpResponse:
     """Before and after, where the entry stands in the chain, and its review; POST signs it off."""
-    found = AuditEntry.objects.filter(seq=seq).first()
+    found = AuditEntry.objects.filter(visible.entries(by), seq=seq).first()
     if found is None:
         raise Http404(_gone(seq))
     note, refusal = request.POST.get("note", ""), None
@@ -88,7 +92,7 @@ def entry(request: Request, by: Actor, seq: int) -> HttpResponse:
             messages.success(request, f"Entry {seq} is signed off.")
             return redirect("audit-review")
     same = (
-        AuditEntry.objects.exclude(pk=found.pk).filter(request_id=found.request_id)
+        AuditEntry.objects.exclude(pk=found.pk).filter(visible.entries(by), request_id=found.request_id)
         if found.request_id
         else None
     )
@@ -122,7 +126,7 @@ def _reviewed(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
 def review(request: Request, by: Actor) -> HttpResponse:
     """What somebody who took no part has to look at; signed off on the entry's own page."""
     signed = request.GET.get("show") == "signed"
-    rows = [_reviewed(q, by) for q in reviews.queue(signed=signed)]
+    rows = [_reviewed(q, by) for q in reviews.queue(by, signed=signed)]
     return show(request, "audit/review.html", {**_frame(by, "review"), "rows": rows, "signed": signed})
 
 
@@ -135,7 +139,9 @@ def story(request: Request, by: Actor, label: str) -> HttpResponse:
     visible.check(recovery.flow if recovery else None, by, f"There is no recovery {label[:20]}.")
     assert recovery is not None
     after = _number(request, "after")
-    entries = AuditEntry.objects.filter(recovery=recovery.label, seq__gt=after).order_by("seq")
+    entries = AuditEntry.objects.filter(visible.entries(by), recovery=recovery.label, seq__gt=after).order_by(
+        "seq"
+    )
     found = list(entries.defer("before", "after")[: STORY + 1])
     context = {
         **_frame(by),
@@ -159,14 +165,17 @@ def pack(request: Request, by: Actor, label: str) -> HttpResponse:
 
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
 def chain(request: Request, by: Actor) -> HttpResponse:
-    """How the last checks ended, what signs the log; POST reads the whole log now."""
+    """How the last checks ended, what signs the log; POST has a worker read the whole log now."""
+    if request.GET.get("part") == "check":
+        return _check_part(request)
     refusal = None
     if request.method == "POST":
-        refusal = tried(lambda: keeping.verify(by=by))
+        refusal = tried(lambda: checking.ask(by=by))
         if refusal is None:
             return redirect("audit-chain")
     context = {
         **_frame(by, "chain"),
+        **_check(),
         "checks": AuditCheck.objects.all()[:10],
         "anchor": AuditAnchor.objects.filter(kind="mark").order_by("-seq").first(),
         "cut": AuditAnchor.objects.filter(kind="cut").order_by("-seq").first(),
@@ -174,6 +183,23 @@ def chain(request: Request, by: Actor) -> HttpResponse:
         "head": AuditEntry.objects.order_by("-seq").first(),
     }
     return show(request, "audit/chain.html", context, refusal=refusal)
+
+
+def _check() -> dict[str, Any]:
+    """The check that was asked for: how far it is, or how it ended."""
+    asked, now = checking.asked(), timezone.now()
+    open_ = checking.is_open(asked, now)
+    return {"check": auditing.asked(asked, open=open_, lost=checking.LOST), "poll": open_}
+
+
+def _check_part(request: Request) -> HttpResponse:
+    """For the poller: news of the check; the whole page once it has ended, with its banner and its table."""
+    context = _check()
+    if not context["poll"]:
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+    if unchanged(request, context["check"].version):
+        return no_news()
+    return render(request, "audit/_check.html", context)
 
 
 @page(Right.READ_AUDIT)

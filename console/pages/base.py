@@ -80,6 +80,7 @@ def require(request: Request, actor: Actor, right: Right, environment: str | Non
                 by=actor,
                 target_kind="page",
                 target=request.path[:400],
+                environment=environment or "",
                 says=denied.sentence,
             )
         raise

@@ -17,6 +17,7 @@ from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
+from recovery.pipelines import retagging
 from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
@@ -43,6 +44,7 @@ def frame_of(flow: Flow, tab: str) -> dict[str, Any]:
         "flow": flow,
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
+        "moves_at": retagging.moves_at(flow.pipeline),
         "badge": flows.header(flow, now),
         "tab": tab,
         "tabs": TABS,

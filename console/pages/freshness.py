@@ -13,6 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+AUTH_TIME = "company_auth_time"
+"""In the session: when the company's provider last asked the person, where it said so."""
+
 
 def minutes() -> int:
     """For how long a proof is good."""
@@ -30,7 +33,12 @@ def proved_at(request: HttpRequest) -> datetime | None:
     if not request.user.is_authenticated:
         return None
     records = get_authentication_records(request, request.user)
-    return datetime.fromtimestamp(float(records[-1]["at"]), UTC) if records else None
+    if not records:
+        return None
+    at, asked = float(records[-1]["at"]), request.session.get(AUTH_TIME)
+    if records[-1]["method"] == "socialaccount" and asked is not None:
+        at = min(at, float(asked))
+    return datetime.fromtimestamp(at, UTC)
 
 
 def prove(back: str) -> HttpResponse:

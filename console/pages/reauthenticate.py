@@ -31,7 +31,7 @@ WRONG_PASSKEY = "This passkey is not one of yours. Nothing was done."
 @page(None, methods=("GET", "POST"))
 def reauthenticate(request: Request, by: Actor) -> HttpResponse:
     """By passkey, or by password and, where one was set up, code. Leads back to what was wanted."""
-    user, problem = request.user, ""
+    user, problem = request.user, str(request.session.pop("unproven", ""))
     assert isinstance(user, User)
     back = safe_next(request, request.POST.get("next") or request.GET.get("next"))
     kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))

@@ -27,6 +27,7 @@ from console.middleware import Request
 from console.signing import trail
 from console.signing.passkeys import fits, possible
 from recovery.errors import Denied
+from recovery.people import forgotten
 from recovery.people.actions import actor_for_user
 
 TOO_MANY = "Too many tries came from this address. Wait a minute, then try again."
@@ -76,7 +77,7 @@ def _enter(request: Request, user: User, back: str) -> HttpResponse:
 def _form(request: Request, back: str, name: str = "", problem: str = "", status: int = 200) -> HttpResponse:
     context = {
         "next": back, "name": name, "problem": problem, "passkeys": possible(request),
-        "company": settings.REPRISE_OIDC_NAME,
+        "company": settings.REPRISE_OIDC_NAME, "mail": forgotten.possible(), "idle": settings.REPRISE_IDLE_MINUTES,
     }  # fmt: skip
     return render(request, "sign_in.html", context, status=status)
 

@@ -71,10 +71,12 @@ def votes(given: Sequence[Any], asked: Asked, able: Sequence[str], who: Who, now
 
 def _own(asked: Asked) -> dict[str, str]:
     """Who never counts on it, and why."""
-    requester, author = asked.requester.name, asked.author.name
-    if requester == author:
-        return {requester: "sealed the plan and asked for it"}
-    return {requester: "asked for it", author: "sealed the plan"}
+    did: dict[str, list[str]] = {}
+    for name in dict.fromkeys(e.name for e in asked.editors):
+        did.setdefault(name, []).append("edited its code")
+    did.setdefault(asked.author.name, []).append("sealed the plan")
+    did.setdefault(asked.requester.name, []).append("asked for it")
+    return {name: " and ".join(acts) for name, acts in did.items()}
 
 
 def _vote(v: Any, now: datetime) -> Line:

@@ -88,6 +88,7 @@ def _lines(of: Any) -> str:
 WHY = {
     "production": "Changed something in production",
     "break-glass": "Went on without the approvals that the rule asks for",
+    "environment": "A pipeline is to move to an environment with weaker rules",
     "audit log": "Changed how the audit log is kept",
 }
 
@@ -137,3 +138,26 @@ def standing(check: Any, *, hours_since: float | None) -> Standing:
         return Standing(check, status.Badge("failed", "Chain broken"), broken=True, late=late)
     word = status.Badge("attention", "Check is late") if late else status.Badge("ok", "Chain unbroken")
     return Standing(check, word, broken=False, late=late)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The check that somebody asked for. `version` changes with what is shown."""
+
+    badge: status.Badge
+    says: str
+    version: str
+
+
+def asked(check: Any, *, open: bool, lost: str) -> Asked | None:
+    """How it stands; None where nobody has asked, and where it ended well: the table of checks says that."""
+    if check is None or not check.number or (check.ended_at is not None and not check.problem):
+        return None
+    version = f"{check.number}.{check.read}.{check.alive_at is None}"
+    if open and check.alive_at is None:
+        says = f"{check.by} asked for it. A worker takes it as soon as one is free."
+        return Asked(status.Badge("pending", "Waiting for a worker"), says, version)
+    if open:
+        says = f"{check.read:,} of {check.total:,} entries read. {check.by} asked for it."
+        return Asked(status.Badge("running", "Reading the log"), says, version)
+    return Asked(status.Badge("unknown", "Not finished"), check.problem or lost, version)

@@ -1,18 +1,25 @@
 """Company accounts (OpenID Connect): they prove who somebody is, and never make an account."""
 
+import time
 from typing import Any, NoReturn
 
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.shortcuts import render
 
 from console.middleware import Request
+from console.pages.freshness import AUTH_TIME, prove
 from console.signing.trail import refused
 from recovery.models import Person
 
 NOT_INVITED = "This company account belongs to nobody here. Ask an admin to invite its mail address."
+OLD_PROOF = (
+    "Not confirmed: the company account answered from an earlier sign-in and asked nobody. "
+    "Sign out there, then try again."
+)
 NOT_FINISHED = "The company sign-in was not finished. Try again, or use your password."
 
 
@@ -28,6 +35,10 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         person = Person.objects.filter(user_id=user.pk, service=False).first() if user is not None else None
         if user is None or person is None or not user.is_active:
             _end(request, sociallogin.account.extra_data, NOT_INVITED)
+        proved = told_auth_time(sociallogin.account.extra_data)
+        if request.user.is_authenticated and proved is not None and time.time() - proved >= _fresh_seconds():
+            _not_proved(request, sociallogin.state.get("next") or "/")
+        request.session[AUTH_TIME] = proved
         if not sociallogin.is_existing:
             sociallogin.connect(request, user)
 
@@ -44,10 +55,36 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         pass
 
 
+def told_auth_time(data: dict[str, Any]) -> float | None:
+    """When the provider itself last asked the person (claim `auth_time`, OpenID Connect Core 2); None where it does
+    not say. A provider may answer out of a session of its own, hours old: that is no fresh proof."""
+    for source in ("id_token", "userinfo"):
+        told = (data.get(source) or {}).get("auth_time")
+        if isinstance(told, int | float) and not isinstance(told, bool):
+            return float(told)
+    return None
+
+
+def _fresh_seconds() -> int:
+    return int(settings.ACCOUNT_REAUTHENTICATION_TIMEOUT)
+
+
+def _not_proved(request: Request, back: str) -> NoReturn:
+    """Back to the page that asks, which says why."""
+    refused(request, request.user.get_username(), OLD_PROOF, action="session.confirm")
+    request.session["unproven"] = OLD_PROOF
+    raise ImmediateHttpResponse(prove(back))
+
+
 def _end(request: Request, data: dict[str, Any], sentence: str) -> NoReturn:
     told = data.get("userinfo") or data.get("id_token") or {}
     name = str(told.get("email") or "")
     refused(request, name, sentence)
     raise ImmediateHttpResponse(
-        render(request, "sign_in.html", {"problem": sentence, "next": "/"}, status=422)
+        render(
+            request,
+            "sign_in.html",
+            {"problem": sentence, "next": "/", "idle": settings.REPRISE_IDLE_MINUTES},
+            status=422,
+        )
     )

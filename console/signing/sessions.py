@@ -8,7 +8,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from console.middleware import Request
+from console.middleware import Request, over
 from recovery.audit.actions import record
 from recovery.people.roles import Actor
 
@@ -48,6 +48,7 @@ def rows(request: Request, owner: User) -> list[Row]:
     found = [
         Row(s.pk, device(s.user_agent), s.ip, s.created_at, s.last_seen_at, s.session_key == here)
         for s in open_ones
+        if not over(s)
     ]
     return sorted(found, key=lambda r: (not r.here, -r.seen.timestamp()))
 

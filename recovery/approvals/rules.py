@@ -83,6 +83,18 @@ def shipped(environment: str) -> Rule:
     return SHIPPED.get(environment) or replace(SHIPPED["production"], environment=environment)
 
 
+def asks_less(new: Rule, old: Rule) -> bool:
+    """Might a plan run under `new` that may not under `old`? Of every change that is not plainly stricter: up from
+    development to staging to production, with as many votes; or between two of one kind whose rules are the same."""
+    if _rank(new) == _rank(old):
+        return new != replace(old, environment=new.environment)
+    return _rank(new) < _rank(old) or new.votes < old.votes
+
+
+def _rank(rule: Rule) -> int:
+    return {"development": 0, "staging": 1}.get(rule.environment, 2)
+
+
 def problem(rule: Rule) -> str | None:
     """Why this rule cannot be taken, in one sentence; None when it can."""
     strict = rule.environment not in LENIENT
@@ -138,6 +150,7 @@ class Asked:
     author: Who
     expires_at: datetime
     decided_at: datetime | None = None
+    editors: tuple[Who, ...] = ()  # of the code that the plan changes
 
     def late(self, now: datetime) -> bool:
         return now >= self.expires_at
@@ -178,6 +191,10 @@ def never_counts(asked: Asked, who: Who) -> No | None:
             return No("own_request", f"{who.name} asked for this approval, so {who.name} cannot vote on it.")
         if asked.author.same(who):
             return No("own_plan", f"{who.name} sealed this plan, so {who.name} cannot vote on it.")
+        if any(editor.same(who) for editor in asked.editors):
+            return No(
+                "own_code", f"{who.name} edited the code of this plan, so {who.name} cannot vote on it."
+            )
     if asked.rule.groups and not any(who.name in g.members for g in asked.rule.groups):
         names = ", ".join(g.name for g in asked.rule.groups)
         return No("no_group", f"Votes of {names} count here, and {who.name} is in none of these groups.")

@@ -96,6 +96,11 @@ def glass_over(plan: Plan | None, now: datetime | None = None) -> datetime | Non
     return glass.until
 
 
+def editors(plan: Plan) -> tuple[Who, ...]:
+    """Who edited the code that the plan changes."""
+    return tuple(Who(e["name"], e["user_id"]) for e in plan.body.get("editors") or ())
+
+
 def asked(request: ApprovalRequest) -> Asked:
     """The row as rules see it."""
     return Asked(
@@ -104,6 +109,7 @@ def asked(request: ApprovalRequest) -> Asked:
         rule=rules.from_dict(request.rule),
         requester=Who(request.requested_by, request.requested_by_id),
         author=Who(request.plan.sealed_by),
+        editors=editors(request.plan),
         expires_at=request.expires_at,
         decided_at=request.decided_at,
     )
@@ -149,7 +155,7 @@ def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> 
 
 def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | None = None) -> list[str]:
     """Names of the people whose vote would count in the rule's environment, by their role there, in order; the
-    requester and the plan's author left out."""
+    requester, the plan's author and the editors of its code left out."""
     names = (
         holders.able(Right.APPROVE, rule.environment)
         .order_by("user__username")
@@ -158,7 +164,10 @@ def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | N
     own = (
         set()
         if rule.requester_may_vote
-        else {request.requested_by if request else "", plan.sealed_by if plan else ""}
+        else {
+            request.requested_by if request else "",
+            *((plan.sealed_by, *(e.name for e in editors(plan))) if plan else ()),
+        }
     )
     return rules.voters(rule, names, own)
 

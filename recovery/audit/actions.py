@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from recovery import trace
-from recovery.audit import anchor, anchoring, chain, cleansing, origin, reviewing, tags
+from recovery.audit import anchor, anchoring, chain, cleansing, origin, reviewing, seals, tags
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
 from recovery.people.roles import Actor, Role, Stranger
@@ -45,15 +45,17 @@ def record(
 
     `before` and `after` are plain JSON values (dates allowed). What looks like a secret is withheld. Where it is not
     given, the environment is the recovery's, and a task acts on behalf of who last asked something of its recovery.
+    The role is the one that the person holds in that environment.
     Raises ValueError for an unregistered action or outcome and TypeError for a value that is not JSON: both are bugs
     of the caller.
     """
     tags.check(action, outcome)
     source = origin.current()
+    environment = environment or _environment(recovery)
     is_person = isinstance(by, Actor) and by.role is not Role.SYSTEM
     fields = {
         "actor": chain.plain_text(by.name, 150),
-        "role": by.role.value if isinstance(by, Actor) else "nobody",
+        "role": _role(by, action, environment),
         "behalf": behalf or ("" if is_person or not recovery else _asked_by(recovery)),
         "via": chain.plain_text(by.via, 20),
         "request_id": chain.plain_text(by.request_id or trace.current(), 64),
@@ -65,7 +67,7 @@ def record(
         "target_kind": chain.plain_text(target_kind, 30),
         "target": chain.plain_text(cleansing.text(target), 400),
         "recovery": chain.plain_text(recovery, 20),
-        "environment": environment or _environment(recovery),
+        "environment": environment,
         "says": chain.plain_text(cleansing.text(says), 20_000),
         "reason": chain.plain_text(cleansing.text(reason), 20_000),
         "before": chain.plain(cleansing.value(before)),
@@ -73,6 +75,14 @@ def record(
     }
     with transaction.atomic():
         return _append(fields)
+
+
+def _role(by: Actor | Stranger, action: str, environment: str) -> str:
+    """As text: in the environment of the act, else by default. What is done with the log itself (its entry may name a
+    recovery's environment) is done by the default role, which those rights go by."""
+    if not isinstance(by, Actor):
+        return "nobody"
+    return by.grant(None if not environment or action.startswith("audit.") else environment).role.value
 
 
 def _asked_by(recovery: str) -> str:
@@ -102,7 +112,8 @@ def _append(fields: dict[str, Any]) -> AuditEntry:
     lock()
     seq, prev_hash = head()
     fields = {**fields, "format": chain.FORMAT, "seq": seq + 1, "at": timezone.now(), "prev_hash": prev_hash}
-    entry = AuditEntry(**fields, hash=chain.digest(fields))
+    hash = chain.digest(fields)
+    entry = AuditEntry(**fields, hash=hash, seal=seals.seal(seq + 1, hash))
     entry.save(force_insert=True)
     if why := reviewing.why(entry.action, entry.outcome, entry.environment):
         ReviewItem(seq=entry.seq, why=why, at=entry.at).save(force_insert=True)

@@ -2,7 +2,8 @@
 
 Format 1: sha256 over the canonical JSON of all fields, the hash before among them. Format 2: sha256 over the hash
 before and the sha256 of the contents, so that a proof of the way from one entry to another needs the entries in
-between as 64 digits each, and shows nothing of them. Entries keep the format they were written with.
+between as 64 digits each, and shows nothing of them. Format 3: hashed as 2; each entry carries a seal beside its hash
+(seals.py). Entries keep the format they were written with.
 
 The text must come out the same after a round trip through SQLite's JSON text and PostgreSQL's jsonb,
 which rewrites numbers and refuses NUL. So values are made plain *before* they are stored and hashed.
@@ -25,13 +26,13 @@ FIRST_FIELDS: Final = (
 """What format 1 covers."""
 
 LATER_FIELDS: Final = ("format", "behalf", "task_id", "session", "address", "environment", "reason")
-"""What format 2 covers beside them. In an entry of format 1 they are empty, or somebody wrote them later."""
+"""What formats 2 and 3 cover beside them. In an entry of format 1 they are empty, or somebody wrote them later."""
 
 FIELDS: Final = (*FIRST_FIELDS, *LATER_FIELDS)
 """Every field but the hash itself and the database's own row id."""
 
-FORMAT: Final = 2
-"""What is written today."""
+FORMAT: Final = 3
+"""What is written today: hashed as format 2, and sealed (seals.py)."""
 
 
 def plain_text(text: str, limit: int | None = None) -> str:
@@ -81,7 +82,7 @@ _ENCODER: Final = json.JSONEncoder(
 
 
 def _names(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    if entry["format"] == FORMAT:
+    if entry["format"] in (2, 3):
         return _SECOND
     if entry["format"] != 1:
         raise ValueError(f"format {entry['format']} is not known")
@@ -99,7 +100,7 @@ def contents(entry: Mapping[str, Any]) -> str:
 
 
 def link(prev_hash: str, contents_hash: str) -> str:
-    """The hash of an entry of format 2: sha256 (hex) over the hash before and its contents' hash."""
+    """The hash of an entry of format 2 or 3: sha256 (hex) over the hash before and its contents' hash."""
     return hashlib.sha256(f"{prev_hash}\n{contents_hash}".encode()).hexdigest()
 
 

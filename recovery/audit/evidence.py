@@ -26,7 +26,7 @@ from recovery.audit.actions import attempt
 from recovery.audit.anchoring import Signed
 from recovery.audit.exporting import COLUMNS, row
 from recovery.audit.keeping import sign
-from recovery.errors import Refused, Unreachable
+from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
@@ -49,6 +49,7 @@ def pack(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
         by.check(Right.EXPORT_AUDIT)
         recovery = _recovery(name, by)
         trying.recovery = recovery.label
+        _check_sight(recovery, by)
         trying.done(f"Took the evidence of {recovery.label} along.")
     with contextlib.suppress(Refused, Unreachable):
         sign()  # without it the proof leads to another signature, or says that there is none
@@ -74,6 +75,17 @@ def _recovery(name: str, by: Actor) -> Recovery:
     visible.check(one.flow if one else None, by, f"There is no recovery {name}.")
     assert one is not None
     return one
+
+
+def _check_sight(recovery: Recovery, by: Actor) -> None:
+    """Evidence is whole or none: raise Denied for whom some of its entries are closed (the pipeline was moved from
+    another environment)."""
+    closed = AuditEntry.objects.filter(recovery=recovery.label).exclude(visible.entries(by))
+    if visible.entries(by) and (other := closed.values_list("environment", flat=True).first()):
+        raise Denied(
+            f"Part of what was done in {recovery.label} was done in {other}, which {by.name} may not see. "
+            "Ask an auditor who may."
+        )
 
 
 def _files(recovery: Recovery) -> dict[str, bytes]:

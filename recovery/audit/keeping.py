@@ -1,8 +1,7 @@
 """What is done with the audit log as a whole: checked, signed, exported. Each is an entry of it."""
 
 import time
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -17,10 +16,8 @@ from recovery.audit.listing import Wanted, stream
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.models import AuditCheck
+from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
-
-DAILY: Final = timedelta(hours=23)
-"""After this long the log is checked again."""
 
 KEPT_CHECKS: Final = 400
 STORED_PROBLEMS: Final = 20
@@ -35,19 +32,28 @@ def verify(*, by: Actor | None = None) -> dict[str, Any]:
         return check_chain()
     with attempt(action="audit.verify", by=by, target_kind="audit log"):
         by.check(Right.READ_AUDIT)
-    return _kept(by)
+    return _checked(by)[0]
 
 
-def _kept(by: Actor) -> dict[str, Any]:
+def kept(by: Actor, *, behalf: str = "", progress: Callable[[int], None] = lambda _: None) -> AuditCheck:
+    """Check the whole chain; the result is kept and audited. `progress` is told how many entries were read."""
+    return _checked(by, behalf, progress)[1]
+
+
+def _checked(
+    by: Actor, behalf: str = "", progress: Callable[[int], None] = lambda _: None
+) -> tuple[dict[str, Any], AuditCheck]:
     begun, since = timezone.now(), time.monotonic()
-    found = check_chain()  # outside of a transaction: it may take a minute, and nobody should wait for it
+    found = check_chain(
+        progress=progress
+    )  # outside of a transaction: it may take a minute, and nobody should wait for it
     verdict = "the chain is unbroken" if found["ok"] else f"{len(found['problems'])} problems"
     says = f"Checked {found['entries']} entries: {verdict}."
     after = {k: found[k] for k in ("ok", "entries", "head", "anchors", "anchored")}
     after |= {"problems": found["problems"][:STORED_PROBLEMS]}
     with transaction.atomic():
-        AuditCheck.objects.create(
-            at=begun, seconds=time.monotonic() - since, by=by.name, ok=found["ok"], entries=found["entries"],
+        result = AuditCheck.objects.create(
+            at=begun, seconds=time.monotonic() - since, by=behalf or by.name, ok=found["ok"], entries=found["entries"],
             last=found["first"] + found["entries"] - 1, problems=found["problems"][:STORED_PROBLEMS],
         )  # fmt: skip
         old = AuditCheck.objects.order_by("-pk").values_list("pk", flat=True)[KEPT_CHECKS:][:1]
@@ -55,10 +61,10 @@ def _kept(by: Actor) -> dict[str, Any]:
         if not found["ok"]:
             _tell(found)
         record(
-            action="audit.verify", outcome="done" if found["ok"] else "failed", by=by,
+            action="audit.verify", outcome="done" if found["ok"] else "failed", by=by, behalf=behalf,
             target_kind="audit log", says=says, after=after,
         )  # fmt: skip
-    return found
+    return found, result
 
 
 def _tell(found: dict[str, Any]) -> None:
@@ -68,15 +74,6 @@ def _tell(found: dict[str, Any]) -> None:
     first = found["problems"][0]
     told = {"problems": len(found["problems"]), "problem": first["says"], "entries": found["entries"]}
     announce(event="audit.broken", facts=told, dedupe=f"{first['seq']}:{first['says']}")
-
-
-def verify_daily() -> bool:
-    """Check the log if that has not been done for a day. Was it?"""
-    last = AuditCheck.objects.first()
-    if last is not None and timezone.now() - last.at < DAILY:
-        return False
-    _kept(SYSTEM)
-    return True
 
 
 def sign(key: Ed25519PrivateKey | None = None) -> Signed | None:
@@ -103,7 +100,7 @@ def sign_or_report() -> None:
     except Refused:
         last = AuditCheck.objects.first()
         if last is None or last.ok:
-            _kept(SYSTEM)
+            kept(SYSTEM)
 
 
 def renew_key(*, by: Actor) -> dict[str, str]:
@@ -129,7 +126,7 @@ def renew_key(*, by: Actor) -> dict[str, str]:
 
 
 def export(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str]:
-    """The log, oldest first, as text in pieces; what `wanted` says, else all of it.
+    """The log, oldest first, as text in pieces; what `wanted` says, else all of it that `by` sees.
 
     The export's own entry is written first, before this returns, and is the last one that may be exported.
     Raises Denied, WrongUse.
@@ -141,8 +138,12 @@ def export(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str
             raise WrongUse(f"The audit log is exported as csv or json, not as {fmt!r}.")
         part = "part of the" if filters.query() else "the"
         says = f"Exported {part} audit log as {fmt.upper()}."
-        last = trying.done(says, after={"filters": filters.query()} if filters.query() else None)
-    return lines(stream(filters, last=last.seq), fmt)
+        after: dict[str, Any] = {"filters": filters.query()} if filters.query() else {}
+        if visible.entries(by):
+            after["environments"] = visible.environments(by)
+            says = f"{says} Without the environments that {by.name} may not see."
+        last = trying.done(says, after=after or None)
+    return lines(stream(filters, by=by, last=last.seq), fmt)
 
 
 def standing() -> AuditCheck | None:

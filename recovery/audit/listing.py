@@ -5,7 +5,7 @@ as much as the first. A search for text reads a limited stretch of the log and s
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -14,6 +14,8 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.models import AuditEntry
+from recovery.people import visible
+from recovery.people.roles import Actor
 
 SEARCHED: Final = 20_000
 """So many entries a search for text reads before it asks whether to go on."""
@@ -70,8 +72,22 @@ class Found:
     searched: int = 0
 
 
-def matching(wanted: Wanted) -> list[QuerySet[AuditEntry]]:
-    """The entries, as one set, or as two whose union it is: a person acts, or a task does on their behalf."""
+def matching(wanted: Wanted, by: Actor) -> list[QuerySet[AuditEntry]]:
+    """The entries that `by` sees, as sets whose union they are: a person acts, or a task does on their behalf; and one
+    an environment where few are seen. Each set is read along an index of its own, and no two hold the same entry.
+    """
+    sets = _seen(_filtered(wanted), wanted, by)
+    if not wanted.who:
+        return sets
+    return [
+        part
+        for s in sets
+        for part in (s.filter(actor=wanted.who), s.filter(behalf=wanted.who).exclude(actor=wanted.who))
+    ]
+
+
+def _filtered(wanted: Wanted) -> QuerySet[AuditEntry]:
+    """By every filter but who."""
     found = AuditEntry.objects.all()
     given = {
         "recovery": wanted.recovery,
@@ -84,14 +100,19 @@ def matching(wanted: Wanted) -> list[QuerySet[AuditEntry]]:
     if wanted.q:
         text = Q(says__icontains=wanted.q) | Q(target__icontains=wanted.q) | Q(reason__icontains=wanted.q)
         found = found.filter(text | Q(actor__icontains=wanted.q) | Q(request_id=wanted.q))
-    if not wanted.who:
-        return [found]
-    return [found.filter(actor=wanted.who), found.filter(behalf=wanted.who).exclude(actor=wanted.who)]
+    return found
 
 
-def page(wanted: Wanted, *, before: int = 0, after: int = 0, size: int = 50) -> Found:
+def _seen(found: QuerySet[AuditEntry], wanted: Wanted, by: Actor) -> list[QuerySet[AuditEntry]]:
+    seen = visible.environments(by)
+    if wanted.env or "production" in seen:  # where production is seen, words that nobody described are, too
+        return [found.filter(visible.entries(by))]
+    return [found.filter(environment=name) for name in (*seen, "")]
+
+
+def page(wanted: Wanted, *, by: Actor, before: int = 0, after: int = 0, size: int = 50) -> Found:
     """Newest first: those below `before`, or the ones just above `after`, else the newest."""
-    sets = matching(wanted)
+    sets = matching(wanted, by)
     floor = 0
     if wanted.q and not wanted.recovery:
         top = before or (_newest() + 1)
@@ -117,10 +138,9 @@ def _merged(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
     return rows[:most]
 
 
-def stream(wanted: Wanted, *, last: int) -> QuerySet[AuditEntry]:
-    """Everything that fits, oldest first, up to entry `last`: for exports."""
-    sets = matching(replace(wanted, who=""))
-    found = sets[0].filter(seq__lte=last)
+def stream(wanted: Wanted, *, by: Actor, last: int) -> QuerySet[AuditEntry]:
+    """Everything that fits and that `by` sees, oldest first, up to entry `last`: for exports."""
+    found = _filtered(wanted).filter(visible.entries(by), seq__lte=last)
     if wanted.who:
         found = found.filter(Q(actor=wanted.who) | Q(behalf=wanted.who))
     return found.order_by("seq")

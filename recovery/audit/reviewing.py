@@ -19,8 +19,12 @@ OF_THE_LOG: Final = frozenset({"audit.archive", "audit.key"})
 """Acts on the audit log itself."""
 
 
+RETAG: Final = "pipeline.retag"
+
+
 def why(action: str, outcome: str, environment: str) -> str:
-    """Why the act is put into the review queue: "break-glass", "production", "audit log"; "" for one that is not.
+    """Why the act is put into the review queue: "break-glass", "production", "environment", "audit log"; "" for one
+    that is not.
 
     An environment that nobody described is held as production, as everywhere. A denied or refused act changed
     nothing and needs no review; a try at break-glass does, however it ended.
@@ -31,6 +35,8 @@ def why(action: str, outcome: str, environment: str) -> str:
         return ""
     if action in DESTRUCTIVE | GIVEN_UP and environment and rules_of(environment) == PRODUCTION:
         return "production"
+    if action == RETAG:
+        return "environment"
     return "audit log" if action in OF_THE_LOG else ""
 
 

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from recovery.audit import reviewing
 from recovery.audit.actions import attempt
 from recovery.errors import NotFound, Refused, WrongUse
 from recovery.models import AuditEntry, ReviewItem, SignOff
+from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
 READING = frozenset({"page.denied", "command.denied", "audit.pack", "audit.review"})
@@ -25,13 +27,20 @@ class Queued:
     took_part: frozenset[str]
 
 
-def waiting() -> int:
-    return ReviewItem.objects.filter(sign_off=None).count()
+def _items(by: Actor) -> QuerySet[ReviewItem]:
+    """Those whose entry `by` sees. Of an archived one only the number is left, which everybody sees."""
+    hidden = AuditEntry.objects.filter(seq=OuterRef("seq")).exclude(visible.entries(by))
+    found = ReviewItem.objects.select_related("sign_off")
+    return found.exclude(Exists(hidden)) if visible.entries(by) else found
 
 
-def queue(*, signed: bool = False, most: int = 200) -> list[Queued]:
+def waiting(by: Actor) -> int:
+    return _items(by).filter(sign_off=None).count()
+
+
+def queue(by: Actor, *, signed: bool = False, most: int = 200) -> list[Queued]:
     """What waits, oldest first; with `signed`, what was signed off, newest first. Three queries, however many."""
-    items = ReviewItem.objects.select_related("sign_off")
+    items = _items(by)
     items = (
         items.exclude(sign_off=None).order_by("-seq")
         if signed
@@ -61,6 +70,8 @@ def sign_off(*, seq: int, note: str, by: Actor) -> SignOff:
         if item is None:
             raise NotFound(f"Entry {seq} is not in the review queue.")
         entry = AuditEntry.objects.filter(seq=seq).first()
+        if entry is not None and not AuditEntry.objects.filter(visible.entries(by), pk=entry.pk).exists():
+            raise NotFound(f"Entry {seq} is not in the review queue.")
         if entry is not None:
             trying.recovery = entry.recovery
             took_part = _of(entry, _took_part({entry.recovery} if entry.recovery else set()))

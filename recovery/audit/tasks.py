@@ -2,16 +2,23 @@
 
 from celery import shared_task
 
-from recovery.audit import keeping
+from recovery.audit import checking, keeping
 
 
 @shared_task(name="recovery.audit.tasks.sign")
 def sign() -> None:
-    """An anchor for what was written since the last one."""
+    """An anchor for what was written since the last one; then whatever became of a check that was asked for."""
     keeping.sign_or_report()
+    checking.tend()
+
+
+@shared_task(name="recovery.audit.tasks.check_asked")
+def check_asked(number: int) -> None:
+    """The whole chain, because somebody asked for it on a page."""
+    checking.run(number)
 
 
 @shared_task(name="recovery.audit.tasks.verify_daily")
 def verify_daily() -> None:
-    """The whole chain, once a day."""
-    keeping.verify_daily()
+    """The whole chain, once a day: the check itself looks whether a day has passed."""
+    checking.daily()

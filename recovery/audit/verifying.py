@@ -4,18 +4,21 @@ What it is compared with lies outside of the database: the keys that signed the 
 the file with the newest entry that this machine has seen.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
 from django.db import connection
 
-from recovery.audit import anchor, anchoring, chain, guard, keys
+from recovery.audit import anchor, anchoring, chain, guard, keys, seals
 from recovery.audit.anchoring import Signed
 from recovery.models import AuditAnchor, AuditEntry
 
 MOST_PROBLEMS: Final = 100
 """More are counted, not kept: a log that was rewritten has as many problems as entries."""
+
+STRIDE: Final = 1000
+"""After so many entries somebody is told how far the check is."""
 
 
 class _Walk:
@@ -24,6 +27,8 @@ class _Walk:
     def __init__(self, seq: int = 0, hash: str = chain.GENESIS) -> None:
         self.seq = seq
         self.hash = hash
+        self.format = 1
+        self.unknown = 0  # the last entry whose seal is by a key that is not known here
         self.entries = 0
         self.count = 0
         self.problems: list[dict[str, Any]] = []
@@ -46,9 +51,26 @@ class _Walk:
             self.problem(
                 seq, f"Entry {seq} does not follow the entry before it: inserted, moved or rewritten."
             )
+        elif problem := self._seal(entry):
+            self.problem(seq, f"Entry {seq} was not written by Reprise: {problem}.")
         self.entries += 1
         if seq > self.seq:
             self.seq, self.hash = seq, entry["hash"]
+
+    def _seal(self, entry: Mapping[str, Any]) -> str:
+        """Why its seal does not prove that one of our processes wrote it; formats never go back to unsealed ones."""
+        if entry["format"] < max(self.format, seals.FROM_FORMAT):
+            return (
+                "its format is older than that of the entry before it"
+                if entry["format"] < self.format
+                else ""
+            )
+        self.format = entry["format"]
+        good = seals.fits(entry["seal"] or "", entry["seq"], entry["hash"])
+        if good is None and ":" in (entry["seal"] or ""):
+            self.unknown = entry["seq"]
+            return ""
+        return "" if good else "its seal does not fit"
 
 
 def _wrong(entry: Mapping[str, Any]) -> str:
@@ -138,32 +160,48 @@ def _hash_at(seq: int) -> str | None:
     return AuditEntry.objects.filter(seq=seq).values_list("hash", flat=True).first()
 
 
-def check_chain(*, after: int | None = None) -> dict[str, Any]:
+def _format_at(seq: int) -> int:
+    return AuditEntry.objects.filter(seq=seq).values_list("format", flat=True).first() or 1
+
+
+def check_chain(
+    *, after: int | None = None, progress: Callable[[int], None] = lambda _: None
+) -> dict[str, Any]:
     """`{ok, entries, first, head, problems: [{seq, says}], anchors, anchored}`.
 
     `head` is the newest hash, "" for an empty log; `first` the first entry that was not archived; `anchors` how many
     signed anchors fit, `anchored` the entry of the last. Finds any change, removal (at the end too), insertion and
     reorder, forged or removed anchors, and a database that no longer refuses changes (`seq` 0). `after`: only the
-    entries behind this one, which was signed, and the anchors in the table from there on.
+    entries behind this one, which was signed, and the anchors in the table from there on. `progress` is told now and
+    then how many entries were read.
     """
     cut = _Walk()
     start, start_hash, unread = _start(cut)
     walk = _Walk(after or start, (_hash_at(after) or "") if after else start_hash)
     walk.problems, walk.count = cut.problems, cut.count
+    walk.format = _format_at(after or start)
     remembered, unreadable = _remembered()
     if unreadable or unread:
         walk.problem(0, unreadable or unread)
     anchors = _Anchors(walk, start, after)
     met = ""
     found = AuditEntry.objects.filter(seq__gt=after) if after is not None else AuditEntry.objects.all()
-    for entry in found.order_by("seq", "pk").values(*chain.FIELDS, "hash").iterator(chunk_size=1000):
+    for entry in found.order_by("seq", "pk").values(*chain.FIELDS, "hash", "seal").iterator(chunk_size=1000):
         walk.step(entry)
         anchors.pass_by(entry["seq"], entry["hash"])
+        if walk.entries % STRIDE == 0:
+            progress(walk.entries)
         if remembered and entry["seq"] == remembered.seq:
             met = entry["hash"]
     if walk.count and _start(_Walk())[0] != start:
-        return check_chain(after=after)  # entries were archived while the log was read
+        return check_chain(after=after, progress=progress)  # entries were archived while the log was read
     _end(walk, anchors, remembered, met)
+    if walk.unknown > (anchors.last.statement.seq if anchors.last else 0):
+        walk.problem(
+            walk.unknown,
+            f"The seal of entry {walk.unknown} is by a key that is not known here, and no anchor stands for it. If the "
+            "secret key was changed, give the former one (REPRISE_SECRET_KEY_FALLBACKS).",
+        )
     if gone := guard.missing(connection):
         walk.problem(
             0,

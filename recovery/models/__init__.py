@@ -1,7 +1,15 @@
 """The records: tables and constraints. No behaviour beyond validity."""
 
 from recovery.models.approval import ApprovalRequest, BreakGlass, EnvironmentRule, Vote
-from recovery.models.audit import AuditAnchor, AuditCheck, AuditEntry, ReviewItem, SignOff, TokenSighting
+from recovery.models.audit import (
+    AskedCheck,
+    AuditAnchor,
+    AuditCheck,
+    AuditEntry,
+    ReviewItem,
+    SignOff,
+    TokenSighting,
+)
 from recovery.models.heartbeat import Heartbeat
 from recovery.models.hold import Hold
 from recovery.models.kept import KeptFile
@@ -15,6 +23,7 @@ from recovery.models.workspace import Workspace
 
 __all__ = [
     "ApprovalRequest",
+    "AskedCheck",
     "AuditAnchor",
     "AuditCheck",
     "AuditEntry",

@@ -25,8 +25,9 @@ class Kept(models.Model):
 class AuditEntry(Kept):
     """`seq` counts from 1 without holes. Names are text, so that history outlives accounts.
 
-    `format` says how `hash` is made (recovery/audit/chain.py). `behalf`: the person who asked, where a task acts.
-    `session` is a short hash of the session's key, `address` the client's as the deployment trusts it.
+    `format` says how `hash` is made (recovery/audit/chain.py), `seal` that Reprise wrote it (recovery/audit/seals.py).
+    `behalf`: the person who asked, where a task acts. `session` is a short hash of the session's key, `address` the
+    client's as the deployment trusts it.
     """
 
     seq = models.PositiveBigIntegerField(unique=True)
@@ -52,6 +53,7 @@ class AuditEntry(Kept):
     after = models.JSONField(null=True)
     prev_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64, unique=True)
+    seal = models.CharField(max_length=81, null=True)  # null: SQLite adds it in place
 
     class Meta:
         ordering = ["-seq"]
@@ -59,6 +61,8 @@ class AuditEntry(Kept):
         indexes = [
             models.Index(fields=["actor", "seq"], name="audit_by_actor"),
             models.Index(fields=["behalf", "seq"], name="audit_by_behalf"),
+            models.Index(fields=["actor", "action", "seq"], name="audit_by_actor_and_action"),
+            models.Index(fields=["behalf", "action", "seq"], name="audit_by_behalf_and_action"),
             models.Index(fields=["action", "seq"], name="audit_by_action"),
             models.Index(fields=["outcome", "seq"], name="audit_by_outcome"),
             models.Index(fields=["recovery", "seq"], name="audit_by_recovery"),
@@ -118,11 +122,36 @@ class AuditCheck(models.Model):
         return f"{self.at:%Y-%m-%d %H:%M} {'whole' if self.ok else 'broken'}"
 
 
+class AskedCheck(models.Model):
+    """The one check of the chain that was asked for on a page, by its number: asked, under way, or ended.
+
+    `alive_at`: last sign of life of the worker, None before one has begun. `read` of `total` entries. `problem`:
+    why it ended without a result.
+    """
+
+    slot = models.PositiveSmallIntegerField(unique=True, default=1)
+    number = models.PositiveBigIntegerField(default=0)
+    by = models.CharField(max_length=150, blank=True)
+    at = models.DateTimeField(null=True)
+    alive_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    read = models.PositiveBigIntegerField(default=0)
+    total = models.PositiveBigIntegerField(default=0)
+    problem = models.CharField(max_length=400, blank=True)
+    result = models.ForeignKey(AuditCheck, on_delete=models.SET_NULL, null=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(slot=1), name="one_asked_check")]
+
+    def __str__(self) -> str:
+        return f"check {self.number}"
+
+
 class ReviewItem(Kept):
     """An act that somebody else has to look at afterwards; made in the transaction of its entry."""
 
     seq = models.PositiveBigIntegerField(unique=True)
-    why = models.CharField(max_length=30)  # production | break-glass | audit log
+    why = models.CharField(max_length=30)  # production | break-glass | environment | audit log
     at = models.DateTimeField()
 
     class Meta:

@@ -6,12 +6,18 @@ from recovery.models.workspace import Workspace
 
 
 class Pipeline(models.Model):
-    """`spec` is the API's own; `state` the API's pipeline state; `updates` newest first (API shape)."""
+    """`spec` is the API's own; `state` the API's pipeline state; `updates` newest first (API shape).
+
+    `environment` is the one that holds; `wanted_environment` what the tag says since `wanted_since`, where a move to
+    weaker rules waits (recovery/pipelines/retagging.py), else "".
+    """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="pipelines")
     pipeline_id = models.CharField(max_length=80)
     name = models.CharField(max_length=300)
     environment = models.CharField(max_length=20)
+    wanted_environment = models.CharField(max_length=20, blank=True, default="")
+    wanted_since = models.DateTimeField(null=True)
     state = models.CharField(max_length=20)
     spec = models.JSONField(default=dict)
     updates = models.JSONField(default=list)

@@ -1,4 +1,4 @@
-"""What of the inventory somebody sees: the flows of the environments in which they may see flows."""
+"""What somebody sees: flows of the environments in which they may see flows, and the audit entries of those."""
 
 from django.db.models import Q
 
@@ -7,13 +7,28 @@ from recovery.models import Flow
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
 
 
+def environments(by: Actor) -> list[str]:
+    """Where `by` sees flows, of the environments with rules of their own."""
+    return [e for e in ENVIRONMENTS if by.may(Right.VIEW, e)]
+
+
 def where(by: Actor, path: str = "") -> Q:
     """A filter to what `by` sees; `path` leads to the pipeline (`pipeline__`, `flow__pipeline__`)."""
-    seen = [e for e in ENVIRONMENTS if by.may(Right.VIEW, e)]
+    seen = environments(by)
     found = Q(**{f"{path}environment__in": seen})
     if "production" in seen:  # an environment without rules of its own goes by those of production
         found |= ~Q(**{f"{path}environment__in": ENVIRONMENTS})
     return found
+
+
+def entries(by: Actor) -> Q:
+    """A filter to the audit entries that `by` sees: of those environments, and those of no environment.
+
+    Who reads the log at all is told by the right to read it, which goes by the default role, on every page and command.
+    """
+    if len(environments(by)) == len(ENVIRONMENTS):
+        return Q()  # no condition: the database reads the log as it lies
+    return where(by) | Q(environment="")
 
 
 def check(flow: Flow | None, by: Actor, missing: str) -> Flow:

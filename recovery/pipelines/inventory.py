@@ -15,7 +15,7 @@ from django.utils import timezone
 from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.notify.actions import announce
-from recovery.pipelines import folding
+from recovery.pipelines import folding, retagging
 from recovery.pipelines.client import ApiDenied, PipelinesClient
 from recovery.pipelines.workspaces import client_for
 
@@ -103,16 +103,21 @@ def _poll(
     readings = [_read(client, pipeline_id, u) for u in reversed(folding.real(updates)) if not u.get("read")]
     read = {r.id: folding.remembered(r) for r in readings}
     remembered = [read.get(u["update_id"], u) for u in updates]
+    told = str(tags.get("environment") or workspace.environment)[:20]
     values = {
         "name": str(answer.get("name") or entry.get("name") or pipeline_id)[:300],
-        "environment": str(tags.get("environment") or workspace.environment)[:20],
+        "environment": told,
         "state": str(answer.get("state") or entry.get("state") or "")[:20],
         "spec": spec,
         "updates": remembered,
     }
     with transaction.atomic():
-        pipeline = _write_pipeline(workspace, pipeline_id, row, values)
+        held = Pipeline.objects.select_for_update().filter(pk=row.pk).first() if row else None
+        move = retagging.judge(held, told, timezone.now()) if held else None
+        pipeline = _write_pipeline(workspace, pipeline_id, held, values | (move.values() if move else {}))
         _write_flows(pipeline, remembered, readings)
+        if held and move:
+            retagging.note(held, move)
     return True
 
 

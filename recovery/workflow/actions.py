@@ -6,6 +6,7 @@ commit. A refusal or denial is a row as well (`trying`), in a transaction of its
 
 import ast
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -33,7 +34,10 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
-    with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name) as attempted:
+    with attempt(
+        action="recovery.open", by=by, target_kind="flow", target=flow.name,
+        environment=flow.pipeline.environment,
+    ) as attempted:  # fmt: skip
         by.check(Right.RECOVER, flow.pipeline.environment)
         _refuse_second(flow)
         if flow.state != "failed":
@@ -121,7 +125,7 @@ def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (),
         after = {"strategy": strategy, "key": [k.strip() for k in key if k.strip()]}
         kept = dict(recovery.choices)
         if kept.get("strategy") != strategy:
-            for stale in ("patch", "original", "validation"):
+            for stale in ("patch", "editors", "original", "validation"):
                 kept.pop(stale, None)
         Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
         attempted.done(f"Strategy {strategy} chosen.", before=before, after=after)
@@ -163,8 +167,24 @@ def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None
             check_parses(path, text)
         fresh = Recovery.objects.select_for_update().get(pk=recovery_id)
         kept = {k: v for k, v in fresh.choices.items() if k != "validation"}
-        Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": _unix(files)})
+        patch = _unix(files)
+        editors = _editors(kept, patch, by)
+        Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": patch, "editors": editors})
         attempted.done(f"Edited source saved: {', '.join(files) or 'no file'}.")
+
+
+def _editors(
+    choices: Mapping[str, Any], patch: Mapping[str, str], by: Actor
+) -> dict[str, list[dict[str, Any]]]:
+    """Who edited each file of the patch, `{path: [{name, user_id}]}`: none of them votes on a plan that holds it."""
+    before, known = choices.get("patch") or {}, choices.get("editors") or {}
+    me = {"name": by.name, "user_id": by.user_id}
+    found = {}
+    for path, text in patch.items():
+        others = [who for who in known.get(path, []) if who != me]
+        mine = me in known.get(path, []) or before.get(path) != text
+        found[path] = [*others, me] if mine else others
+    return found
 
 
 def _unix(files: Mapping[str, str]) -> dict[str, str]:
@@ -206,7 +226,8 @@ def request_plan(*, recovery_id: int, by: Actor) -> None:
     with trying("plan.seal", recovery, by):  # the worker that seals records it
         broker.check()
         only_in(recovery, "diagnosing", *sorted(WAITS))
-        who = {"name": by.name, "role": by.role.value, "user_id": by.user_id, "request_id": by.request_id}
+        role = by.grant(recovery.flow.pipeline.environment).role.value
+        who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
         broker.send_on_commit(tasks.seal_plan, recovery_id, studies.begin(recovery, "sealing", by=who))
 
 

@@ -62,10 +62,11 @@ def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
         return
     if strategy not in JUDGES and strategy not in NOT_HERE:
         raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
-    with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name):
+    there = flow.pipeline.environment
+    with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name, environment=there):
         by.check(Right.RECOVER, flow.pipeline.environment)
     reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
-    with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name):
+    with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name, environment=there):
         raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
 
 

@@ -74,6 +74,13 @@ def _must_validate(recovery: Recovery, changed: Mapping[str, str]) -> None:
         raise Refused(f"The changed code does not validate: {answer['says']}", code="invalid_code")
 
 
+def _editors(recovery: Recovery, changed: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Who edited the code that the plan changes, each once: authors of the plan, beside who seals it."""
+    by_path = recovery.choices.get("editors") or {}
+    named = {(who["name"], who["user_id"]) for path in changed for who in by_path.get(path, [])}
+    return [{"name": name, "user_id": user_id} for name, user_id in sorted(named, key=str)]
+
+
 def build(
     recovery: Recovery, scene: Scene, facts: Facts, option: Option, changed: Mapping[str, str]
 ) -> dict[str, Any]:
@@ -104,6 +111,7 @@ def build(
         "state": "keep" if kept else "drop",
         "state_held": state_keys(facts),
         "patch": [_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())],
+        "editors": _editors(recovery, changed),
         "forecast": shown["forecast"],
         "table_rows": facts.counts.table,
         "preconditions": scene.preconditions(),

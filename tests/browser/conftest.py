@@ -56,7 +56,10 @@ def gallery() -> Iterator[Gallery]:
 
 def _gallery(api: str) -> Iterator[Gallery]:
     home = tempfile.mkdtemp(prefix="reprise-gallery-")
-    given = {"REPRISE_HOME": home, "REPRISE_SECRET_KEY": "browser-tests-" + "x" * 40, "REPRISE_TEST_API": api}
+    given = {
+        "REPRISE_HOME": home, "REPRISE_SECRET_KEY": "browser-tests-" + "x" * 40, "REPRISE_TEST_API": api,
+        "REPRISE_MAIL_HOST": "127.0.0.1", "REPRISE_MAIL_FROM": "reprise@corp.example",
+    }  # fmt: skip
     made = databases.fresh(os.environ.get(databases.VARIABLE, ""))
     env = {**os.environ, **given, **made}
     run = subprocess.run(

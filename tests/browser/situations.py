@@ -19,7 +19,7 @@ def addresses() -> dict[str, str]:
     from django.contrib.auth.models import User
 
     from recovery.audit.actions import record
-    from recovery.models import Channel
+    from recovery.models import Channel, Pipeline
     from recovery.people.roles import Actor, Role
     from tests import factories as f
 
@@ -34,6 +34,7 @@ def addresses() -> dict[str, str]:
     main = f.pipeline(f.workspace("main-eu", environment="production"), "orders", environment="production")
     f.flow(main, "orders_flow", history=["ok", "failed", "ok", "ok", "stopped"], state="stopped")
     production = f.failed_flow(main, name="spark_catalog.crm.orders_enriched_flow")
+    Pipeline.objects.filter(pk=main.pk).update(wanted_environment="development", wanted_since=f.ago(hours=2))
     f.flow(main, "shipments_flow", state="running", history=["ok", "ok", "ok", "ok", "running"])
 
     def of(make: Callable[..., object], strategy: str = "") -> int:
@@ -152,6 +153,7 @@ def addresses() -> dict[str, str]:
         "audit-entry": "/audit/1",
         **audited,
         "audit-chain": "/audit/chain",
+        "forgotten": "/forgotten",
         "settings": "/settings",
         "notifications": "/settings/notifications",
         "channel-new": "/settings/notifications/new",
@@ -165,8 +167,11 @@ def addresses() -> dict[str, str]:
 
 def _audited(by: Any) -> dict[str, str]:
     """Acts in production: one that waits for its review, one that was signed off; a story; two checks."""
+    from django.utils import timezone
+
     from recovery.audit import keeping, reviews
     from recovery.audit.actions import record
+    from recovery.models import AskedCheck
     from recovery.people.roles import SYSTEM, Actor, Role
     from tests import factories as f
 
@@ -185,6 +190,8 @@ def _audited(by: Any) -> dict[str, str]:
     )
     keeping.sign()
     keeping.verify(by=Actor("auditor", Role.AUDITOR))
+    now = timezone.now()
+    AskedCheck.objects.create(number=1, by="auditor", at=now, alive_at=now, read=412_000, total=1_204_310)
     return {
         "audit-review": "/audit/review",
         "audit-signed-off": "/audit/review?show=signed",

@@ -24,6 +24,7 @@ WIDER = """() => {
 NAMES = (
     # first, while the session is fresh: they ask for a sign-in of the last ten minutes
     "password", "totp", "passkey-away", "people", "person", "person-service", "reauthenticate", "invitation",
+    "forgotten",
     "invitation-used",
     "inventory", "inventory-all", "inventory-none-fits", "flow", "flow-production", "flow-batches", "checkpoint-away",
     "events-away", "code-away", "checkpoint", "checkpoint-batch", "checkpoint-beside", "checkpoint-no-batch",

@@ -141,11 +141,11 @@ class Command(RepriseCommand):
             return Answer(data, f"Entry {options['sign']} is signed off by {made.by}.")
         if options["note"]:
             raise WrongUse("A note belongs to a sign-off: name the entry with --sign.")
-        items = [_item(q) for q in reviews.queue(signed=options["signed"])]
+        items = [_item(q) for q in reviews.queue(self.actor, signed=options["signed"])]
         rows = [(i["entry"], i["why"], i["at"][:16].replace("T", " "), i["who"], i["says"]) for i in items]
         word = "signed off" if options["signed"] else "waiting"
         text = table(("ENTRY", "WHY", "TIME (UTC)", "WHO", "WHAT"), rows) if rows else f"Nothing is {word}."
-        return Answer({"waiting": reviews.waiting(), "items": items}, text)
+        return Answer({"waiting": reviews.waiting(self.actor), "items": items}, text)
 
     def packed(self, options: dict[str, Any]) -> Answer:
         file = _new(options["output"])

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from recovery.approvals import actions
+from recovery.approvals import actions, selectors
 from recovery.errors import Denied, Refused, WrongUse
 from recovery.models import (
     ApprovalRequest,
@@ -87,6 +87,19 @@ def test_who_asked_or_sealed_cannot_vote_and_the_try_is_in_the_log(ann: Actor, b
         ("approval.vote", "failed", "ann"),
         ("approval.vote", "failed", "bob"),
     ]
+
+
+def test_who_edited_the_code_of_the_plan_does_not_vote_on_it(ada: Actor, ann: Actor, bob: Actor) -> None:
+    row = planned("production")
+    made = row.plans.get()
+    made.body = {**made.body, "editors": [{"name": "ann", "user_id": ann.user_id}]}
+    made.save()
+    request = ask(row, ada)
+    assert selectors.approvers(selectors.rule_for("production"), request, made) == ["bob"]
+    with pytest.raises(Refused) as refused:
+        yes(row, ann)
+    assert refused.value.code == "own_code"
+    assert yes(row, bob).votes.count() == 1
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.RESPONDER, Role.AUDITOR, Role.ADMIN])

@@ -67,7 +67,7 @@ def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migrati
             (1,),
             (1,),
             (1,),
-            (2,),
+            (3,),
         ]
         for statement in ("UPDATE recovery_auditentry SET says = 'x'", "DELETE FROM recovery_auditentry"):
             with pytest.raises(sqlite3.IntegrityError, match="append-only"):

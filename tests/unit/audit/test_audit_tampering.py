@@ -14,7 +14,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recovery.audit import anchoring, chain, guard, keeping, keys
+from recovery.audit import anchoring, chain, guard, keeping, keys, seals
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused
 from recovery.models import AuditAnchor, AuditCheck, AuditEntry
@@ -53,7 +53,7 @@ def swap(one: int, other: int) -> None:
 
 
 def rewrite(first: int, **values: Any) -> None:
-    """Change an entry and give it and all behind it hashes that fit."""
+    """Change an entry and give it and all behind it hashes that fit, as one who has the secret key too: sealed."""
     with unguarded():
         prev = (
             AuditEntry.objects.filter(seq=first - 1).values_list("hash", flat=True).first() or chain.GENESIS
@@ -61,7 +61,9 @@ def rewrite(first: int, **values: Any) -> None:
         for entry in AuditEntry.objects.filter(seq__gte=first).order_by("seq").values(*chain.FIELDS):
             new = {**entry, **(values if entry["seq"] == first else {}), "prev_hash": prev}
             prev = chain.digest(new)
-            AuditEntry.objects.filter(seq=entry["seq"]).update(**{**new, "hash": prev})
+            AuditEntry.objects.filter(seq=entry["seq"]).update(
+                **{**new, "hash": prev, "seal": seals.seal(entry["seq"], prev)}
+            )
 
 
 def test_the_log_is_whole_before_anybody_touches_it() -> None:
@@ -139,7 +141,7 @@ def test_an_entry_put_in_with_a_number_of_its_own_is_found() -> None:
     assert problems()[0] == {"seq": 0, "says": "Entry 0 has no place in the chain: inserted after the fact."}
 
 
-def test_an_entry_put_in_between_moves_all_behind_it_and_is_found_where_one_was_signed() -> None:
+def test_an_entry_put_in_between_is_found_by_its_seal_and_where_one_behind_it_was_signed() -> None:
     with unguarded():
         for seq in range(ENTRIES, 3, -1):
             AuditEntry.objects.filter(seq=seq).update(seq=seq + 1)
@@ -147,13 +149,113 @@ def test_an_entry_put_in_between_moves_all_behind_it_and_is_found_where_one_was_
         new = {**fields, "seq": 4, "says": "never happened", "prev_hash": AuditEntry.objects.get(seq=3).hash}
         AuditEntry(**new, hash=chain.digest(new)).save(force_insert=True)
     rewrite(5)
-    assert [p["seq"] for p in problems()] == [6, 8]
+    assert [p["seq"] for p in problems()] == [4, 6, 8]
 
 
 def test_a_whole_log_written_anew_is_found_at_its_first_signature(kept_outside: Path) -> None:
     next(kept_outside.glob("*.head")).unlink()
     rewrite(1, says="forged")
     assert [p["seq"] for p in problems()] == [3, 6]
+
+
+def append(*, format: int = chain.FORMAT, seal: str | None = None, **values: Any) -> AuditEntry:
+    """Put a proper next entry at the end, as one who owns the database and has read how entries are made."""
+    last = AuditEntry.objects.order_by("-seq").values(*chain.FIELDS, "hash").first()
+    assert last is not None
+    hash = last.pop("hash")
+    new = {
+        **last,
+        "seq": last["seq"] + 1,
+        "prev_hash": hash,
+        "format": format,
+        "says": "never happened",
+        **values,
+    }
+    made = AuditEntry(**new, hash=chain.digest(new), seal=seal)
+    made.save(force_insert=True)
+    return made
+
+
+class TestSeals:
+    """The very end, of which no anchor says anything yet."""
+
+    @pytest.mark.parametrize(
+        ("what", "says"),
+        [
+            ("no seal", "its seal does not fit"),
+            ("another's seal", "its seal does not fit"),
+            ("a seal made up", "its seal does not fit"),
+            ("an unknown key", "by a key that is not known here"),
+            ("an older format", "its format is older than that of the entry before it"),
+        ],
+    )
+    def test_an_entry_that_somebody_else_appended_is_found_and_never_signed(
+        self, what: str, says: str
+    ) -> None:
+        theirs = AuditEntry.objects.get(seq=ENTRIES).seal or ""
+        given = {
+            "another's seal": theirs, "a seal made up": theirs.partition(":")[0] + ":" + "0" * 64,
+            "an unknown key": "f" * 16 + ":" + "0" * 64,
+        }  # fmt: skip
+        append(format=2 if what == "an older format" else chain.FORMAT, seal=given.get(what))
+        found = problems()
+        assert [p["seq"] for p in found] == [ENTRIES + 1]
+        assert says in found[0]["says"]
+        with pytest.raises(Refused, match="The audit log was not signed"):
+            keeping.sign()
+
+    def test_the_seal_of_an_entry_that_was_signed_over_is_checked_too(self) -> None:
+        forge(2, seal=None)
+        assert [p["seq"] for p in problems()] == [2]
+
+    def test_a_changed_end_with_a_hash_that_fits_is_found_before_it_is_signed(
+        self, kept_outside: Path
+    ) -> None:
+        next(kept_outside.glob("*.head")).unlink()
+        seal = AuditEntry.objects.get(seq=ENTRIES).seal
+        rewrite(ENTRIES, says="forged")
+        forge(ENTRIES, seal=seal)
+        assert [p["seq"] for p in problems()] == [ENTRIES]
+
+    def test_after_a_change_of_the_secret_key_the_former_one_proves_what_no_anchor_does(
+        self, settings: Any, sign: Callable[[], Any]
+    ) -> None:
+        former, settings.SECRET_KEY = (
+            settings.SECRET_KEY,
+            "another secret key, as long as it has to be, and more",
+        )
+        assert [p["seq"] for p in problems()] == [ENTRIES]
+        assert "REPRISE_SECRET_KEY_FALLBACKS" in problems()[0]["says"]
+        settings.SECRET_KEY_FALLBACKS = [former]
+        assert problems() == []
+        sign()
+        settings.SECRET_KEY_FALLBACKS = []
+        assert problems() == [], "the anchor stands for them"
+        forge(ENTRIES, says="forged")
+        assert [p["seq"] for p in problems()] == [ENTRIES]
+
+    def test_entries_from_before_seals_are_good_as_long_as_none_follows_a_sealed_one(
+        self, write: Callable[[int], None], kept_outside: Path
+    ) -> None:
+        for file in (*kept_outside.glob("*.head"), *kept_outside.glob("*.anchors")):
+            file.unlink()
+        with unguarded():
+            AuditAnchor.objects.all()._raw_delete(using="default")  # type: ignore[attr-defined]
+        rewrite_as_second_format()
+        write(1)
+        assert problems() == []
+        append(format=2)
+        assert [p["seq"] for p in problems()] == [ENTRIES + 2]
+
+
+def rewrite_as_second_format() -> None:
+    """The log as the version before wrote it."""
+    with unguarded():
+        prev = chain.GENESIS
+        for entry in AuditEntry.objects.order_by("seq").values(*chain.FIELDS):
+            new = {**entry, "format": 2, "prev_hash": prev}
+            prev = chain.digest(new)
+            AuditEntry.objects.filter(seq=entry["seq"]).update(**{**new, "hash": prev, "seal": None})
 
 
 class TestAnchors:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from console.pages import freshness
 from recovery.approvals import selectors
@@ -287,6 +288,34 @@ def test_glass_is_broken_with_a_reason_and_the_flows_name_and_stands_on_every_pa
             client.get(f"/recoveries/{row.pk}/{page}")
         ), page
     assert AuditEntry.objects.filter(action="recovery.break_glass", outcome="done").count() == 1
+
+
+def test_in_production_a_stale_sign_in_breaks_no_glass_until_it_is_proved_again() -> None:
+    rule = selectors.rule_for("production").as_dict() | {"break_glass": True}
+    EnvironmentRule.objects.create(**rule, changed_by="admin", changed_at=timezone.now())
+    row, user = factories.asked(), factories.person("responder")
+    there = f"/recoveries/{row.pk}/break-glass"
+    given = {"reason": "Readers wait.", "typed": row.flow.short, "hash": row.plans.get().hash}
+    client = signed_in(user, fresh=False)
+    for age in (None, 60 * freshness.minutes() + 1):
+        if age is not None:
+            proved(client, user, time.time() - age)
+        asked = client.post(there, given)
+        assert asked["Location"].startswith("/reauthenticate?next=%2Frecoveries%2F")
+        row.refresh_from_db()
+        assert (row.state, row.glasses.count()) == ("awaiting_approval", 0)
+
+    gate = text(client.get(asked["Location"]))
+    assert "break glass for" in gate
+    assert "Readers wait." in gate
+    right = client.post("/reauthenticate", {"password": factories.PASSWORD, "next": there})
+    assert right["Location"] == there
+    row.refresh_from_db()
+    assert row.glasses.count() == 0, "the proof itself does nothing"
+    assert "Readers wait." in client.get(there).content.decode()
+    assert client.post(there, given)["Location"] == f"/recoveries/{row.pk}/run"
+    row.refresh_from_db()
+    assert (row.state, row.glasses.get().by) == ("running", user.username)
 
 
 def test_where_there_is_no_glass_the_page_says_so() -> None:

@@ -12,10 +12,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from recovery.audit import anchor, guard, keeping
+from recovery.audit import anchor, checking, guard
 from recovery.audit.actions import record
-from recovery.models import AuditCheck, AuditEntry, SignOff
+from recovery.models import AskedCheck, AuditCheck, AuditEntry, SignOff
 from recovery.people.roles import SYSTEM, Actor, Role
+from recovery.workflow import broker
 from tests import factories as f
 from tests.unit.pages.reading import text
 
@@ -236,12 +237,39 @@ class TestReview:
 
 
 class TestChain:
-    def test_the_chain_is_checked_when_asked_and_the_check_is_kept(self, auditor: Client) -> None:
+    def test_a_check_is_asked_for_shown_while_it_goes_on_and_kept(
+        self, auditor: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(broker, "check", lambda: None)
         entries(3)
         assert "Not checked yet" in text(auditor, "/audit/chain")
         assert auditor.post("/audit/chain").status_code == 302
+        assert not AuditCheck.objects.exists(), "the page reads nothing itself"
+
+        page = text(auditor, "/audit/chain")
+        assert "Waiting for a worker" in page
+        assert "Check the whole log now" not in page
+        polled = re.search(r'hx-get="([^"]+)"', page)
+        assert polled
+        news = polled[1].replace("&amp;", "&")
+        assert auditor.get(news).status_code == 204
+        AskedCheck.objects.update(alive_at=timezone.now(), read=12345, total=99999)
+        assert "12,345 of 99,999 entries read." in text(auditor, news)
+        assert auditor.post("/audit/chain").status_code == 409
+
+        AskedCheck.objects.update(alive_at=None)
+        checking.run(1)
+        ended = auditor.get(news)
+        assert (ended.status_code, ended["HX-Refresh"]) == (204, "true")
         assert "Chain unbroken" in text(auditor, "/audit")
-        assert AuditCheck.objects.get().entries == 3
+        assert "Check the whole log now" in text(auditor, "/audit/chain")
+        assert AuditCheck.objects.get().entries == 5, "three, and the two that asked"
+
+    def test_a_check_that_found_nothing_out_says_so(self, auditor: Client) -> None:
+        AskedCheck.objects.create(
+            number=1, by="auditor", at=timezone.now(), ended_at=timezone.now(), problem=checking.LOST
+        )
+        assert checking.LOST in text(auditor, "/audit/chain")
 
     def test_a_broken_chain_stands_on_every_page_of_the_audit(self, auditor: Client) -> None:
         from django.db import connection
@@ -250,7 +278,7 @@ class TestChain:
         guard.remove(connection)
         AuditEntry.objects.filter(seq=2).update(says="forged")
         guard.install(connection)
-        keeping.verify_daily()
+        checking.daily()
         for path in ("/audit", "/audit/2", "/audit/review", "/audit/chain"):
             page = text(auditor, path)
             assert "The audit log is not what was written." in page

@@ -2,7 +2,9 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,7 +15,9 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import User
 from django.test import Client
+from pydantic import ValidationError
 
+from console.env import Env
 from recovery.models import AuditEntry
 from tests import factories as f
 
@@ -187,3 +191,64 @@ def test_a_session_is_confirmed_by_the_company_s_sign_in(client: Client) -> None
         client, ADA, "/sign-in/company/company?next=/account/authenticator-app&auth_params=prompt%3Dlogin"
     )
     assert client.get("/account/authenticator-app").status_code == 200
+
+
+def away_and_back(client: Client, told: dict[str, Any]) -> Any:
+    return come_back(
+        client, told, "/sign-in/company/company?next=/account/authenticator-app&auth_params=prompt%3Dlogin"
+    )
+
+
+@pytest.mark.parametrize(
+    ("auth_time", "proven"),
+    [(None, True), (0, True), (-590, True), (-610, False), (-86400, False), ("yesterday", True)],
+)
+def test_a_session_is_confirmed_by_when_the_provider_itself_last_asked(
+    client: Client, auth_time: float | str | None, proven: bool
+) -> None:
+    invited()
+    come_back(client, ADA)
+    session = client.session
+    session["account_authentication_methods"] = [{"method": "socialaccount", "at": 1}]
+    session.save()
+    at = time.time() + auth_time if isinstance(auth_time, int) else auth_time
+    answer = away_and_back(client, ADA if at is None else {**ADA, "auth_time": at})
+    if proven:
+        assert answer["Location"] == "/account/authenticator-app"
+        assert client.get("/account/authenticator-app").status_code == 200
+        return
+    assert answer["Location"] == "/reauthenticate?next=%2Faccount%2Fauthenticator-app"
+    assert "answered from an earlier sign-in" in client.get(answer["Location"]).content.decode()
+    assert client.get("/account/authenticator-app")["Location"].startswith("/reauthenticate")
+    assert AuditEntry.objects.get(action="session.confirm").outcome == "denied"
+
+
+def test_a_sign_in_out_of_the_provider_s_own_session_is_no_fresh_proof(client: Client) -> None:
+    invited()
+    assert come_back(client, {**ADA, "auth_time": time.time() - 3600})["Location"] == "/recoveries"
+    assert client.get("/account/authenticator-app")["Location"].startswith("/reauthenticate")
+    fresh = Client()
+    come_back(fresh, {**ADA, "auth_time": time.time() - 5})
+    assert fresh.get("/account/authenticator-app").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("issuer", "good"),
+    [
+        ("", True),
+        ("https://login.corp.example", True),
+        ("http://localhost:9000", True),
+        ("http://127.0.0.1:9000/realm", True),
+        ("http://[::1]:9000", True),
+        ("http://login.corp.example", False),
+        ("http://localhost.corp.example", False),
+        ("http://127.0.0.1.corp.example", False),
+        ("http://localhost@corp.example", False),
+        ("ftp://localhost", False),
+        ("login.corp.example", False),
+        ("https://", False),
+    ],
+)
+def test_the_provider_is_spoken_to_over_https_but_on_this_machine(issuer: str, good: bool) -> None:
+    with nullcontext() if good else pytest.raises(ValidationError, match="the provider's address is https"):
+        assert Env(oidc_issuer=issuer).oidc_issuer == issuer

@@ -11,7 +11,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from recovery.audit.actions import record
 from recovery.models import AuditEntry, Recovery, RoleIn, Token
+from recovery.people.roles import SYSTEM
 from tests import factories
 from tests.unit.people.run import run_json, token_of
 from tests.unit.people.truth import ANYONE, BOUND, COMMANDS, GET, HOLDERS, POST, ROLES
@@ -19,13 +21,12 @@ from tests.unit.people.truth import ANYONE, BOUND, COMMANDS, GET, HOLDERS, POST,
 pytestmark = pytest.mark.django_db
 Address = Callable[[str], str]
 GOOD = (200, 204, 302)
-OBJECTS = re.compile(r"<(int:flow_id|int:recovery_id|int:request_id|str:label)>")
+OBJECTS = re.compile(r"<(int:flow_id|int:recovery_id|int:request_id|int:seq|str:label)>")
 
 
 @pytest.fixture
 def recovery(client: Client) -> Recovery:
-    """A planned recovery of a failed flow in development, and one audit entry to look at."""
-    client.post("/sign-in", {"name": "nobody", "password": "wrong"})
+    """A planned recovery of a failed flow in development."""
     return factories.planned()
 
 
@@ -33,10 +34,11 @@ def recovery(client: Client) -> Recovery:
 def address(recovery: Recovery) -> Address:
     other = factories.person("viewer", "somebody-else").person  # type: ignore[attr-defined]
     asked = factories.asked(factories.failed_flow(factories.pipeline(name="orders")))
+    entry = record(action="recovery.open", outcome="done", by=SYSTEM, says="x", recovery=recovery.label)
     values = {
         "int:request_id": asked.requests.get().pk, "int:channel_id": factories.channel().pk, "str:name": "staging",
         "int:flow_id": recovery.flow_id, "int:recovery_id": recovery.pk, "str:label": recovery.label,
-        "int:seq": 1, "int:person_id": other.pk,
+        "int:seq": entry.seq, "int:person_id": other.pk,
     }  # fmt: skip
     return lambda route: "/" + re.sub(r"<([^>]+)>", lambda m: str(values[m[1]]), route)
 

@@ -101,7 +101,15 @@ POST: Final[dict[str, tuple[dict[str, str], str]]] = {
     "settings/people/<int:person_id>": ({"act": "off"}, "MANAGE"),
 }
 
-ANYONE: Final = {"sign-in", "sign-in/code", "sign-in/passkey", "sign-out", "theme", "invitation/<str:secret>"}
+ANYONE: Final = {
+    "sign-in",
+    "sign-in/code",
+    "sign-in/passkey",
+    "sign-out",
+    "theme",
+    "invitation/<str:secret>",
+    "forgotten",
+}
 """Routes that need no account. Each has tests of its own in tests/unit/pages."""
 
 # command -> (its arguments, the right that it asks for; None: whoever may start programs here)

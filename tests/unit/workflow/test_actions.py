@@ -8,7 +8,8 @@ from django.db import IntegrityError, transaction
 
 from recovery.errors import Denied, RepriseError
 from recovery.models import AuditEntry, Recovery
-from recovery.workflow import actions, broker, tasks
+from recovery.people.roles import Actor, Role
+from recovery.workflow import actions, broker, sealing, tasks
 from recovery.workflow.moves import halt_of, held_by
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
 
@@ -83,6 +84,34 @@ def test_an_edit_that_does_not_parse_is_refused_by_line() -> None:
         actions.save_patch(recovery_id=row.pk, files={"/p/q.py": "x = 1\ndef ("}, by=RESPONDER)
     row.refresh_from_db()
     assert "patch" not in row.choices
+
+
+def test_everybody_who_edited_a_file_of_the_patch_is_known_and_who_only_saved_it_is_not() -> None:
+    ann, bob, cat = (Actor(name, Role.RESPONDER, n) for n, name in enumerate(("ann", "bob", "cat"), 1))
+    row = recovery("diagnosing", choices={"strategy": "continue"})
+    for by, files in (
+        (ann, {"/p/a.py": "x = 1"}),
+        (bob, {"/p/a.py": "x = 1", "/p/b.py": "y = 1"}),
+        (cat, {"/p/a.py": "x = 1", "/p/b.py": "y = 2"}),
+        (ann, {"/p/a.py": "x = 1", "/p/b.py": "y = 2"}),
+    ):
+        actions.save_patch(recovery_id=row.pk, files=files, by=by)
+    row.refresh_from_db()
+    names = {path: [e["name"] for e in who] for path, who in row.choices["editors"].items()}
+    assert names == {"/p/a.py": ["ann"], "/p/b.py": ["bob", "cat"]}
+    assert sealing._editors(row, {"/p/b.py": "y = 2"}) == [
+        {"name": "bob", "user_id": 2},
+        {"name": "cat", "user_id": 3},
+    ]
+    assert sealing._editors(row, {}) == []
+
+
+def test_with_another_strategy_the_patch_goes_and_who_edited_it_too() -> None:
+    row = recovery("diagnosing", choices={"strategy": "continue"})
+    actions.save_patch(recovery_id=row.pk, files={"/p/a.py": "x = 1"}, by=RESPONDER)
+    actions.choose_strategy(recovery_id=row.pk, strategy="revert", key=[], by=RESPONDER)
+    row.refresh_from_db()
+    assert not {"patch", "editors"} & set(row.choices)
 
 
 def test_browsers_line_ends_do_not_reach_the_source() -> None:

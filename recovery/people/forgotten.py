@@ -1,0 +1,101 @@
+"""A link to set a new password, by mail, for somebody who forgot theirs.
+
+Who asks is nobody yet, and must not find out who has an account: the page takes any address, says the same and takes
+the same time, and a worker looks whose it is. What came of it is in the audit log. The link is an invitation of
+one hour: it works once, sets the password, ends open sessions, and takes no second factor away.
+"""
+
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.audit.actions import record
+from recovery.errors import Refused
+from recovery.models import Invitation, Person
+from recovery.people.identity import sha256
+from recovery.people.roles import Stranger
+from recovery.workflow import broker
+
+GOOD: Final = timedelta(hours=1)
+BY: Final = "themselves, by mail"
+"""`created_by` of such a link."""
+
+TITLE: Final = "Set a new password"
+TEXT: Final = """Somebody asked for a link to set a new password for {name} in Reprise.
+
+{link}
+
+It works once, until {until} UTC. If it was not you, do nothing: nothing has changed, and nobody else got this mail.
+"""
+
+
+def possible() -> bool:
+    """Is there a mail server?"""
+    from recovery.notify import mailing
+
+    return mailing.configured()
+
+
+def ask(*, email: str, place: str) -> None:
+    """Have a worker look whose address this is. Raises Refused (no mail server), Unreachable (no broker)."""
+    from recovery.people import tasks
+
+    if not possible():
+        raise Refused("This console sends no mail. Ask an admin for a new link.")
+    broker.check()
+    with transaction.atomic():
+        broker.send_on_commit(tasks.send_link, email.strip()[:254], place)
+
+
+def send_link(*, email: str, place: str) -> None:
+    """Make the link and mail it. Whoever has no password to forget gets none; the try is in the audit log."""
+    from recovery.notify import mailing
+    from recovery.notify.posting import NotDelivered
+
+    where = f" from {place}" if place else ""
+    person = _owner(email)
+    if person is None:
+        _say(
+            "denied",
+            email,
+            f"Asked{where} for a new password by mail: the address belongs to nobody with a password.",
+        )
+        return
+    name = person.user.get_username()
+    with transaction.atomic():
+        person.invitations.filter(created_by=BY, used_at=None, ended_at=None).update(ended_at=timezone.now())
+        text = secrets.token_urlsafe(32)
+        made = Invitation.objects.create(
+            person=person, sha256=sha256(text), created_by=BY, expires_at=timezone.now() + GOOD
+        )
+        _say("done", name, f"Asked{where} for a new password: a link goes to the mail address of {name}.")
+    link = f"{settings.REPRISE_PUBLIC_URL.rstrip('/')}/invitation/{text}"
+    try:
+        mailing.send(
+            to=person.user.email, uid=f"password-{made.pk}", title=TITLE,
+            text=TEXT.format(name=name, link=link, until=f"{made.expires_at:%Y-%m-%d %H:%M}"),
+        )  # fmt: skip
+    except NotDelivered as problem:
+        with transaction.atomic():
+            Invitation.objects.filter(pk=made.pk).update(ended_at=timezone.now())
+            _say("failed", name, f"The link for {name} was not sent: {problem}")
+
+
+def _owner(email: str) -> Person | None:
+    """Whose address it is: one person's, with a role, switched on, with a password of their own."""
+    found = list(User.objects.filter(email__iexact=email)[:2]) if email else []
+    if len(found) != 1 or not found[0].is_active or not found[0].has_usable_password():
+        return None
+    return Person.objects.select_related("user").filter(user=found[0], service=False).first()
+
+
+def _say(outcome: str, name: str, says: str) -> None:
+    record(
+        action="person.forgot", outcome=outcome, by=Stranger(via="task"), target_kind="person",
+        target=name[:150], says=says,
+    )  # fmt: skip
