@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+)
 
 from console.supervisor import jars
 from console.supervisor.bootstrap import CannotStart
@@ -73,6 +81,15 @@ class KafkaBroker:
         """Make a topic; `__` in a setting's name stands for a dot."""
         told = {key.replace("__", "."): str(value) for key, value in config.items()}
         self._done(self.admin.create_topics([NewTopic(name, partitions, 1, config=told)]))
+
+    def alter(self, name: str, **config: Any) -> None:
+        """Change settings of a topic."""
+        told = [
+            ConfigEntry(key.replace("__", "."), str(value), incremental_operation=AlterConfigOpType.SET)
+            for key, value in config.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=told)
+        self._done(self.admin.incremental_alter_configs([resource]))
 
     def drop(self, name: str) -> None:
         """Delete a topic, and wait until its name is free."""
