@@ -5,7 +5,7 @@ KafkaOffsetReaderAdmin (which partitions, `startingOffsets`), KafkaMicroBatchStr
 earliest offset).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -172,9 +172,9 @@ def _until(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tuple[str, 
 def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
     """`startingOffsets` for an empty checkpoint: as exact as the checkpoint itself.
 
-    It must name every partition that the reader is given (KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED) and no other:
-    partitions that were added since begin at their earliest offset, as they would with the checkpoint; those that
-    are gone are left out, and said.
+    It must name every partition that the reader is given and no other, else Spark 4.2 stops ("you must specify all
+    TopicPartitions"): partitions that were added since begin at their earliest offset, as they would with the
+    checkpoint; those that are gone are left out, and said.
     """
     offsets = parse(offset_json)
     if not offsets:
@@ -218,7 +218,7 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
         chosen, fallbacks = _everywhere(wanted, committed, facts)
     before = parse(committed)
     strange = {key for key, at in before.items() if not facts.comparable(key, at)}
-    fallbacks |= {name_of(key): _why_strange(key, facts) for key in strange}
+    not_told = {name_of(key): _why_strange(key, facts) for key in strange}
     known = {key: at for key, at in before.items() if key in chosen and key not in strange}
     spans = _spans(_resolved(known, facts)[0], chosen, facts)
     after = written(chosen)
@@ -228,8 +228,8 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
         precision=Precision.EXACT,
         lost=Distance(rows=facts.rows((key, a, b) for key, a, b in spans if b > a)),
         reread=Distance(rows=facts.rows((key, b, a) for key, a, b in spans if a > b)),
-        changes=tuple(_unclear(c, strange) for c in changes(committed, after)),
-        fallbacks=fallbacks,
+        changes=tuple(_unclear(c, not_told.keys()) for c in changes(committed, after)),
+        fallbacks=fallbacks | not_told,
     )
 
 
@@ -237,10 +237,10 @@ def _why_strange(key: Key, facts: KafkaFacts) -> str:
     return UNTOLD if facts.partition(key) else "It is no longer there, so it has no position."
 
 
-def _unclear(change: Change, strange: Iterable[Key]) -> Change:
+def _unclear(change: Change, strange: Set[str]) -> Change:
     """Two offsets of different topics cannot be compared, though both are numbers."""
     there = change.before is not None and change.after is not None
-    return replace(change, moved=Moved.UNCLEAR) if there and change.part in map(name_of, strange) else change
+    return replace(change, moved=Moved.UNCLEAR) if there and change.part in strange else change
 
 
 def _everywhere(
