@@ -48,6 +48,7 @@ DATA_LOSS = (
     'With failOnDataLoss "true", the default, Spark stops where records are gone between a position and the first '
     'one that is kept; with "false" it goes on without a word.'
 )
+UNASKED = "Kafka was not asked, so nobody knows what is still there."
 UNTOLD = "A topic of this name is another one than the checkpoint read, so nobody can count against it."
 
 
@@ -111,6 +112,8 @@ def reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
     offsets = parse(offset_json)
     if not offsets:
         return Reach(None, "Nothing was read yet; the source begins where its own options say.")
+    if facts.asked_at_ms is None:
+        return Reach(None, UNASKED)
     broken = {key: why for key, at in offsets.items() if (why := _broken(key, at, facts))}
     if broken:
         return Reach(
@@ -206,12 +209,16 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
     """The position that a person names, for every partition, and what it costs.
 
     Raises Refused for a position by version or file, which Kafka does not have, and for offsets by hand that
-    are out of bounds, leave a partition out, or name one that is not there. A time must be one that the facts hold.
+    are out of bounds, leave a partition out, or name one that is not there; and where the brokers were not asked, at
+    all or for this time.
     """
     if wanted.version is not None or wanted.file is not None:
         raise Refused(
             "Kafka has neither versions nor files; name a time, offsets, the earliest or the latest."
         )
+    named = [wanted.at_ms is not None, wanted.by_hand is not None, wanted.earliest, wanted.latest]
+    if sum(named) != 1:
+        raise Refused("Name exactly one position: a time, offsets, the earliest or the latest.")
     if wanted.by_hand is not None:
         chosen, fallbacks = _by_hand(wanted.by_hand, committed, facts)
     else:
@@ -261,6 +268,8 @@ def _everywhere(
 
 def _there(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts]:
     """The partitions that a position must name. Raises Refused when none of them is there."""
+    if facts.asked_at_ms is None:
+        raise Refused(f"{UNASKED} Ask it, then choose a position.")
     keys = facts.subscribed() or tuple(parse(committed))
     found = {key: there for key in keys if (there := facts.partition(key))}
     if not found:
@@ -269,7 +278,9 @@ def _there(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts
 
 
 def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:
-    """The offset for a time, and the sentence where the wish was not met as it was said. KeyError: not asked for."""
+    """The offset for a time, and the sentence where the wish was not met as it was said."""
+    if at_ms not in there.at:
+        raise Refused(f"Kafka was not asked for {moment(at_ms)}; ask it with that time, then choose it.")
     offset = there.at[at_ms]
     if offset is None:
         return there.high, (

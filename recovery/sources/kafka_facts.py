@@ -14,6 +14,7 @@ from recovery.checkpoints.formats import Malformed, object_of
 from recovery.sources.base import Amount
 
 EARLIEST, LATEST = -2, -1  # JsonUtils: what `startingOffsets` may say in place of an offset
+MAX_PARTITION, MAX_OFFSET = 2**31 - 1, 2**63 - 1
 NAMED = {EARLIEST: "earliest", LATEST: "latest"}
 
 Key = tuple[str, int]  # topic, partition
@@ -54,15 +55,17 @@ class TopicFacts:
 
 @dataclass(frozen=True)
 class KafkaFacts:
-    """The topics of one source as they were at `asked_at_ms`. A topic that is not there is not in `topics`.
+    """The topics of one source as they were at `asked_at_ms`; None: nobody asked, so nothing is known of them.
+
+    A topic that is not there is not in `topics`.
 
     `read`: topics that the reader subscribes to, with the partitions that it assigns (None: all of them).
     `noted`: ids that these topics had when they were last looked at; another id now means that the topic of
     this name was deleted and made again.
     """
 
-    asked_at_ms: int
-    topics: Mapping[str, TopicFacts]
+    asked_at_ms: int | None = None
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     read: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
     noted: Mapping[str, str] = field(default_factory=dict)
 
@@ -120,11 +123,13 @@ def parse(offset_json: str | None) -> dict[Key, int]:
     if offset_json is None:
         return {}
     body = object_of(offset_json)
-    if body and not positions.is_kafka(body):
+    if not body or not positions.is_kafka(body):
         raise Malformed("it does not hold offsets by topic and partition")
+    if any(len(number) > 10 or int(number) > MAX_PARTITION for held in body.values() for number in held):
+        raise Malformed("it names a partition that Kafka cannot have")
     found = {(topic, int(number)): at for topic, held in body.items() for number, at in held.items()}
-    if any(at < EARLIEST for at in found.values()):
-        raise Malformed("it holds an offset below -2")
+    if any(not EARLIEST <= at <= MAX_OFFSET for at in found.values()):
+        raise Malformed("it holds an offset below -2, or beyond what Kafka can count")
     if len(found) < sum(len(held) for held in body.values()):
         raise Malformed("it names a partition twice")
     return dict(sorted(found.items()))

@@ -40,7 +40,7 @@ def test_each_partition_is_a_part_in_order_of_topic_and_number() -> None:
         ("b-1-2", "7", "b-1 partition 2 at 7"),
         ("b-1-10", "5", "b-1 partition 10 at 5"),
     ]
-    assert kafka.parts(None) == kafka.parts("{}") == ()
+    assert kafka.parts(None) == ()
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,9 @@ def test_a_position_is_said_for_people(position: str | None, label: str) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "", "7", "[]", '{"logOffset":1}', '{"a":{}}', '{"a":{"x":1}}', '{"a":{"0":"1"}}', '{"a":{"0":true}}',
+        "", "7", "[]", "{}", "[" * 100_000, '{"a":{"2147483648":1}}', '{"a":{"' + "9" * 5000 + '":1}}',
+        '{"a":{"0":9223372036854775808}}',
+        '{"logOffset":1}', '{"a":{}}', '{"a":{"x":1}}', '{"a":{"0":"1"}}', '{"a":{"0":true}}',
         '{"a":{"0":-3}}', '{"a":{"0":1.0}}', '{"a":{"0":1,"0":2}}', '{"a":{"0":1,"00":2}}', '{"a":{"-1":1}}',
     ],
 )  # fmt: skip
@@ -71,6 +73,7 @@ def test_what_is_no_kafka_offset_is_malformed(text: str) -> None:
 OFFSETS = some.dictionaries(
     some.tuples(some.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True), some.integers(0, 2000)),
     some.integers(-2, 2**63 - 1),
+    min_size=1,
     max_size=20,
 )
 
@@ -290,7 +293,7 @@ def test_named_offsets_by_hand_are_said_as_the_numbers_that_they_are_now() -> No
         ('{"a":{"0":4}}', "these have none: a-1"),
         ('{"a":{"0":4,"1":9,"2":0}}', "not read by this source: a-2; there are a-0, a-1"),
         ('{"a":{"0":4,"1":9},"b":{"0":0}}', "not read by this source: b-0"),
-        ("{}", "these have none: a-0, a-1"),
+        ("{}", "with every partition"),
         ("12", "with every partition"),
     ],
 )
@@ -304,6 +307,30 @@ def test_offsets_by_hand_are_checked_against_the_bounds(by_hand: str, says: str)
 def test_kafka_has_neither_versions_nor_files(wanted: Wanted) -> None:
     with pytest.raises(Refused, match="neither versions nor files"):
         kafka.at(wanted, line(a=[4]), facts(a=PLAIN))
+
+
+@pytest.mark.parametrize(
+    "wanted", [Wanted(), Wanted(earliest=True, latest=True), Wanted(at_ms=NOON, by_hand=line(a=[4]))]
+)
+def test_exactly_one_position_is_named(wanted: Wanted) -> None:
+    with pytest.raises(Refused, match="Name exactly one position"):
+        kafka.at(wanted, line(a=[4]), facts(a=PLAIN))
+
+
+def test_a_time_that_the_brokers_were_not_asked_for_is_refused() -> None:
+    for at_ms in (NOON + 1, -(2**70)):
+        with pytest.raises(Refused, match="ask it with that time"):
+            kafka.at(Wanted(at_ms=at_ms), line(a=[4]), timed(3))
+
+
+def test_where_nobody_asked_nothing_is_said_to_be_gone() -> None:
+    unasked = KafkaFacts()
+    assert kafka.reach(line(a=[4]), unasked).readable is None
+    assert kafka.distance(line(a=[4]), line(a=[5]), unasked).rows is None
+    assert kafka.option(line(a=[4]), unasked).options == {"startingOffsets": '{"a":{"0":4}}'}
+    for wanted in (Wanted(latest=True), Wanted(by_hand=line(a=[4]))):
+        with pytest.raises(Refused, match="Kafka was not asked"):
+            kafka.at(wanted, line(a=[4]), unasked)
 
 
 def test_without_any_topic_there_is_nothing_to_choose() -> None:
