@@ -34,7 +34,6 @@ SECONDS = 15.0
 READ_SECONDS = 5.0
 READ_AT_ONCE = 2_000
 GONE = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
-OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
 REASONS = {
     KafkaError._AUTHENTICATION: "it refuses the user or the password",
     KafkaError.SASL_AUTHENTICATION_FAILED: "it refuses the user or the password",
@@ -70,18 +69,15 @@ def facts(
         ask.settings(topics)
         bounds = _with_times(ask, {k: p for t, n in topics.items() for k, p in _keyed(t, n)}, times)
         points = _points(asked, bounds)
-        found = _looked_at(ask, bounds, points, topics)
-        found = _counted(ask, found, points, count_up_to)
+        for offsets in asked:
+            bounds = _looked_at(ask, bounds, offsets, topics)
+        bounds = _counted(ask, bounds, points, count_up_to)
         read = {t: reader.only(t) for t in topics if reader.reads(t)} | reader.missing(topics)
-    return KafkaFacts(
-        int(time.time() * 1000),
-        {
-            t: replace(n, partitions={k[1]: p for k, p in found.items() if k[0] == t})
-            for t, n in topics.items()
-        },
-        read,
-        dict(noted or {}),
-    )
+    parts: dict[str, dict[int, PartitionFacts]] = {topic: {} for topic in topics}
+    for (topic, number), there in bounds.items():
+        parts[topic][number] = there
+    found = {topic: replace(of, partitions=parts[topic]) for topic, of in topics.items()}
+    return KafkaFacts(int(time.time() * 1000), found, read, dict(noted or {}))
 
 
 def _keyed(topic: str, of: TopicFacts) -> Iterator[tuple[Key, PartitionFacts]]:
@@ -98,7 +94,7 @@ def _with_times(
         key: PartitionFacts(
             lows[key],
             max(lows[key], highs[key]),
-            at={ms: found[key] if found[key] >= 0 else None for ms, found in at.items()},
+            at={ms: None if found.get(key, -1) < 0 else found[key] for ms, found in at.items()},
         )
         for key in bounds
         if key in lows and key in highs
@@ -121,23 +117,22 @@ def _points(asked: Sequence[Offsets], bounds: Mapping[Key, PartitionFacts]) -> d
 
 
 def _looked_at(
-    ask: "Asking",
-    bounds: dict[Key, PartitionFacts],
-    points: Mapping[Key, list[int]],
-    topics: Mapping[str, TopicFacts],
+    ask: "Asking", bounds: dict[Key, PartitionFacts], offsets: Offsets, topics: Mapping[str, TopicFacts]
 ) -> dict[Key, PartitionFacts]:
-    """The time of the first record at each partition's first point, where retention by time will take it."""
+    """The time of the first record after a position in each partition, where retention by time will take it."""
     wanted = {}
-    for key, there in bounds.items():
-        topic = topics[key[0]]
-        bounded = topic.retention_ms is not None and "delete" in topic.cleanup
-        if bounded and points[key] and points[key][0] < there.high:
-            wanted[key] = points[key][0]
+    for key, at in offsets.items():
+        topic, there = topics.get(key[0]), bounds.get(key)
+        if topic is None or there is None or topic.retention_ms is None or "delete" not in topic.cleanup:
+            continue
+        at = there.low if at == EARLIEST else at
+        if there.low <= at < there.high and at not in there.times:
+            wanted[key] = at
     seen = ask.first_times(wanted)
-    return {
-        key: replace(there, times={wanted[key]: seen[key]} if key in seen else {})
-        for key, there in bounds.items()
+    more = {
+        key: replace(bounds[key], times={**bounds[key].times, wanted[key]: ms}) for key, ms in seen.items()
     }
+    return {**bounds, **more}
 
 
 def _counted(
@@ -298,10 +293,8 @@ class Asking:
     def _wanted(self, message: Any, waiting: set[Key], consumer: Consumer) -> Iterator[tuple[Key, Any]]:
         """This message where its partition is waited for; one that no longer is is fetched from no more."""
         error = message.error()
-        if error is not None and error.code() in GONE | OUT_OF_RANGE:
-            return  # retention or a deletion came in between: this partition stays unknown
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise KafkaException(error)
+            return  # retention or a deletion came in between, or it may not be read: this partition stays unknown
         key = (message.topic(), message.partition())
         if key in waiting:
             yield key, message
