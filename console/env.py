@@ -116,6 +116,10 @@ class Env(BaseSettings):
         default="",
         description="Further settings of Spark, one `name value` a line; keys of S3 belong into its `_FILE`.",
     )
+    spark_jars: str = Field(
+        default="",
+        description="Folder of Java archives that Spark loads beside its own: connectors of Kafka and Delta.",
+    )
     heartbeat_seconds: float = Field(default=2.0, description="How often a running step says that it lives.")
     silence_seconds: float = Field(
         default=20.0, description="A running step silent for this long becomes unknown."

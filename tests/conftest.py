@@ -38,7 +38,7 @@ hypothesis.settings.load_profile("reprise")
 # Tests keep their checkpoints below the temporary directory, where a real one draws a warning.
 place.TEMPORARY = tuple(t for t in place.TEMPORARY if not tempfile.gettempdir().startswith(t))
 
-pytest_plugins = ["tests.stack", "tests.s3"]
+pytest_plugins = ["tests.stack", "tests.s3", "tests.kafka"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

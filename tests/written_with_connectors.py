@@ -3,18 +3,17 @@
 Tests read the copies in tests/fixtures/written_by/<system>-…. To make those of one system again, in an environment
 with PySpark (tests/fixtures/written_by/README.md names the versions and where the archives come from):
 
-    python -m tests.written_with_connectors kafka|delta|iceberg JARS /tmp/streams [--broker BROKER_JARS]
+    python -m tests.written_with_connectors kafka|delta|iceberg /tmp/streams [CASE...] [--jars JARS]
 
-JARS and BROKER_JARS are directories of Java archives. The directory of the streams stays in the copies.
+Archives of Kafka and Delta are the locked ones, brought when they are missing; Iceberg's lie in the directory JARS.
+The directory of the streams stays in the copies.
 """
 
 import argparse
 import os
 import shutil
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,48 +33,6 @@ EXTENSIONS = {
     ),
     "kafka": "",
 }
-BROKER = """process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-log.dirs={data}
-num.partitions=1
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-group.initial.rebalance.delay.ms=0
-log.cleaner.threads=1
-log.cleaner.dedupe.buffer.size=4194304
-num.network.threads=1
-num.io.threads=2
-background.threads=1
-"""
-
-
-@contextmanager
-def broker(jars: Path, folder: Path) -> Iterator[str]:
-    """A Kafka broker of 96 MB while this lasts; its address."""
-    from tests.s3 import free_port  # needs the project's own environment, as Iceberg's scenes do not
-
-    port, controller = free_port(), free_port()
-    folder.mkdir(parents=True)
-    properties = folder / "server.properties"
-    properties.write_text(BROKER.format(port=port, controller=controller, data=folder / "data"))
-    java = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
-    tool = ["kafka.tools.StorageTool", "format", "-t", "cmVwcmlzZS10ZXN0cy1vbg", "-c", str(properties)]
-    subprocess.run([*java, "-Xmx128m", *tool], check=True, capture_output=True)
-    with (folder / "log").open("wb") as out:
-        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-        command = [*java, "-Xmx96m", "-Xms96m", quiet, "kafka.Kafka", str(properties)]
-        process = subprocess.Popen(command, stdout=out, stderr=out)
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 class Kafka:
@@ -298,24 +255,34 @@ def write_all(system: str, spark: Any, where: Path, address: str | None, wanted:
         pack_scene(where / name, FIXTURES / f"{system}-{spark.version}" / f"{name}.tar.xz")
 
 
+def locked() -> Path:
+    """The folder of the locked connectors."""
+    from console.supervisor import jars
+
+    return jars.ensure("connectors")[0].parent
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("system", choices=SCENES)
-    parser.add_argument("jars", type=Path)
     parser.add_argument("where", type=Path)
     parser.add_argument("wanted", nargs="*")
-    parser.add_argument("--broker", type=Path)
+    parser.add_argument("--jars", type=Path, help="of Iceberg")
     options = parser.parse_args()
-    conf = f"--conf spark.driver.extraClassPath={options.jars}/* {EXTENSIONS[options.system]}"
+    if (options.system == "iceberg") != (options.jars is not None):
+        parser.error("--jars is for Iceberg, and needed there")
+    conf = f"--conf spark.driver.extraClassPath={options.jars or locked()}/* {EXTENSIONS[options.system]}"
     if options.system == "iceberg":
         conf += f" --conf spark.sql.catalog.ice.warehouse={options.where}/warehouse"
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{conf} pyspark-shell"
     spark = session(options.where / "warehouse")
     began = time.monotonic()
     try:
-        if options.broker:
-            with broker(options.broker, options.where / "broker") as address:
-                write_all(options.system, spark, options.where, address, options.wanted)
+        if options.system == "kafka":
+            from tests.kafka import running  # needs the project's own environment, as Iceberg's scenes do not
+
+            with running() as broker:
+                write_all(options.system, spark, options.where, broker.address, options.wanted)
         else:
             write_all(options.system, spark, options.where, None, options.wanted)
     finally:

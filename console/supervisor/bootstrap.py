@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+JARS = ROOT / ".venv" / "jars"  # locked Java archives, one folder a list
 SETS = ("demo", "dev")  # each holds all of the one before
 ROOM = {"demo": 1_700_000_000, "dev": 2_200_000_000}  # bytes on disk, measured, with some air
 FULL = 16_000_000  # bytes: a disk with less room than this is full

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from console.supervisor import broker
-from console.supervisor.bootstrap import CannotStart
+from console.supervisor.bootstrap import JARS, CannotStart
 from console.supervisor.children import Child, environment
 from console.supervisor.home import read_env, read_json, write_env
 from console.supervisor.options import Options
@@ -80,6 +80,8 @@ def configure(options: Options, listener: socket.socket) -> Instance:
         "REPRISE_OUTBOUND_ALLOW": os.environ.get("REPRISE_OUTBOUND_ALLOW") or "127.0.0.1",
         "REPRISE_PUBLIC_URL": os.environ.get("REPRISE_PUBLIC_URL") or instance.url,
     }
+    if options.connectors:
+        instance.settings["REPRISE_SPARK_JARS"] = str(JARS / "connectors")
     for name in ("REPRISE_DATABASE_URL", "REPRISE_PIPELINES_DATABASE_URL"):
         if url := given(name):
             instance.settings[name] = url

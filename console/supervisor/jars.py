@@ -1,4 +1,6 @@
-"""Brings locked Java archives: tests' S3 server, s3a for Spark. Runs inside the environment.
+"""Brings locked Java archives: connectors and s3a for Spark, the tests' S3 server and Kafka broker.
+
+Runs inside the environment.
 
 A list `requirements/jars/<set>.txt` holds a line `group:artifact:version[:classifier] sha256` per archive and
 names no place. The place comes from `MAVEN_REPO_URL`, else from the first mirror in `~/.m2/settings.xml`, else
@@ -20,11 +22,10 @@ from xml.etree import ElementTree
 
 import requests
 
-from console.supervisor.bootstrap import ROOT, CannotStart, os_sentence, say
+from console.supervisor.bootstrap import JARS, ROOT, CannotStart, os_sentence, say
 from recovery.errors import Unreachable
 from recovery.server.java import find_java
 
-CACHE = ROOT / ".venv" / "jars"
 LINE = re.compile(r"([\w.-]+):([\w.-]+):([\w.+-]+)(?::([\w.-]+))? ([0-9a-f]{64})")
 SECONDS = (10, 60)  # to connect, and between two pieces
 IVY_SECONDS = 600
@@ -84,7 +85,7 @@ def base_address(settings: Path | None = None) -> str | None:
     return next((url.rstrip("/") for of, url in found if url and public & set(of.split(","))), None)
 
 
-def ensure(name: str, cache: Path = CACHE, tell: Callable[[str], None] = say) -> list[Path]:
+def ensure(name: str, cache: Path = JARS, tell: Callable[[str], None] = say) -> list[Path]:
     """The archives of `requirements/jars/<name>.txt`, every one checked. Raises CannotStart with one sentence."""
     return bring(read_list(ROOT / "requirements" / "jars" / f"{name}.txt"), cache / name, tell)
 

@@ -16,6 +16,7 @@ class Options:
     port: int
     reset: bool
     incident: bool
+    connectors: bool = False
 
 
 def home() -> Path:
@@ -43,21 +44,22 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--connectors",
         action="store_true",
-        help="Kafka and Delta connectors; not part of this version, refused",
+        help="fetch the connectors of Kafka and Delta, locked and checked, for the demo's Spark",
     )
     return made
 
 
 def parse(arguments: list[str]) -> Options:
-    """Raises CannotStart for what this version refuses; argparse itself exits 2 on wrong use."""
+    """Raises CannotStart for a port that is none; argparse itself exits 2 on wrong use."""
     asked = parser().parse_args(arguments)
-    if asked.connectors:
-        raise CannotStart(
-            "--connectors is refused: this version of Reprise recovers file sources only and brings no "
-            "connector for Kafka or Delta; start without it."
-        )
     if not 0 <= asked.port <= 65535:
         raise CannotStart(
             f"--port {asked.port} is no port; give one between 1 and 65535, or 0 for any free one."
         )
-    return Options(home=home(), port=asked.port, reset=asked.reset, incident=not asked.no_incident)
+    return Options(
+        home=home(),
+        port=asked.port,
+        reset=asked.reset,
+        incident=not asked.no_incident,
+        connectors=asked.connectors,
+    )

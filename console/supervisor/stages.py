@@ -1,4 +1,4 @@
-"""The stages of a start that need Django: the broker's check, the databases, the demo's people.
+"""The stages of a start in processes of their own: connectors, broker's check, databases, the demo's people.
 
 Passwords and tokens of the demo's people stay in `people.json` (mode 0600). A password is written there
 before the person is made and a token right after, so a crash at any point costs one unused token at most.
@@ -16,6 +16,8 @@ from kombu.exceptions import OperationalError
 
 from console.celery import app
 from console.supervisor import home as homes
+from console.supervisor import jars
+from console.supervisor.bootstrap import CannotStart
 from recovery.errors import Unreachable
 from recovery.models import Token
 from recovery.people.actions import create_person, create_token, set_password
@@ -89,4 +91,17 @@ def keep(name: str, known: dict[str, Any]) -> None:
     homes.write_private(path, json.dumps(homes.read_json(path) | {name: known}, indent=2))
 
 
-STAGES = {"broker": check_broker, "databases": prepare_databases, "people": prepare_people}
+def bring_connectors() -> None:
+    """The locked archives of Spark's connectors. Raises Unreachable when they cannot be had."""
+    try:
+        jars.ensure("connectors")
+    except CannotStart as problem:
+        raise Unreachable(str(problem)) from problem
+
+
+STAGES = {
+    "broker": check_broker,
+    "connectors": bring_connectors,
+    "databases": prepare_databases,
+    "people": prepare_people,
+}

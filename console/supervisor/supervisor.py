@@ -70,6 +70,8 @@ class Supervisor:
             self.bring_up([waiting.pop(0)])
         else:
             self.stage("broker", "Broker ready", "the one of REPRISE_BROKER_URL")
+        if "REPRISE_SPARK_JARS" in self.instance.settings:
+            self.stage("connectors", "Connectors ready", "Kafka and Delta")
         self.stage("databases", "Databases and static files ready")
         self.bring_up(waiting)
         self.stage("people", "People and workspace ready")

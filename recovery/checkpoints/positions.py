@@ -37,7 +37,7 @@ def read_position(offset_json: str | None, first_entry: bytes | None) -> tuple[s
             return kind, body
     if _has(body, DELTA) and type(body.get("sourceVersion")) is int:
         return "delta", body
-    return ("kafka", body) if _is_kafka(body) else ("unknown", None)
+    return ("kafka", body) if is_kafka(body) else ("unknown", None)
 
 
 def initial_offsets(data: bytes) -> Mapping[str, Any]:
@@ -46,7 +46,7 @@ def initial_offsets(data: bytes) -> Mapping[str, Any]:
     if head != b"\0v1":
         raise Malformed("it is not the log of a Kafka source")
     body = object_of(text_of(rest))
-    if not _is_kafka(body):
+    if not is_kafka(body):
         raise Malformed("it does not hold offsets by topic and partition")
     return body
 
@@ -63,7 +63,8 @@ def _has(body: Mapping[str, Any], shape: Mapping[str, type]) -> bool:
     return all(type(body.get(key)) is kind for key, kind in shape.items())
 
 
-def _is_kafka(body: Mapping[str, Any]) -> bool:
+def is_kafka(body: Mapping[str, Any]) -> bool:
+    """Whether this is {topic: {partition: offset}} (KafkaSourceOffset)."""
     return all(
         isinstance(held, dict)
         and held

@@ -41,6 +41,9 @@ __all__ = [
     "undo_refusal",
 ]
 
+# Kinds whose offset line, taken over as it is, is the whole position (files: with the log of what was read).
+SEEDABLE = ("files", "kafka")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SeedPlan(NextVersion):
@@ -60,7 +63,7 @@ def plan_seed(report: CheckpointReport) -> SeedPlan:
 
     Where the report's findings say that the table holds the planned batch, the seed goes on after that one: its
     rows are in the table, and under a new query its number would be skipped or its rows written twice.
-    Raises Refused when nothing was ever committed, when a source is not a file source, or when there is
+    Raises Refused when nothing was ever committed, when a source is of a kind that cannot be seeded, or when there is
     damage that a seed would carry on.
     """
     standing = reconciled(report)
@@ -78,10 +81,11 @@ def plan_seed(report: CheckpointReport) -> SeedPlan:
             "from the beginning anyway.",
             code="not_seedable",
         )
-    unknown = next((s for s in report.sources if s.kind != "files"), None)
+    unknown = next((s for s in report.sources if s.kind not in SEEDABLE), None)
     if unknown is not None:
         raise Refused(
-            f"Source {unknown.name or unknown.index} is not a file source; this version can seed file sources only.",
+            f"Source {unknown.name or unknown.index} is of a kind that this version cannot seed; it seeds "
+            f"{' and '.join(SEEDABLE)}.",
             code="not_seedable",
         )
     return SeedPlan(

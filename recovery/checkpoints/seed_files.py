@@ -28,7 +28,10 @@ def seed_layout(
     offsets = old.read(f"offsets/{batch}", MAX_SMALL_BYTES)
     layout.directories.add("sources")
     for line, log_id in zip(parse_offsets(offsets).sources, reached, strict=True):
-        cut_log(old, layout, f"sources/{line.key}", log_id, batch)
+        if log_id is None and line.offset_json is not None:
+            keep_log(old, layout, f"sources/{line.key}")
+        else:
+            cut_log(old, layout, f"sources/{line.key}", log_id, batch)
     for number in [batch - 1, batch] if batch else [batch]:
         layout.write(f"offsets/{number}", offsets)
     commit = old.read(f"commits/{batch if commit_of is None else commit_of}", MAX_SMALL_BYTES)
@@ -49,6 +52,18 @@ def _stateless(data: bytes) -> bytes:
         return data
     body = {**commit.body, "stateUniqueIds": {}}
     return f"v{commit.version}\n{json.dumps(body, separators=(',', ':'))}".encode()
+
+
+def keep_log(old: Store, layout: Layout, folder: str) -> None:
+    """The log of a source that is no file source, as it is: it holds where the source began, not what it read.
+
+    A Kafka source keeps one entry there (KafkaSourceInitialOffsetWriter) and reads it before the first batch only.
+    """
+    if not old.exists(folder):
+        return
+    for entry in old.entries(folder):
+        if not entry.is_dir and not entry.name.startswith("."):
+            layout.keep(Kept(old, f"{folder}/{entry.name}", entry.size), f"{folder}/{entry.name}")
 
 
 def cut_log(old: Store, layout: Layout, folder: str, reached: int | None, batch: int) -> None:

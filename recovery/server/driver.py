@@ -30,7 +30,7 @@ class Settings:
     """What the driver is started with. `port` 0 means any free one.
 
     `host` is where executors on other machines reach the driver. `more` are further settings of Spark, one a
-    line as in `spark-defaults.conf`; they win over ours.
+    line as in `spark-defaults.conf`; they win over ours. `jars` is a folder of connectors, on every machine of it.
     """
 
     home: Path
@@ -40,6 +40,7 @@ class Settings:
     memory: str = "1g"
     host: str = "127.0.0.1"
     more: str = ""
+    jars: str = ""
 
     def spark(self) -> dict[str, str]:
         """Spark's configuration: loopback only, a metastore that outlives us, an event log read line by line.
@@ -75,7 +76,29 @@ class Settings:
             "spark.sql.warehouse.dir": f"file:{self.home}/warehouse",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stopTimeout": "5s",
+            **connectors(self.jars),
         } | dict(line.split(None, 1) for line in settings_lines(self.more))
+
+
+def connectors(folder: str) -> dict[str, str]:
+    """Settings that load the archives of a folder, and make Delta known where it is among them.
+
+    Delta cuts each snapshot into 50 partitions, for tables of millions of files; one is quicker for all others.
+    Raises WrongUse when the folder holds no archive.
+    """
+    if not folder:
+        return {}
+    names = [file.name for file in Path(folder).glob("*.jar")]
+    if not names:
+        raise WrongUse(
+            f"REPRISE_SPARK_JARS names {folder}, which holds no Java archive; name another folder, or none."
+        )
+    found = {f"spark.{who}.extraClassPath": f"{folder}/*" for who in ("driver", "executor")}
+    if any(name.startswith("delta-spark") for name in names):
+        found["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
+        found["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        found["spark.databricks.delta.snapshotPartitions"] = "1"
+    return found
 
 
 def settings_lines(text: str) -> list[str]:

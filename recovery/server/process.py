@@ -48,6 +48,7 @@ class Options:
     spark_port: int
     driver_host: str = "127.0.0.1"
     spark_conf: str = ""
+    spark_jars: str = ""
 
 
 class Server:
@@ -106,7 +107,7 @@ class Server:
         options = self.options
         settings = Settings(
             options.home, options.master, options.spark_port, self.instance.spark_token,
-            host=options.driver_host, more=options.spark_conf,
+            host=options.driver_host, more=options.spark_conf, jars=options.spark_jars,
         )  # fmt: skip
         self.instance.use(start_driver(settings, on_pid=[self.instance.children.add]))
 

@@ -61,7 +61,7 @@ def test_a_home_that_cannot_be_written_is_one_sentence() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("arguments", [["--connectors"], ["--port", "99999"], ["--what"]])
+@pytest.mark.parametrize("arguments", [["--port", "99999"], ["--what"]])
 def test_wrong_use_is_said_before_anything_is_made(home: Path, arguments: list[str]) -> None:
     done = demo(home, *arguments)
 

@@ -170,14 +170,14 @@ TABLE: tuple[Kind, ...] = (
         I,
         "Source {source} is not a file source; its position is kept as it is written.",
         "Goes on from there.",
-        "Nothing. This version can position file sources only.",
+        "Nothing. This version cannot position such a source.",
     ),
     Kind(
         "SOURCE_KEPT",
         I,
         "Source {source} is {kind}, at {position}; its position is kept as it is written.",
         "Goes on from there.",
-        "Nothing. This version can position file sources only.",
+        "Nothing.",
         seed=True,
     ),
     Kind(

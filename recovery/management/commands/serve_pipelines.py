@@ -51,6 +51,7 @@ class Command(RepriseCommand):
                 spark_port=settings.REPRISE_SPARK_PORT,
                 driver_host=settings.REPRISE_SPARK_DRIVER_HOST,
                 spark_conf=settings.REPRISE_SPARK_CONF,
+                spark_jars=settings.REPRISE_SPARK_JARS,
             )
         )
         ready = self.server.start()

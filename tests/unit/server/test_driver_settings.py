@@ -38,3 +38,23 @@ def test_a_setting_without_a_value_is_refused_and_not_shown() -> None:
         Settings(Path("/h"), "local[2]", 0, "t", more="hunter2hunter2").spark()
 
     assert "hunter2" not in refused.value.sentence
+
+
+@pytest.mark.parametrize(
+    ("archives", "delta"), [(["spark-sql-kafka-0-10_2.13-4.2.0.jar"], False), (["delta-spark_4.2.jar"], True)]
+)
+def test_connectors_are_on_the_class_path_and_delta_is_known_where_it_is(
+    tmp_path: Path, archives: list[str], delta: bool
+) -> None:
+    for name in archives:
+        (tmp_path / name).touch()
+    told = Settings(Path("/h"), "local[2]", 0, "t", jars=str(tmp_path)).spark()
+
+    assert told["spark.driver.extraClassPath"] == told["spark.executor.extraClassPath"] == f"{tmp_path}/*"
+    assert ("spark.sql.catalog.spark_catalog" in told) is ("spark.sql.extensions" in told) is delta
+    assert "spark.driver.extraClassPath" not in Settings(Path("/h"), "local[2]", 0, "t").spark()
+
+
+def test_a_folder_without_archives_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="holds no Java archive"):
+        Settings(Path("/h"), "local[2]", 0, "t", jars=str(tmp_path)).spark()

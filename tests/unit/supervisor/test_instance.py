@@ -4,11 +4,12 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from console.supervisor import browser, instance, options
+from console.supervisor import browser, instance, jars, options
 from console.supervisor.bootstrap import CannotStart
 from console.supervisor.home import read_env
 
@@ -78,6 +79,21 @@ def test_children_start_in_the_order_in_which_they_need_each_other(
     assert all(os.path.isabs(c.environment["PYSPARK_PYTHON"]) for c in children)  # noqa: PTH117
     secret = made.settings["REPRISE_SECRET_KEY"]
     assert not any(secret in part for c in children for part in c.command)
+
+
+def test_connectors_lie_where_they_are_fetched_to(home: Path, listener: socket.socket) -> None:
+    plain = instance.configure(asked(home), listener)
+    assert "REPRISE_SPARK_JARS" not in plain.settings
+
+    more = instance.configure(replace(asked(home), connectors=True), listener)
+
+    folder = jars.ensure("connectors", tell=lambda _: None)[0].parent
+    assert more.settings["REPRISE_SPARK_JARS"] == str(folder)
+    assert children_of(more)["pipelines"]["REPRISE_SPARK_JARS"] == str(folder)
+
+
+def children_of(made: instance.Instance) -> dict[str, dict[str, str]]:
+    return {child.name: child.environment for child in instance.children(made)}
 
 
 @pytest.mark.parametrize("record", ["", "{}", '{"pipelines_port": "x"}'])

@@ -26,9 +26,11 @@ def test_the_home_is_var_beside_manage_py_when_none_is_named(monkeypatch: pytest
     assert (asked.port, asked.reset, asked.incident) == (8000, True, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"), [(["--connectors"], "file sources only"), (["--port", "70000"], "is no port")]
-)
-def test_what_cannot_be_done_is_refused_in_one_sentence(arguments: list[str], says: str) -> None:
-    with pytest.raises(CannotStart, match=says):
-        options.parse(arguments)
+def test_connectors_are_asked_for() -> None:
+    assert options.parse(["--connectors"]).connectors
+    assert not options.parse([]).connectors
+
+
+def test_what_cannot_be_done_is_refused_in_one_sentence() -> None:
+    with pytest.raises(CannotStart, match="is no port"):
+        options.parse(["--port", "70000"])

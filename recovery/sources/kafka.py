@@ -1,0 +1,354 @@
+"""The Kafka source: a position is the next offset of every partition. Pure.
+
+Source: KafkaSourceOffset and JsonUtils of Spark's connector (the offset line), ConsumerStrategy and
+KafkaOffsetReaderAdmin (which partitions, `startingOffsets`), KafkaMicroBatchStream (new partitions begin at their
+earliest offset).
+"""
+
+from collections.abc import Iterable, Set
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from recovery.checkpoints.formats import Malformed
+from recovery.errors import Refused
+from recovery.sources.base import (
+    Amount,
+    Candidate,
+    Change,
+    Distance,
+    Moved,
+    Part,
+    Precision,
+    Reach,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.kafka_facts import (
+    EARLIEST,
+    NAMED,
+    KafkaFacts,
+    Key,
+    Offsets,
+    PartitionFacts,
+    Span,
+    name_of,
+    parse,
+    written,
+)
+
+__all__ = ["KIND", "KafkaFacts", "at", "changes", "distance", "label", "option", "parts", "reach"]
+
+KIND = "kafka"
+SHOWN = 5
+PLACE = (
+    'beside .option("subscribe", …) of this source in the code; Spark looks at it only while the checkpoint is '
+    "empty, so it may stay there"
+)
+DATA_LOSS = (
+    'With failOnDataLoss "true", the default, Spark stops where records are gone between a position and the first '
+    'one that is kept; with "false" it goes on without a word.'
+)
+UNASKED = "Kafka was not asked, so nobody knows what is still there."
+UNTOLD = "A topic of this name is another one than the checkpoint read, so nobody can count against it."
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """A part for each partition, by topic and number."""
+    return tuple(_part(key, at) for key, at in parse(offset_json).items())
+
+
+def label(offset_json: str | None) -> str:
+    """The position for people: the next offset of the first partitions, and how many more there are."""
+    return _joined([part.label for part in parts(offset_json)]) or "nothing read yet"
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    """Every partition of either position. A named offset (-1, -2) can be compared with itself only."""
+    old, new = parse(before), parse(after)
+    return tuple(_change(key, old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys()))
+
+
+def _change(key: Key, old: int | None, new: int | None) -> Change:
+    before = None if old is None else _part(key, old)
+    after = None if new is None else _part(key, new)
+    return Change(name_of(key), before, after, _moved(old, new))
+
+
+def _moved(old: int | None, new: int | None) -> Moved:
+    if old is None or new is None:
+        return Moved.NEW if old is None else Moved.GONE
+    if old == new:
+        return Moved.SAME
+    if min(old, new) < 0:
+        return Moved.UNCLEAR
+    return Moved.FORWARD if new > old else Moved.BACK
+
+
+def _part(key: Key, at: int) -> Part:
+    return Part(name_of(key), str(at), f"{key[0]} partition {key[1]} at {NAMED.get(at, at)}")
+
+
+def distance(start: str | None, end: str | None, facts: KafkaFacts) -> Distance:
+    """Records between two positions, whichever is first. A partition that only one of them has begins at its lowest.
+
+    Rows are None where a partition or its topic is no longer the one that was read. Bytes and time always are:
+    brokers tell neither for a range.
+    """
+    told = parse(start), parse(end)
+    if not all(facts.comparable(key, at) for offsets in told for key, at in offsets.items()):
+        return Distance()
+    spans = _spans(_resolved(told[0], facts)[0], _resolved(told[1], facts)[0], facts)
+    return Distance(rows=facts.rows((key, min(a, b), max(a, b)) for key, a, b in spans))
+
+
+def _spans(start: Offsets, end: Offsets, facts: KafkaFacts) -> list[Span]:
+    """Partitions of either side; all are there."""
+    lows = {key: facts.topics[key[0]].partitions[key[1]].low for key in (*start, *end)}
+    return [(key, start.get(key, low), end.get(key, low)) for key, low in sorted(lows.items())]
+
+
+def reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
+    """Whether all that follows the position is still there, what is gone, and when retention takes the next of it."""
+    offsets = parse(offset_json)
+    if not offsets:
+        return Reach(None, "Nothing was read yet; the source begins where its own options say.")
+    if facts.asked_at_ms is None:
+        return Reach(None, UNASKED)
+    broken = {key: why for key, at in offsets.items() if (why := _broken(key, at, facts))}
+    if broken:
+        return Reach(
+            False,
+            f"{_sentences(broken.values())} {DATA_LOSS}",
+            lost=Distance(rows=_taken(broken, offsets, facts)),
+            parts=tuple(name_of(key) for key in broken),
+        )
+    until, first = _until(offsets, facts)
+    why = "Every record after the position is still there."
+    if until is not None:
+        why += f" Retention may take the first of them from {moment(until)} on."
+    if sized := sorted({t for t, _ in offsets if facts.topics[t].retention_bytes is not None}):
+        why += f" {', '.join(sized)} is also cut by size, at a time that nobody can tell beforehand."
+    return Reach(True, why, until_ms=until, parts=first)
+
+
+def _broken(key: Key, at: int, facts: KafkaFacts) -> str | None:
+    """What keeps a partition from being read on from an offset, as a sentence."""
+    (topic, number), there = key, facts.partition(key)
+    if topic not in facts.topics:
+        return f"Topic {topic} is gone."
+    if facts.remade(topic):
+        return f"Topic {topic} was deleted and made again: its offsets are no longer those of the checkpoint."
+    if there is None:
+        return f"Partition {number} of {topic} is gone."
+    if at > there.high:
+        return (
+            f"Partition {number} of {topic} ends at {there.high}, before the position {at}: the topic was made "
+            "again, or cut off."
+        )
+    if 0 <= at < there.low:
+        gone = f"offset {at} is" if at == there.low - 1 else f"offsets {at} to {there.low - 1} are"
+        return f"Partition {number} of {topic} begins at {there.low}: after the position {gone} gone."
+    return None
+
+
+def _taken(broken: Iterable[Key], offsets: Offsets, facts: KafkaFacts) -> Amount | None:
+    """What retention took; None where a partition or its topic is another one now, or gone."""
+    if not all(facts.comparable(key, offsets[key]) for key in broken):
+        return None
+    return facts.rows((key, offsets[key], facts.topics[key[0]].partitions[key[1]].low) for key in broken)
+
+
+def _until(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tuple[str, ...]]:
+    """When retention may take the first unread record, and of which partitions. None: never, or not known.
+
+    Kafka deletes whole segments, when the newest record of one is too old: never before this, often later.
+    """
+    ends: dict[Key, int] = {}
+    for key, at in _resolved(offsets, facts)[0].items():
+        topic, there = facts.topics[key[0]], facts.topics[key[0]].partitions[key[1]]
+        if topic.retention_ms is not None and "delete" in topic.cleanup and at in there.times:
+            ends[key] = there.times[at] + topic.retention_ms
+    first = min(ends.values(), default=None)
+    return first, tuple(name_of(key) for key, end in ends.items() if end == first)
+
+
+def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
+    """`startingOffsets` for an empty checkpoint: as exact as the checkpoint itself.
+
+    It must name every partition that the reader is given and no other, else Spark 4.2 stops ("you must specify all
+    TopicPartitions"): partitions that were added since begin at their earliest offset, as they would with the
+    checkpoint; those that are gone are left out, and said.
+    """
+    offsets = parse(offset_json)
+    if not offsets:
+        note = (
+            "Nothing was read yet: the source begins where its own options say, with or without a checkpoint."
+        )
+        return StartOption(False, Precision.EXACT, note=note)
+    told = {key: offsets.get(key, EARLIEST) for key in facts.subscribed() or offsets}
+    notes = [DATA_LOSS]
+    if added := [key for key in told if key not in offsets]:
+        notes.append(f"Came later, and will be read from its first record on (-2): {_names(added)}.")
+    if gone := [key for key in offsets if key not in told]:
+        notes.append(f"Left out, since it is no longer there or no longer read: {_names(gone)}.")
+    whole = reach(offset_json, facts).readable is not False
+    text = written(told)
+    return StartOption(
+        supported=True,
+        precision=Precision.EXACT if whole else Precision.AT_MOST_ONCE,
+        options={"startingOffsets": text},
+        code=f'.option("startingOffsets", {text!r})',
+        place=PLACE,
+        doubled=Amount(0),
+        missed=Amount(0),  # against a seeded start: what retention took is gone for both
+        note=" ".join(notes),
+    )
+
+
+def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
+    """The position that a person names, for every partition, and what it costs.
+
+    Raises Refused for a position by version or file, which Kafka does not have, and for offsets by hand that
+    are out of bounds, leave a partition out, or name one that is not there; and where the brokers were not asked, at
+    all or for this time.
+    """
+    if wanted.version is not None or wanted.file is not None:
+        raise Refused(
+            "Kafka has neither versions nor files; name a time, offsets, the earliest or the latest."
+        )
+    named = [wanted.at_ms is not None, wanted.by_hand is not None, wanted.earliest, wanted.latest]
+    if sum(named) != 1:
+        raise Refused("Name exactly one position: a time, offsets, the earliest or the latest.")
+    if wanted.by_hand is not None:
+        chosen, fallbacks = _by_hand(wanted.by_hand, committed, facts)
+    else:
+        chosen, fallbacks = _everywhere(wanted, committed, facts)
+    before = parse(committed)
+    strange = {key for key, at in before.items() if not facts.comparable(key, at)}
+    not_told = {name_of(key): _why_strange(key, facts) for key in strange}
+    known = {key: at for key, at in before.items() if key in chosen and key not in strange}
+    spans = _spans(_resolved(known, facts)[0], chosen, facts)
+    after = written(chosen)
+    return Candidate(
+        offset_json=after,
+        label=label(after),
+        precision=Precision.EXACT,
+        lost=Distance(rows=facts.rows((key, a, b) for key, a, b in spans if b > a)),
+        reread=Distance(rows=facts.rows((key, b, a) for key, a, b in spans if a > b)),
+        changes=tuple(_unclear(c, not_told.keys()) for c in changes(committed, after)),
+        fallbacks=fallbacks | not_told,
+    )
+
+
+def _why_strange(key: Key, facts: KafkaFacts) -> str:
+    return UNTOLD if facts.partition(key) else "It is no longer there, so it has no position."
+
+
+def _unclear(change: Change, strange: Set[str]) -> Change:
+    """Two offsets of different topics cannot be compared, though both are numbers."""
+    there = change.before is not None and change.after is not None
+    return replace(change, moved=Moved.UNCLEAR) if there and change.part in strange else change
+
+
+def _everywhere(
+    wanted: Wanted, committed: str | None, facts: KafkaFacts
+) -> tuple[dict[Key, int], dict[str, str]]:
+    """The same wish for every partition."""
+    chosen: dict[Key, int] = {}
+    fallbacks: dict[str, str] = {}
+    for key, there in _there(committed, facts).items():
+        if wanted.at_ms is None:
+            chosen[key] = there.low if wanted.earliest else there.high
+            continue
+        chosen[key], said = _at_time(there, wanted.at_ms)
+        if said:
+            fallbacks[name_of(key)] = said
+    return chosen, fallbacks
+
+
+def _there(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts]:
+    """The partitions that a position must name. Raises Refused when none of them is there."""
+    if facts.asked_at_ms is None:
+        raise Refused(f"{UNASKED} Ask it, then choose a position.")
+    keys = facts.subscribed() or tuple(parse(committed))
+    found = {key: there for key in keys if (there := facts.partition(key))}
+    if not found:
+        raise Refused("No topic of this source is there; make the topic again, or change the subscription.")
+    return found
+
+
+def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:
+    """The offset for a time, and the sentence where the wish was not met as it was said."""
+    if at_ms not in there.at:
+        raise Refused(f"Kafka was not asked for {moment(at_ms)}; ask it with that time, then choose it.")
+    offset = there.at[at_ms]
+    if offset is None:
+        return there.high, (
+            f"No record is of {moment(at_ms)} or later, so its end was taken, {there.high}: what is written from "
+            "now on is read."
+        )
+    if offset <= there.low and there.low > 0:
+        return there.low, (
+            f"Its first record that is kept, {there.low}, is already of {moment(at_ms)} or later: records of that "
+            "time before it may be gone."
+        )
+    return max(offset, there.low), ""
+
+
+def _by_hand(text: str, committed: str | None, facts: KafkaFacts) -> tuple[dict[Key, int], dict[str, str]]:
+    try:
+        asked = parse(text)
+    except Malformed as problem:
+        raise Refused(
+            f"These are no offsets of Kafka: {problem.why}. Write them as "
+            '{"topic":{"0":23,"1":7}}, with every partition.'
+        ) from problem
+    there = _there(committed, facts)
+    if unknown := [key for key in asked if key not in there]:
+        raise Refused(f"Not there, or not read by this source: {_names(unknown)}; there are {_names(there)}.")
+    if missing := [key for key in there if key not in asked]:
+        raise Refused(f"Every partition needs an offset; these have none: {_names(missing)}.")
+    outside = [
+        f"{at} of {name_of(key)} is not between {there[key].low} and {there[key].high}"
+        for key, at in asked.items()
+        if at >= 0 and not there[key].low <= at <= there[key].high
+    ]
+    if outside:
+        raise Refused(
+            f"{_joined(outside)}; name offsets within the bounds, or -2 for earliest, -1 for latest."
+        )
+    return _resolved(asked, facts)
+
+
+def _resolved(offsets: Offsets, facts: KafkaFacts) -> tuple[dict[Key, int], dict[str, str]]:
+    """Named offsets as numbers, and a sentence for each of them. The partitions are there."""
+    found, said = {}, {}
+    for key, at in offsets.items():
+        found[key] = at
+        if at in NAMED:
+            there = facts.topics[key[0]].partitions[key[1]]
+            found[key] = there.low if at == EARLIEST else there.high
+            said[name_of(key)] = f"The {NAMED[at]} offset is {found[key]} now."
+    return found, said
+
+
+def moment(at_ms: int) -> str:
+    """A time for people, in UTC; what lies beyond the calendar stays a number."""
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"
+
+
+def _sentences(told: Iterable[str]) -> str:
+    found = list(dict.fromkeys(told))
+    more = f" {len(found) - SHOWN} more partitions are affected." if len(found) > SHOWN else ""
+    return " ".join(found[:SHOWN]) + more
+
+
+def _names(keys: Iterable[Key]) -> str:
+    return _joined([name_of(key) for key in keys])
+
+
+def _joined(words: list[str]) -> str:
+    return ", ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")

@@ -1,0 +1,155 @@
+"""The reader's options, as Spark and its Java client have them, for the client that is used here (librdkafka).
+
+Source: KafkaSourceProvider (which options), ConsumerStrategy (subscribe, subscribePattern, assign); librdkafka's
+CONFIGURATION.md. A value may be a secret: no sentence holds one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import IsolationLevel
+
+from recovery.checkpoints.formats import Malformed, object_of
+from recovery.errors import Refused
+
+SERVERS = "bootstrap.servers"
+# Settings that both clients know by one name and that decide who may ask, and how.
+SAME = {
+    SERVERS, "client.id", "client.dns.lookup", "security.protocol", "sasl.kerberos.service.name",
+    "ssl.cipher.suites", "ssl.key.password", "ssl.keystore.password", "socket.connection.setup.timeout.ms",
+}  # fmt: skip
+USER = re.compile(r"""\b(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;]+)""")
+LOGIN = re.compile(r"\b[\w.]*\.(PlainLoginModule|ScramLoginModule)\b")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Which topics are read, from which brokers, and how. `assigned`: topic -> partitions (option `assign`)."""
+
+    servers: str
+    settings: Mapping[str, str] = field(repr=False)
+    topics: frozenset[str] = frozenset()
+    pattern: re.Pattern[str] | None = None
+    assigned: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+
+    @property
+    def isolation_name(self) -> str:
+        return self.isolation.name.lower()
+
+    def reads(self, topic: str) -> bool:
+        """Whether a topic of this name is read."""
+        return (
+            topic in self.topics
+            or topic in self.assigned
+            or bool(self.pattern and self.pattern.fullmatch(topic))
+        )
+
+    def only(self, topic: str) -> frozenset[int] | None:
+        """The partitions that are assigned; None: all of them."""
+        return self.assigned.get(topic)
+
+    def missing(self, there: Mapping[str, Any]) -> dict[str, frozenset[int] | None]:
+        """Topics that are read by name and are not there."""
+        return {t: self.only(t) for t in sorted({*self.topics, *self.assigned} - there.keys())}
+
+
+def reader_of(options: Mapping[str, Any]) -> Reader:
+    """The reader that these options make. Raises Refused where one is missing, or cannot be followed here."""
+    told = {str(key).lower(): str(value) for key, value in options.items()}
+    given = {key.removeprefix("kafka."): value for key, value in told.items() if key.startswith("kafka.")}
+    if not given.get(SERVERS, "").strip():
+        raise Refused("The reader has no option kafka.bootstrap.servers, so nobody knows which Kafka to ask.")
+    topics = frozenset(t.strip() for t in told.get("subscribe", "").split(",") if t.strip())
+    return Reader(
+        given[SERVERS],
+        _settings(given),
+        topics,
+        _pattern(told.get("subscribepattern")),
+        _assigned(told.get("assign")),
+        _isolation(given.get("isolation.level", "read_uncommitted")),
+    )
+
+
+def _isolation(name: str) -> IsolationLevel:
+    committed = name.strip().lower() == "read_committed"
+    return IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(text.strip())
+    except re.error as problem:
+        raise Refused(
+            "The reader's subscribePattern cannot be followed here; name its topics with subscribe."
+        ) from problem
+
+
+def _assigned(text: str | None) -> dict[str, frozenset[int]]:
+    if text is None:
+        return {}
+    try:
+        body = object_of(text)
+    except Malformed as problem:
+        raise Refused(f"The reader's option assign cannot be read: {problem.why}.") from problem
+    found = {}
+    for topic, numbers in body.items():
+        if not isinstance(numbers, list) or not all(type(n) is int and n >= 0 for n in numbers):
+            raise Refused(f"The reader's option assign does not name partitions of {topic} by their numbers.")
+        found[topic] = frozenset(numbers)
+    return found
+
+
+def _settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Settings of librdkafka that say what these of the Java client say; of the rest none decides who may ask."""
+    found = {key: value for key, value in given.items() if key in SAME}
+    found["security.protocol"] = found.get("security.protocol", "PLAINTEXT").lower()
+    if mechanism := given.get("sasl.mechanism"):
+        found["sasl.mechanism"] = mechanism
+    if "sasl.jaas.config" in given:
+        found |= _login(given["sasl.jaas.config"])
+    if "ssl.endpoint.identification.algorithm" in given:
+        asked = given["ssl.endpoint.identification.algorithm"].strip().lower()
+        found["ssl.endpoint.identification.algorithm"] = asked or "none"
+    return found | _certificates(given)
+
+
+def _login(text: str) -> dict[str, str]:
+    """User and password of a PLAIN or SCRAM login, which the Java client takes as one line of JAAS."""
+    told = {m[1]: _unquoted(m[2]) for m in USER.finditer(text)}
+    if not LOGIN.search(text) or set(told) != {"username", "password"}:
+        raise Refused(
+            "The reader's kafka.sasl.jaas.config is neither a PLAIN nor a SCRAM login with a user and a password; "
+            "other logins cannot be used from here."
+        )
+    return {f"sasl.{name}": value for name, value in told.items()}
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text[0] in "\"'" else text
+
+
+def _certificates(given: Mapping[str, str]) -> dict[str, str]:
+    """PEM stores are the same for both clients; a Java key store cannot be read here."""
+    found = {}
+    for store, names in {
+        "truststore": {"location": "ssl.ca.location", "certificates": "ssl.ca.pem"},
+        "keystore": {"certificate.chain": "ssl.certificate.pem", "key": "ssl.key.pem"},
+    }.items():
+        if f"ssl.{store}.location" in given and given.get(f"ssl.{store}.type", "JKS").upper() != "PEM":
+            raise Refused(
+                f"The reader's kafka.ssl.{store}.location is a Java key store, which cannot be read here; give a PEM "
+                f"file and kafka.ssl.{store}.type PEM."
+            )
+        if store == "keystore" and "ssl.keystore.location" in given:
+            found["ssl.certificate.location"] = found["ssl.key.location"] = given["ssl.keystore.location"]
+        found |= {
+            ours: given[f"ssl.{store}.{name}"]
+            for name, ours in names.items()
+            if f"ssl.{store}.{name}" in given
+        }
+    return found

@@ -1,0 +1,105 @@
+"""Spark with the connectors on its class path, in a process of its own: they must be there from the start."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from console.supervisor import jars
+from recovery.server.driver import connectors
+from recovery.server.java import find_java
+
+# Runs the code that a line of stdin holds, with `spark` and what the line's `words` name; `answer` goes back.
+CHILD = """
+import json, sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]")
+for name, value in json.loads(sys.argv[1]).items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+for line in sys.stdin:
+    told = json.loads(line)
+    words = {"spark": spark, "answer": None, **told["words"]}
+    try:
+        exec(told["code"], words)
+        said = {"answer": words["answer"]}
+    except Exception as problem:
+        said = {"problem": f"{type(problem).__name__}: {problem}"}
+    print("ANSWER " + json.dumps(said), flush=True)
+spark.stop()
+"""
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+class ConnectedSpark:
+    """The child. `run` executes Python there; what it assigns to `answer` comes back."""
+
+    def __init__(self, folder: Path, more: Mapping[str, str]) -> None:
+        archives = jars.ensure("connectors", tell=lambda _: None)[0].parent
+        told = {**SETTINGS, **connectors(str(archives)), "spark.sql.warehouse.dir": str(folder / "warehouse")}
+        java = find_java(folder / "java").home
+        env = {
+            **os.environ,
+            "JAVA_HOME": str(java),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        self.log = (folder / "spark.log").open("wb")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CHILD, json.dumps({**told, **more})],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env, cwd=folder, text=True,
+        )  # fmt: skip
+
+    def run(self, code: str, **words: Any) -> Any:
+        """What the code answered. AssertionError with the text of its failure."""
+        said = self.attempt(code, **words)
+        assert "problem" not in said, said["problem"]
+        return said["answer"]
+
+    def attempt(self, code: str, **words: Any) -> dict[str, Any]:
+        """{"answer": …}, or {"problem": its text}."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps({"code": code, "words": words}) + "\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            if line.startswith("ANSWER "):
+                said: dict[str, Any] = json.loads(line.removeprefix("ANSWER "))
+                return said
+        raise AssertionError(Path(self.log.name).read_text()[-3000:])
+
+    def close(self) -> None:
+        """End it; gone when this returns."""
+        assert self.process.stdin
+        assert self.process.stdout
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+
+@contextlib.contextmanager
+def connected_spark(**more: str) -> Iterator[ConnectedSpark]:
+    """A Spark with connectors while this lasts; `more` are settings."""
+    with tempfile.TemporaryDirectory(prefix="reprise-connected-", ignore_cleanup_errors=True) as folder:
+        child = ConnectedSpark(Path(folder), more)
+        try:
+            yield child
+        finally:
+            child.close()

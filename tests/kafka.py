@@ -1,0 +1,229 @@
+"""A real Kafka broker (one node, KRaft) over a temporary folder, for tests.
+
+It deletes and compacts within a second, where a cluster takes minutes: retention is real all the same.
+"""
+
+import contextlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+)
+
+from console.supervisor import jars
+from console.supervisor.bootstrap import CannotStart
+from recovery.server.java import find_java
+from tests.s3 import free_port
+
+START_SECONDS = 60
+CLUSTER = "cmVwcmlzZS10ZXN0cy1vbg"
+# The cleaner's buffer is 128 MB by default, more than the heap: the broker would open its port and die.
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={data}
+num.partitions=1
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.threads=1
+log.cleaner.dedupe.buffer.size=4194304
+log.cleaner.backoff.ms=100
+log.retention.check.interval.ms=100
+log.initial.task.delay.ms=0
+log.segment.delete.delay.ms=0
+num.network.threads=1
+num.io.threads=2
+background.threads=1
+"""
+# Kills the broker when its standard input ends: at the latest with the process that started it, however that ends.
+TIED = """exec 3<&0
+"$@" </dev/null 3<&- & broker=$!
+(read -r _ <&3; kill -9 $broker) & watch=$!
+wait $broker; code=$?
+kill $watch 2>/dev/null
+exit $code"""
+
+
+@dataclass
+class KafkaBroker:
+    """`address` is what clients call `bootstrap.servers`."""
+
+    address: str
+    process: subprocess.Popen[bytes]
+    admin: AdminClient = field(repr=False)
+
+    def topic(self, name: str, partitions: int = 1, **config: Any) -> None:
+        """Make a topic; `__` in a setting's name stands for a dot."""
+        told = {key.replace("__", "."): str(value) for key, value in config.items()}
+        self._done(self.admin.create_topics([NewTopic(name, partitions, 1, config=told)]))
+
+    def alter(self, name: str, **config: Any) -> None:
+        """Change settings of a topic."""
+        told = [
+            ConfigEntry(key.replace("__", "."), str(value), incremental_operation=AlterConfigOpType.SET)
+            for key, value in config.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=told)
+        self._done(self.admin.incremental_alter_configs([resource]))
+
+    def drop(self, name: str) -> None:
+        """Delete a topic, and wait until its name is free."""
+        self._done(self.admin.delete_topics([name]))
+        until(lambda: name not in self.admin.list_topics(timeout=10).topics, f"{name} is still there")
+
+    def widen(self, name: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        self._done(self.admin.create_partitions([NewPartitions(name, partitions)]))
+
+    def put(self, name: str, values: Iterable[Any], partition: int = 0, **how: Any) -> None:
+        """Write records, in order; `at_ms` is their time, `key` their key, `headers` as in produce()."""
+        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 5, "log_level": 0})
+        self.write(producer, name, values, partition, **how)
+        producer.flush(30)
+
+    def write(
+        self, producer: Producer, name: str, values: Iterable[Any], partition: int = 0, **how: Any
+    ) -> None:
+        at_ms = how.pop("at_ms", None)
+        times = {} if at_ms is None else {"timestamp": at_ms}
+
+        def told(error: Any, _: Any) -> None:
+            if error is not None:
+                raise KafkaException(error)
+
+        for value in values:
+            producer.produce(name, str(value), partition=partition, on_delivery=told, **times, **how)
+            producer.poll(0)
+
+    def transaction(
+        self, name: str, values: Iterable[Any], partition: int = 0, *, abort: bool = False
+    ) -> None:
+        """Write records in one transaction."""
+        producer = Producer(
+            {"bootstrap.servers": self.address, "transactional.id": f"{name}-{partition}", "log_level": 0}
+        )
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        self.write(producer, name, values, partition)
+        producer.flush(30)
+        (producer.abort_transaction if abort else producer.commit_transaction)(30)
+
+    def delete_before(self, name: str, offset: int, partition: int = 0) -> None:
+        """Delete the records below an offset, as an operator would."""
+        self._done(self.admin.delete_records([TopicPartition(name, partition, offset)]))
+
+    def bounds(self, name: str, partition: int = 0) -> tuple[int, int]:
+        """(first offset that is kept, next offset to be written)."""
+        found = []
+        for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
+            asked = self.admin.list_offsets({TopicPartition(name, partition): spec})
+            found.append(next(iter(asked.values())).result(30).offset)
+        return found[0], found[1]
+
+    @staticmethod
+    def _done(futures: dict[Any, Any]) -> None:
+        for future in futures.values():
+            future.result(30)
+
+
+def until(condition: Callable[[], bool], says: str, seconds: float = 60) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{says} after {seconds:.0f} s"
+        time.sleep(0.05)
+
+
+def begin(folder: Path) -> KafkaBroker:
+    """Start a broker and wait until it answers a question. Raises CannotStart with its last words."""
+    archives = jars.ensure("kafka-broker", tell=lambda _: None)
+    port, controller = free_port(), free_port()
+    properties = folder / "server.properties"
+    properties.write_text(PROPERTIES.format(port=port, controller=controller, data=folder / "data"))
+    java = [
+        str(find_java(folder / "java").home / "bin" / "java"),
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+    ]
+    java += ["-cp", f"{archives[0].parent}/*"]
+    tool = ["-Xmx128m", "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(properties)]
+    made = subprocess.run([*java, *tool], capture_output=True, text=True)
+    if made.returncode:
+        raise CannotStart(
+            f"The Kafka broker's folder could not be made: {(made.stdout + made.stderr)[-500:]}"
+        )
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    command = [*java, "-Xmx96m", "-Xms96m", quiet, "kafka.Kafka", str(properties)]
+    log = folder / "broker.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            ["sh", "-c", TIED, "sh", *command], stdin=subprocess.PIPE, stdout=out, stderr=out, cwd=folder
+        )
+    address = f"127.0.0.1:{port}"
+    server = KafkaBroker(address, process, AdminClient({"bootstrap.servers": address, "log_level": 0}))
+    deadline = time.monotonic() + START_SECONDS
+    while not _answers(server):
+        if process.poll() is not None or time.monotonic() > deadline:
+            end(server)
+            raise CannotStart(f"The Kafka broker did not start: {log.read_text()[-500:]}")
+    return server
+
+
+def _answers(server: KafkaBroker) -> bool:
+    """An open port is not enough: one that runs out of memory opens it too."""
+    with contextlib.suppress(KafkaException):
+        return bool(server.admin.list_topics(timeout=1).brokers)
+    return False
+
+
+def end(server: KafkaBroker) -> None:
+    """End it; gone when this returns."""
+    assert server.process.stdin
+    server.process.stdin.close()
+    server.process.wait(30)
+
+
+@contextlib.contextmanager
+def running() -> Iterator[KafkaBroker]:
+    """A broker with a folder of its own while this lasts."""
+    with tempfile.TemporaryDirectory(prefix="reprise-kafka-", ignore_cleanup_errors=True) as folder:
+        server = begin(Path(folder))
+        try:
+            yield server
+        finally:
+            end(server)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """The one broker of a test run; each test takes topics of its own."""
+    with running() as server:
+        yield server
+
+
+__all__ = ["KafkaBroker", "begin", "end", "kafka", "running", "until"]
