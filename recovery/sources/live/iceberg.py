@@ -10,8 +10,8 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from recovery.checkpoints.formats import Malformed, object_of, text_of
 from recovery.checkpoints.storage import Store, TooLarge, reaching
@@ -21,6 +21,7 @@ from recovery.sources.iceberg import MAX_SNAPSHOT_AGE_MS, Facts, Snapshot
 NAME = re.compile(r"(?:v(\d{1,18})|(\d{1,18})-[^/]+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 MAX_BYTES = 256 << 20  # of one metadata file
 MAX_SNAPSHOTS = 1_000_000
+T = TypeVar("T")
 MAX_AGE = "history.expire.max-snapshot-age-ms"
 
 
@@ -29,6 +30,11 @@ def facts(location: str, *, asked_ms: int, metadata: str | None = None) -> Facts
 
     Raises Unreachable when there is no table, its metadata cannot be read, or the storage fails.
     """
+    return read(location, metadata, lambda body: _facts(body, asked_ms))
+
+
+def read(location: str, metadata: str | None, told: Callable[[Mapping[str, Any]], T]) -> T:
+    """What `told` makes of a table's metadata; it may raise Malformed. Raises Unreachable as `facts` does."""
     with reaching(location):
         table = Store.open(location)
         if not table.is_dir("metadata"):
@@ -38,8 +44,7 @@ def facts(location: str, *, asked_ms: int, metadata: str | None = None) -> Facts
         name = f"metadata/{metadata or _newest(table, location)}"
         try:
             data = table.read(name, MAX_BYTES)
-            body = object_of(text_of(_unpacked(data)))
-            return _facts(body, asked_ms)
+            return told(object_of(text_of(_unpacked(data))))
         except (Malformed, TooLarge, EOFError, zlib.error, gzip.BadGzipFile) as problem:
             raise Unreachable(f"{location}/{name} cannot be read: {problem}. Check the table.") from problem
 
@@ -61,7 +66,8 @@ def _unpacked(data: bytes) -> bytes:
     return plain
 
 
-def _facts(body: Mapping[str, Any], asked_ms: int) -> Facts:
+def history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset[int]]:
+    """(the current snapshot and its ancestors, newest first; ids of the others). Raises Malformed."""
     snapshots = body.get("snapshots") or []
     if not isinstance(snapshots, list) or len(snapshots) > MAX_SNAPSHOTS:
         raise Malformed("its snapshots are no list of a size that Iceberg writes")
@@ -74,11 +80,16 @@ def _facts(body: Mapping[str, Any], asked_ms: int) -> Facts:
     ):  # ends at the first snapshot, an expired one, or where it goes round
         chain.append(at)
         at = parents.pop(at)
+    return [known[held] for held in chain], frozenset(known) - frozenset(chain)
+
+
+def _facts(body: Mapping[str, Any], asked_ms: int) -> Facts:
+    chain, others = history(body)
     properties = body.get("properties") or {}
     age = properties.get(MAX_AGE) if isinstance(properties, dict) else None
     return Facts(
-        chain=tuple(_snapshot(known[held]) for held in reversed(chain)),
-        others=frozenset(known) - frozenset(chain),
+        chain=tuple(_snapshot(held) for held in reversed(chain)),
+        others=others,
         max_age_ms=int(age)
         if isinstance(age, str) and age.isascii() and age.isdigit() and len(age) < 19
         else MAX_SNAPSHOT_AGE_MS,

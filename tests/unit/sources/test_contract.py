@@ -16,6 +16,7 @@ from recovery.sources import (
     files,
     iceberg,
     kinesis,
+    labels,
     pubsub,
     python,
     rate,
@@ -314,3 +315,9 @@ def test_any_line_gives_answers_or_is_malformed(name: str, data: st.DataObject) 
         registry.of(name).at(Wanted(by_hand=line), CASES[name].offsets[0], facts)
     except (Malformed, Refused):
         pass
+
+
+def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
+    assert labels.label("rate", "not a number") == "not a number"
+    assert labels.label("rate", "12") == "12 seconds after its start"
+    assert labels.label("a kind that nobody knows", None) == "nothing read yet"
