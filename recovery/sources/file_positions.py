@@ -8,7 +8,7 @@ from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, InputFile, Moved, Part, Precision, Wanted
 from recovery.sources.comparing import NOTHING_READ, ZERO, count, moment, wish
 from recovery.sources.file_facts import DIRECTORY, Facts, by_time, entry, measured, unread
-from recovery.sources.uris import canonical, decoded, encoded
+from recovery.sources.uris import canonical, encoded
 
 OF = "a file source"
 
@@ -54,7 +54,7 @@ def _wanted(
 
 
 def _after_file(path: str, done: Mapping[str, SourceEntry], facts: Facts) -> set[str]:
-    order = [*done, *(f.path for some in unread(done, facts) for f in some)]
+    order = [*done, *(f.path for f in by_time(facts.listing or ()) if f.path not in done)]
     if path not in order:
         raise Refused(
             f"{path} is neither in the source's log nor in its directory, which have {count(len(order), 'file')}. "
@@ -87,11 +87,10 @@ def _candidate(
 ) -> FileCandidate:
     skipped = [f.path for f in unread(done, facts)[0] if f.path in read]
     again = [path for path in done if path not in read]
-    log = _log(read, facts)
-    kept = {decoded(e.path): e for e in log}
+    kept = _log(read, facts)
     taken, old = unread(kept, facts)
     back = [f.path for f in taken if f.path in done]
-    line = f'{{"logOffset":{max((e.batch_id for e in log), default=-1)}}}'
+    line = f'{{"logOffset":{max((e.batch_id for e in kept.values()), default=-1)}}}'
     before = Part(DIRECTORY, None if committed is None else str(entry(committed)), _files_read(len(done)))
     after = Part(DIRECTORY, str(entry(line)), _files_read(len(read)))
     return FileCandidate(
@@ -102,7 +101,7 @@ def _candidate(
         reread=measured(back, facts) if back else ZERO,
         changes=(Change(DIRECTORY, before, after, _moved(bool(skipped), bool(again))),),
         fallbacks=_fallbacks(said, [p for p in again if p not in facts.there], old, taken, done, facts),
-        read=log,
+        read=tuple(kept.values()),
     )
 
 
@@ -138,12 +137,12 @@ def _fallbacks(
     return {DIRECTORY: " ".join(words)} if words else {}
 
 
-def _log(read: set[str], facts: Facts) -> tuple[SourceEntry, ...]:
-    """Entries of the log that are read, and one more entry for files that no entry names yet."""
-    held = [e for path, e in facts.entries.items() if path in read]
-    following = max((e.batch_id for e in held), default=-1) + 1
-    more = [f for f in by_time(facts.listing or ()) if f.path in read and f.path not in facts.entries]
-    return (*held, *(SourceEntry(encoded(f.path), f.mtime_ms, following) for f in more))
+def _log(read: set[str], facts: Facts) -> dict[str, SourceEntry]:
+    """Entries of the log that are read, by decoded URI, and one more entry for files that no entry names yet."""
+    held = {path: e for path, e in facts.entries.items() if path in read}
+    following = max((e.batch_id for e in held.values()), default=-1) + 1
+    more = by_time([f for f in facts.listing or () if f.path in read and f.path not in held])
+    return held | {f.path: SourceEntry(encoded(f.path), f.mtime_ms, following) for f in more}
 
 
 def _files_read(number: int) -> str:
