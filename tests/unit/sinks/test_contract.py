@@ -1,6 +1,7 @@
 """What every kind of sink answers, and what a start does to the rows in it."""
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Start
 from recovery.sources.base import Amount, Distance, Precision
 
+DOCS = Path(__file__).resolve().parents[3] / "docs/sinks.md"
 ROWS = Distance(rows=Amount(5))
 NEXT = Start(4)  # a seed after batch 3, nothing read again
 AGAIN = Start(4, reread=ROWS)
@@ -155,3 +157,9 @@ def test_no_start_is_promised_harmless_that_is_not() -> None:
     ):
         found = registry.of(kind).risk(start, facts[kind])
         assert found.doubled is None or found.doubled.value > 0
+
+
+def test_every_kind_has_its_row_in_the_docs() -> None:
+    rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| ")]
+    told = {row.partition(",")[0].strip() for row in rows}
+    assert {kind.KIND for kind in registry.KINDS} <= told

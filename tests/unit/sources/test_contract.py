@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -27,6 +28,7 @@ from recovery.sources import (
 from recovery.sources.base import Amount, Candidate, Distance, InputFile, Moved, Reach, StartOption, Wanted
 
 NOW = 1_790_000_000_000
+DOCS = Path(__file__).resolve().parents[3] / "docs/sources.md"
 
 
 def dumps(body: Any) -> str:
@@ -321,3 +323,9 @@ def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
     assert labels.label("rate", "not a number") == "not a number"
     assert labels.label("rate", "12") == "12 seconds after its start"
     assert labels.label("a kind that nobody knows", None) == "nothing read yet"
+
+
+def test_every_kind_has_its_row_in_the_docs() -> None:
+    rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| ")]
+    told = {row.replace("(K)", "").strip() for row in rows}
+    assert {kind.KIND for kind in registry.KINDS} <= told
