@@ -10,6 +10,7 @@ from recovery.checkpoints import said
 from recovery.checkpoints.batches import Batch, BatchSource, Difference, Moved, Problem, SourceStep
 from recovery.checkpoints.logpages import LogPage, Span
 from recovery.checkpoints.report import SourceEntry
+from recovery.sources import labels
 
 NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # no time is of this day, so every one is told with its date
 
@@ -130,7 +131,7 @@ def _source(source: BatchSource) -> SourceRow:
         source.key,
         source.log or source.key,
         source.kind,
-        said.stands(source.kind, source.offset_json),
+        labels.label(source.kind, source.offset_json),
         said.took(source),
         (source.begins_json or "-") if source.begins else "not known",
         source.offset_json or "-",

@@ -7,6 +7,7 @@ from typing import Any
 from console.presenters import status, words
 from recovery.checkpoints import said
 from recovery.checkpoints.uses import VersionUse
+from recovery.sources import labels
 
 KINDS = {"blocker": "blocker", "warning": "warning", "info": "info"}
 
@@ -144,12 +145,13 @@ def _verdict(held: str, there: str | None, unasked: bool) -> tuple[str, status.B
 
 @dataclass(frozen=True)
 class SourceRow:
-    """`key`: the source's name, else its index; `log`: as its log's folder is called."""
+    """`key`: the source's name, else its index; `log`: as its log's folder is called; `label`: where it stands."""
 
     index: int
     key: str
     log: str
     kind: str
+    label: str
     offset: str
     read: int
     planned: int
@@ -163,6 +165,7 @@ def sources(report: Mapping[str, Any]) -> list[SourceRow]:
             str(source.get("name") or source["index"]),
             str(source.get("log") or source.get("name") or source["index"]),
             str(source.get("kind") or "unknown"),
+            labels.label(str(source.get("kind") or "unknown"), source.get("offset_json")),
             str(source.get("offset_json") or "none"),
             int(source.get("committed_files") or 0),
             int(source.get("planned_files") or 0),

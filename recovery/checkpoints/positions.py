@@ -1,7 +1,8 @@
 """Offset lines of sources other than files: told apart by their shape, kept as they are, read into plain values.
 
 Shapes: KafkaSourceOffset, DeltaSourceOffset (delta-io), StreamingOffset (Iceberg), RatePerMicroBatchStreamOffset,
-LongOffset. A line that has another shape, or one more key, is of a source that is not known here.
+LongOffset; Auto Loader, Pub/Sub and Kinesis as documents show them. A line that has another shape, or one more key,
+is of a source that is not known here.
 """
 
 from collections.abc import Mapping
@@ -12,10 +13,21 @@ from recovery.checkpoints.formats import Malformed, json_of, object_of, text_of
 DELTA = {"reservoirId": str, "reservoirVersion": int, "index": int, "isStartingVersion": bool}
 ICEBERG = {"version": int, "snapshot_id": int, "position": int, "scan_all_files": bool}
 RATE_PER_MICRO_BATCH = {"offset": int, "timestamp": int}
+# Of Databricks' sources, from documents and published progress events alone.
+AUTO_LOADER = {"seqNum": int, "sourceVersion": int}
+AUTO_LOADER_MAY = {"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"}
+PUBSUB = {"sourceVersion": int, "seqNum": int, "fetchEpoch": int}
+KINESIS_SHARD = {
+    "iteratorType": str,
+    "iteratorPosition": str,
+}  # KinesisSourceOffset of the open-source connector
+
+EXACT = (("iceberg", ICEBERG), ("rate-micro-batch", RATE_PER_MICRO_BATCH), ("pubsub", PUBSUB))
 
 
 def read_position(offset_json: str | None, first_entry: bytes | None) -> tuple[str, Mapping[str, Any] | None]:
-    """(kind, position): "kafka", "delta", "iceberg", "rate", "rate-micro-batch", else "unknown" and None.
+    """(kind, position): "kafka", "delta", "iceberg", "rate", "rate-micro-batch", "auto-loader", "pubsub" or
+    "kinesis"; else "unknown" and None.
 
     `first_entry`: content of entry 0 in the source's own log. A number alone is a rate source's only where that
     entry holds the start time that a rate source writes; a socket's offset is a number too.
@@ -32,9 +44,13 @@ def read_position(offset_json: str | None, first_entry: bytes | None) -> tuple[s
         return ("unknown", None) if start is None else ("rate", {"seconds": body, "start_ms": start})
     if not isinstance(body, dict) or not body:
         return "unknown", None
-    for kind, shape in (("iceberg", ICEBERG), ("rate-micro-batch", RATE_PER_MICRO_BATCH)):
+    for kind, shape in EXACT:
         if _has(body, shape) and set(body) == set(shape):
             return kind, body
+    if _has(body, AUTO_LOADER) and set(body) <= set(AUTO_LOADER) | AUTO_LOADER_MAY:
+        return "auto-loader", body
+    if _is_kinesis(body):
+        return "kinesis", body
     if _has(body, DELTA) and type(body.get("sourceVersion")) is int:
         return "delta", body
     return ("kafka", body) if is_kafka(body) else ("unknown", None)
@@ -61,6 +77,12 @@ def words(kind: str, position: Mapping[str, Any]) -> str:
 
 def _has(body: Mapping[str, Any], shape: Mapping[str, type]) -> bool:
     return all(type(body.get(key)) is kind for key, kind in shape.items())
+
+
+def _is_kinesis(body: Mapping[str, Any]) -> bool:
+    shards = [held for key, held in body.items() if key != "metadata"]
+    known = all(isinstance(held, dict) and _has(held, KINESIS_SHARD) for held in shards)
+    return isinstance(body.get("metadata"), dict) and bool(shards) and known
 
 
 def is_kafka(body: Mapping[str, Any]) -> bool:

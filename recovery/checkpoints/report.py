@@ -110,7 +110,7 @@ class SourceProgress:
     """
 
     index: int
-    kind: str  # "files", "kafka", "delta", "iceberg", "rate", "rate-micro-batch", "unknown"
+    kind: str  # "files", or what positions.read_position tells
     offset_json: str | None
     log_offset: int | None = None
     committed: Entries = field(default_factory=Entries)

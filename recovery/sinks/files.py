@@ -9,7 +9,10 @@ from typing import TypedDict
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.report import Finding
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import InputFile
+from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
+from recovery.sources.base import Amount, InputFile, Precision
+
+KIND = "files"
 
 
 class EmptyReset(TypedDict):
@@ -49,3 +52,34 @@ def empty_reset(
 def several_writers(table: str, flows: dict[str, str]) -> Finding | None:
     """The finding for a file table that more than one flow writes. `flows`: flow name -> its table."""
     return sinklog.several_writers(table, flows)
+
+
+def memory(facts: SinkReport) -> Memory:
+    """The numbers of batches in its log, whichever query wrote them."""
+    has = "no batch yet" if facts.head is None else f"batch {facts.head}"
+    return Memory(
+        f"The table's log has {has}; a batch that is not newer is passed over, whatever rows it carries.",
+        False,
+        Precision.EXACT,
+    )
+
+
+def risk(start: Start, facts: SinkReport) -> Risk:
+    """Batches up to the head vanish, under any query id; a number beyond the next one breaks the table."""
+    head = facts.head
+    if start.planned is not None and start.planned == head == start.next_batch and start.query_id_kept:
+        return Risk(Amount(0), f"Batch {head} is run again and passed over by the table, which has it.")
+    if head is not None and (gone := passed_over(head, start)):
+        return skips(head, gone, "The table")
+    following = 0 if head is None else head + 1
+    if start.next_batch > following:
+        return Risk(
+            None,
+            f"The table's log ends at {'nothing' if head is None else f'batch {head}'}; batch {start.next_batch} would "
+            "leave a hole, and the table could no longer be read.",
+            do=f"Go on with batch {following}.",
+        )
+    rows = repeated(start, held=head == start.planned)
+    if rows is not None and not rows.value:
+        return Risk(rows, "The table takes the next batch, and nothing comes twice.")
+    return Risk(rows, f"The table takes what is read again as new: {in_words(rows)} would be there twice.")

@@ -1,8 +1,29 @@
-"""A sink of which nobody here can tell what it remembers."""
+"""A sink of which nobody here can tell what it remembers. Pure."""
 
 from recovery.sinks.base import SinkReport
+from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
+from recovery.sources.base import Precision
+
+KIND = "unknown"
 
 
 def report(location: str, *, kind: str = "unknown") -> SinkReport:
     """A report that promises nothing: no head, and no word on whether repeats are absorbed."""
     return SinkReport(kind=kind, location=location, head=None, absorbs_repeats=None)
+
+
+def memory(facts: object) -> Memory:
+    """Not known. `facts`: whatever was found, which is not looked at."""
+    return Memory("What this sink remembers of batches is not known here.", None, Precision.UNKNOWN)
+
+
+def risk(start: Start, facts: object) -> Risk:
+    """Only what is never sent again is certain."""
+    rows = repeated(start)
+    if rows is not None and not rows.value:
+        return Risk(rows, "Nothing is written a second time.")
+    return Risk(
+        rows,
+        f"Unless this sink drops repeats, {in_words(rows)} would be there twice.",
+        do="Find out whether it drops repeats, or choose a position that reads nothing again.",
+    )

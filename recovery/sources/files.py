@@ -2,16 +2,149 @@
 
 Source: FileStreamSource (SeenFilesMap, fetchMaxOffset). A file is known by its path alone: one that is written
 again under the same name is not new. New files are taken by mtime, and in listing order where it is equal.
+
+An offset, `{"logOffset":n}`, names entry n of the source's own log, and the files read are those of entries 0 to n.
+So a position between two files of one entry, or beyond the log, is one only together with the log that a seed writes:
+`file_positions.FileCandidate.read`. `{"logOffset":-1}`: nothing read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from recovery.checkpoints.report import SourceEntry, SourceProgress
 from recovery.sources import unknown
-from recovery.sources.base import InputFile, Position, Precision, SourceFacts
+from recovery.sources.base import (
+    Amount,
+    Change,
+    Distance,
+    InputFile,
+    Part,
+    Position,
+    Precision,
+    Reach,
+    SourceFacts,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.comparing import NOTHING_READ, ZERO, by_number, compared, count
+from recovery.sources.file_facts import (
+    DIRECTORY,
+    MAX_FILE_AGE_MS,
+    Facts,
+    by_time,
+    entry,
+    in_order,
+    measured,
+    name,
+    newest,
+    unread,
+)
+from recovery.sources.file_positions import FileCandidate, positioned
 from recovery.sources.uris import decoded
 
-MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000  # option maxFileAge, relative to the newest file seen
+KIND = "files"
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """One part, the directory, whose value is the log id. Raises Malformed for another shape."""
+    at_entry = entry(offset_json)
+    return (Part(DIRECTORY, None if at_entry is None else str(at_entry), label(offset_json)),)
+
+
+def label(offset_json: str | None) -> str:
+    """The log entry; how many files that is, only the log says (`words`)."""
+    at_entry = entry(offset_json)
+    return NOTHING_READ if at_entry is None or at_entry < 0 else f"log entry {at_entry}"
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compared(parts(before), parts(after), by_number)
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Files exactly, bytes of those that are still there, rows where all are known, seconds between newest mtimes."""
+    low, high = sorted(-1 if n is None else n for n in (entry(start), entry(end)))
+    if low == high:
+        return ZERO
+    if high > facts.newest_entry:
+        return Distance()
+    between = [path for path, e in facts.entries.items() if low < e.batch_id <= high]
+    return measured(between, facts, _seconds(low, high, facts))
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Files after the position that are gone, or too old for Spark to take; what was written again is said."""
+    at_entry = entry(offset_json)
+    if facts.listing is None:
+        return Reach(None, "The directory could not be listed, so what waits there is not known.")
+    read = facts.read_at(-1 if at_entry is None else at_entry)
+    gone = [path for path in facts.entries if path not in read and path not in facts.there]
+    late = [f.path for f in unread(read, facts)[1]]
+    said = [*_said_gone(gone), *_said_late(late, facts), *_said_rewritten(read, facts)]
+    if gone or late:
+        return Reach(False, " ".join(said), lost=measured([*gone, *late], facts), parts=(DIRECTORY,))
+    return Reach(True, " ".join(said) or "Every file after this position is there and new enough to be read.")
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """None: Spark's file stream refuses modifiedAfter and modifiedBefore (ModifiedDateFilter, seen on 4.2 and 4.3)."""
+    entry(offset_json)
+    return StartOption(
+        False,
+        Precision.UNKNOWN,
+        note="Spark's file streams have no start position: modifiedAfter and modifiedBefore are refused (option "
+        "'modifiedafter' is not allowed in file stream sources). Seed the checkpoint: the source's log then names the "
+        "files that were read, which is exact, also for files that share a modification time.",
+    )
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandidate:
+    """Just after a named file in reading order, at a modification time, the earliest, the latest, or a log id by hand.
+
+    Raises Refused for a file that is not known, a time in the future, a log id that the log does not have.
+    """
+    return positioned(wanted, committed, facts)
+
+
+def words(progress: SourceProgress) -> str:
+    """How much a source has read, and the newest file."""
+    if progress.committed.newest is None:
+        return NOTHING_READ
+    newest = name(decoded(progress.committed.newest.path))
+    planned = f"; {len(progress.planned):,} planned, not committed" if progress.planned else ""
+    return f"{len(progress.committed):,} read, newest {newest} (log entry {progress.log_offset}){planned}"
+
+
+def _seconds(low: int, high: int, facts: Facts) -> Amount | None:
+    old, new = (newest(facts.read_at(n)) for n in (low, high))
+    if old is None or new is None:
+        return None
+    return Amount(max(0, new - old) // 1000, False, "by the newest modification times")
+
+
+def _said_gone(gone: Sequence[str]) -> list[str]:
+    if not gone:
+        return []
+    return [f"{count(len(gone), 'file')} after this position {_are(gone)} gone, such as {name(gone[0])}."]
+
+
+def _said_late(late: Sequence[str], facts: Facts) -> list[str]:
+    if not late:
+        return []
+    days = facts.max_file_age_ms / 86_400_000
+    return [
+        f"{count(len(late), 'file')} {_are(late)} older than the newest one read by more than maxFileAge "
+        f"({days:g} days), such as {name(late[0])}: Spark never reads {'it' if len(late) == 1 else 'them'}."
+    ]
+
+
+def _said_rewritten(read: Mapping[str, SourceEntry], facts: Facts) -> list[str]:
+    again = [p for p, e in read.items() if p in facts.there and facts.there[p].mtime_ms != e.timestamp_ms]
+    if not again:
+        return []
+    return [
+        f"{count(len(again), 'file')} {'was' if len(again) == 1 else 'were'} written again after being read, such as "
+        f"{name(again[0])}: Spark knows a file by its name and does not read it a second time."
+    ]
 
 
 def source_facts(
@@ -30,13 +163,13 @@ def source_facts(
     if progress.kind != "files":
         return unknown.source_facts(progress, location=location, max_files_per_trigger=max_files_per_trigger)
     there = {f.path: f for f in listing}
-    committed = _in_order(progress.committed)
+    committed = in_order(progress.committed)
     read = list(dict.fromkeys(decoded(e.path) for e in committed))
     seen = set(read)
     oldest = max((e.timestamp_ms for e in committed), default=0) - max_file_age_ms
-    unread = sorted((f for f in listing if f.path not in seen), key=lambda f: f.mtime_ms)
-    waiting = tuple(f for f in unread if not seen or f.mtime_ms >= oldest)
-    by_time = sorted(listing, key=lambda f: f.mtime_ms)
+    rest = by_time([f for f in listing if f.path not in seen])
+    waiting = tuple(f for f in rest if not seen or f.mtime_ms >= oldest)
+    ordered = by_time(listing)
     return SourceFacts(
         position=Position(
             source=progress.name or progress.index,
@@ -45,27 +178,23 @@ def source_facts(
             label=_label(read, len(read) + len(waiting)),
             precision=Precision.EXACT,
             reachable=True,
-            earliest=_name(by_time[0].path) if by_time else None,
-            latest=_name(by_time[-1].path) if by_time else None,
+            earliest=name(ordered[0].path) if ordered else None,
+            latest=name(ordered[-1].path) if ordered else None,
         ),
         location=location,
         processed=tuple(there[path] for path in read if path in there),
         waiting=waiting,
         gone=tuple(path for path in read if path not in there),
         max_files_per_trigger=max_files_per_trigger,
-        ignored=tuple(f for f in unread if seen and f.mtime_ms < oldest),
+        ignored=tuple(f for f in rest if seen and f.mtime_ms < oldest),
     )
 
 
-def _in_order(entries: Iterable[SourceEntry]) -> list[SourceEntry]:
-    return sorted(entries, key=lambda e: e.batch_id)
+def _are(of: Sequence[str]) -> str:
+    return "is" if len(of) == 1 else "are"
 
 
 def _label(read: Sequence[str], total: int) -> str:
     if not read:
         return "nothing read yet"
-    return f"file {len(read)} of {total}, {_name(read[-1])}"
-
-
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
+    return f"file {len(read)} of {total}, {name(read[-1])}"

@@ -1,7 +1,74 @@
-"""A source that nobody here can position: its offset is kept verbatim, and nothing is promised about it."""
+"""A source that nobody here can position: its offset is kept verbatim, and nothing is promised about it. Pure.
+
+It can be seeded where it stood: Spark hands the line back to the source that wrote it.
+"""
+
+from dataclasses import dataclass
 
 from recovery.checkpoints.report import SourceProgress
-from recovery.sources.base import Position, Precision, SourceFacts
+from recovery.sources import opaque
+from recovery.sources.base import (
+    Candidate,
+    Change,
+    Distance,
+    Part,
+    Position,
+    Precision,
+    Reach,
+    SourceFacts,
+    StartOption,
+    Wanted,
+)
+
+KIND = "unknown"
+OF = "a source that is not known here"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Nothing is asked of such a source. `asked_ms`: when the position was read, ms since the epoch."""
+
+    asked_ms: int = 0
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """One part: the line itself, whatever it holds. Never raises Malformed."""
+    return opaque.part(offset_json)
+
+
+def label(offset_json: str | None) -> str:
+    """The line as it stands."""
+    return opaque.label(offset_json)
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    """Equal or unclear."""
+    return opaque.changes(before, after)
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Zero between equal lines; else not known."""
+    return opaque.distance(start, end)
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Not known: the source was not asked."""
+    return Reach(None, "This source is not known here, so nobody asked it what it still holds.")
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """None: which options such a source has is not known."""
+    return StartOption(
+        False,
+        Precision.UNKNOWN,
+        note="Which start options this source has is not known here. Keep its offset: seed the checkpoint, which "
+        "hands the line back to the source as it wrote it.",
+    )
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+    """By hand only; what that costs is not known. Raises Refused for any other wish."""
+    return opaque.by_hand(wanted, committed, OF)
 
 
 def source_facts(
@@ -13,7 +80,7 @@ def source_facts(
             source=progress.name or progress.index,
             kind="unknown",
             offset_json=progress.offset_json,
-            label=progress.offset_json or "nothing read yet",
+            label=label(progress.offset_json),
             precision=Precision.UNKNOWN,
             reachable=None,
         ),

@@ -13,6 +13,8 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 def canonical(path: str) -> str:
     """A path or a URI that is not URL-encoded -> decoded URI. `/a`, `file:/a`, `file:///a` -> `file:///a`."""
+    if path.startswith("file:///") and path[8:9] != "/":
+        return path  # as it is to be; a log has a million of them
     match = SCHEME.fullmatch(path)
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", path)
     if scheme != "file":

@@ -9,6 +9,7 @@ from recovery.checkpoints.logpages import Span
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
 from recovery.checkpoints.survey import Survey
 from recovery.sinks.base import SinkReport
+from recovery.sources import labels
 
 ORDER = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
 SHOWN_FILES = 20
@@ -112,14 +113,8 @@ def moment(at_ms: int) -> str:
 
 
 def source_words(source: SourceProgress) -> str:
-    """How much one source has read, and the newest file."""
-    if source.kind != "files":
-        return f"{source.kind}: {shown(source.offset_json or 'nothing read yet')}"
-    if source.committed.newest is None:
-        return "files: nothing read yet"
-    newest = said.file_name(source.committed.newest.path)
-    planned = f"; {len(source.planned):,} planned, not committed" if source.planned else ""
-    return f"files: {len(source.committed):,} read, newest {shown(newest)} (log entry {source.log_offset}){planned}"
+    """Its kind, and where it stands in the words of that kind."""
+    return f"{source.kind}: {shown(labels.words(source))}"
 
 
 def operator_words(operator: StateOperator) -> str:
@@ -195,7 +190,7 @@ def batch_state(batch: Batch) -> str:
 
 def _batch_source(source: BatchSource) -> Iterator[str]:
     yield ""
-    stands = said.stands(source.kind, source.offset_json)
+    stands = labels.label(source.kind, source.offset_json)
     yield f"Source {shown(source.key):<5} {source.kind}: {shown(stands)}"
     yield f"  Took   {shown(said.took(source))}"
     yield f"  From   {shown(source.begins_json or '-') if source.begins else 'not known'}"

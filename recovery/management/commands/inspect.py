@@ -12,6 +12,7 @@ from recovery.errors import WrongUse
 from recovery.management.commands import _inspecting as texts
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.sinks.live import files as sink_files
+from recovery.sources import labels
 
 SECONDS_BETWEEN = 0.5  # two words of progress
 
@@ -65,7 +66,10 @@ class Command(RepriseCommand):
             progress=Progress() if options["deep"] else None,
         )
         sink = sink_files.read(options["sink"]) if options["sink"] else None
-        data = {**report.as_dict(), "sink": sink.as_dict() if sink else None}
+        told = report.as_dict()
+        for source, progress in zip(told["sources"], report.sources, strict=True):
+            source["label"] = labels.words(progress)
+        data = {**told, "sink": sink.as_dict() if sink else None}
         return Answer(data, "\n".join(texts.lines(report, sink)), exit_code=1 if report.blockers else 0)
 
 

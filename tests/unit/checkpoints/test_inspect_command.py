@@ -9,6 +9,7 @@ from django.core.management import call_command
 from recovery.management.commands._inspecting import spans
 from tests.checkpoint_builder import Built, put, sink_log
 from tests.state_checkpoints import unpack
+from tests.unit.checkpoints.test_positions import one_source
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -79,6 +80,33 @@ def test_json_is_one_object_with_the_promised_keys(
     assert all({"code", "severity", "file", "says", "do"} <= set(f) for f in body["findings"])
     assert code == (1 if sink else 0)
     assert (body["sink"] or {}).get("head") == (9 if sink else None)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            '{"offset":3,"timestamp":1000}',
+            "rate-micro-batch: 3 rows, its time at 1970-01-01 00:00:01.000 UTC",
+        ),
+        (
+            '{"version":1,"snapshot_id":77,"position":2,"scan_all_files":false}',
+            "iceberg: 2 files read of the files added by snapshot 77",
+        ),
+        ('{"offset": 5, "x": "y"}', 'unknown: {"offset": 5, "x": "y"}'),
+        ("a\x1b[2Jb", "unknown: a\\x1b[2Jb"),
+    ],
+)
+def test_a_source_s_position_is_said_by_its_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    one_source(tmp_path / "ck", line)
+    _, out, _ = run(capsys, str(tmp_path / "ck"))
+    assert f"Source 0     {said}\n" in out
+    _, out, _ = run(capsys, str(tmp_path / "ck"), "--json")
+    source = json.loads(out)["sources"][0]
+    assert source["offset_json"] == line
+    assert source["label"].replace("\x1b", "\\x1b") == said.partition(": ")[2]
 
 
 @pytest.mark.parametrize("as_json", [False, True])

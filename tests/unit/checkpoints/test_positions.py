@@ -23,6 +23,12 @@ DELTA = {
 }
 ICEBERG = {"version": 1, "snapshot_id": 77, "position": 2, "scan_all_files": False}
 MICRO = {"offset": 3, "timestamp": 1000}
+AUTO_LOADER = {"seqNum": 9, "sourceVersion": 1, "lastBackfillStartTimeMs": 1, "lastBackfillFinishTimeMs": 2}
+PUBSUB = {"sourceVersion": 1, "seqNum": 4, "fetchEpoch": 2}
+KINESIS = {
+    "metadata": {"streamName": "s", "batchId": "0"},
+    "shardId-000000000000": {"iteratorType": "AFTER_SEQUENCE_NUMBER", "iteratorPosition": "496"},
+}
 START = b"v1\n1790000000000"
 
 
@@ -41,6 +47,17 @@ START = b"v1\n1790000000000"
         ("-1", None, "unknown", None),
         ('{"offset": 5, "x": "y"}', None, "unknown", None),
         (dumps({**ICEBERG, "more": 1}), None, "unknown", None),
+        (dumps(AUTO_LOADER), None, "auto-loader", AUTO_LOADER),
+        (
+            dumps({**AUTO_LOADER, "lastInputPath": "s3://b"}),
+            None,
+            "auto-loader",
+            {**AUTO_LOADER, "lastInputPath": "s3://b"},
+        ),
+        (dumps({**AUTO_LOADER, "more": 1}), None, "unknown", None),
+        (dumps(PUBSUB), None, "pubsub", PUBSUB),
+        (dumps(KINESIS), None, "kinesis", KINESIS),
+        ('{"metadata":{}}', None, "unknown", None),
         ('{"orders":{"0":1.5}}', None, "unknown", None),
         ('{"orders":{}}', None, "unknown", None),
         ('{"orders":{"zero":1}}', None, "unknown", None),

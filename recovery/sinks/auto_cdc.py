@@ -1,0 +1,96 @@
+"""AUTO CDC: rows are merged by key and guarded by their sequence, with an auxiliary table beside the target. Pure.
+
+Source: Spark 4.2 and 4.3 by reading (filterLiveAuxiliaryRows, mergeRowsIntoAuxiliaryTable), not run here. SCD type 1
+keeps delete tombstones there: repeats are absorbed as long as the auxiliary table is kept. SCD type 2 stores the
+*batch id*: rows that another batch has marked as deleted are reaped at the next merge, so numbers must go on and no
+batch may be left unfinished. K, on Databricks: tombstones are kept for a time
+(`pipelines.cdc.tombstoneGCThresholdInSeconds`); rows replayed from before it may bring deleted keys back.
+"""
+
+from dataclasses import dataclass
+
+from recovery.sinks.kinds import Memory, Risk, Start, in_words
+from recovery.sources.base import Amount, Precision
+from recovery.sources.comparing import moment
+
+KIND = "auto_cdc"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`auxiliary_kept`: the auxiliary table is there and stays (None: not known). Times in ms since the epoch.
+
+    `last_batch`: the newest batch that ran. `tombstones_since_ms`: older ones may be gone (None: kept for ever, as in
+    open-source Spark). `replays_from_ms`: the oldest change that is read again (None: not known).
+    """
+
+    scd_type: int = 1
+    auxiliary_kept: bool | None = None
+    last_batch: int | None = None
+    tombstones_since_ms: int | None = None
+    replays_from_ms: int | None = None
+
+
+def memory(facts: Facts) -> Memory:
+    """Sequences by key; tombstones, or batch ids, in the auxiliary table."""
+    if facts.scd_type == 2:
+        says = "SCD type 2: rows are guarded by their sequence; the auxiliary table holds numbers of batches."
+    else:
+        says = "SCD type 1: rows are guarded by their sequence; the auxiliary table holds tombstones of deleted keys."
+    return Memory(says, facts.auxiliary_kept, Precision.EXACT)
+
+
+def risk(start: Start, facts: Facts) -> Risk:
+    """Nothing twice where the auxiliary table stays, numbers go on, and no tombstone has gone."""
+    if facts.auxiliary_kept is False:
+        return Risk(
+            None,
+            "Without the auxiliary table, keys that were deleted may come back with the rows that are read again.",
+            do="Keep the auxiliary table, or take a full refresh, which makes target and auxiliary table anew.",
+        )
+    if facts.scd_type == 2 and (found := _numbers(start, facts)):
+        return found
+    rereads = start.reread.rows is None or start.reread.rows.value or start.planned is not None
+    if not rereads:
+        return Risk(Amount(0), "Nothing is merged a second time.")
+    if facts.auxiliary_kept is None:
+        return Risk(
+            None,
+            "Whether the auxiliary table is kept is not known; rows that are read again need it.",
+            do="Look whether it is there.",
+        )
+    since, replays = facts.tombstones_since_ms, facts.replays_from_ms
+    if since is not None and (replays is None or replays < since):
+        when = "a time that is not known" if replays is None else moment(replays)
+        return Risk(
+            None,
+            f"Changes from {when} on are read again, and tombstones are kept since {moment(since)} only: keys deleted "
+            "before may come back.",
+            do="Start no earlier than the tombstones reach.",
+        )
+    return Risk(
+        Amount(0),
+        f"{_upper(in_words(start.reread.rows))} read again, and absorbed: each is guarded by its sequence.",
+    )
+
+
+def _numbers(start: Start, facts: Facts) -> Risk | None:
+    if start.planned is not None:
+        return Risk(
+            None,
+            f"Batch {start.planned} was planned and not committed. It may be in the auxiliary table and not in the "
+            "target; under another number its deletions are reaped and history is lost.",
+            do="Run the old code once until the batch is committed.",
+        )
+    if facts.last_batch is not None and start.next_batch <= facts.last_batch:
+        return Risk(
+            None,
+            f"Batch {start.next_batch} is a number that was used up to {facts.last_batch}: rows that such a batch had "
+            "marked as deleted would count as alive again.",
+            do=f"Go on with batch {facts.last_batch + 1}.",
+        )
+    return None
+
+
+def _upper(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,88 @@
+"""foreachBatch: the user's code is the sink, and what it remembers is what it was written to remember. Pure.
+
+Source: the Spark guide (foreachBatch is at-least-once; the batch id may be used to drop repeats) and Delta's options
+`txnAppId` and `txnVersion`, which make a write idempotent: a version that is not above the table's newest for that id
+is skipped. The id is the code's own and outlives a reset, so numbers must go on. Whatever else the code does (a call to
+a service, a mail, a write to a store without a key) happens again with every repeat.
+"""
+
+from dataclasses import dataclass
+
+from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
+from recovery.sources.base import Amount, Precision
+
+KIND = "foreach_batch"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the code was seen to do. `txn_app_id`: the id of its Delta writes (None: none, or not seen).
+
+    `head`: the newest txnVersion that the table has for that id. `every_write_guarded`: no other write was found (None:
+    the code was not read). `side_effects`: other things that it does, in a few words each.
+    """
+
+    txn_app_id: str | None = None
+    head: int | None = None
+    every_write_guarded: bool | None = None
+    side_effects: tuple[str, ...] = ()
+
+
+def memory(facts: Facts) -> Memory:
+    """By txnAppId, or nothing; None where the code was not read."""
+    others = (
+        f" It also does, again with each repeat: {', '.join(facts.side_effects)}."
+        if facts.side_effects
+        else ""
+    )
+    if facts.txn_app_id is None:
+        return Memory(
+            f"The function gives no txnAppId: a batch that comes again is written again.{others}",
+            False if facts.every_write_guarded is not None or facts.side_effects else None,
+            Precision.AT_LEAST_ONCE,
+        )
+    has = "nothing yet" if facts.head is None else f"batch {facts.head}"
+    sure = facts.every_write_guarded is True and not facts.side_effects
+    absorbs = (
+        True if sure else None if facts.every_write_guarded is None and not facts.side_effects else False
+    )
+    return Memory(
+        f"The table has {has} for txnAppId {facts.txn_app_id}, and skips what is not newer.{others}",
+        absorbs,
+        Precision.EXACT if sure else Precision.AT_LEAST_ONCE,
+    )
+
+
+def risk(start: Start, facts: Facts) -> Risk:
+    """Batches that vanish under the code's own id; else everything that is read again."""
+    if facts.txn_app_id is not None and facts.head is not None:
+        gone = passed_over(facts.head, start)
+        if gone == range(facts.head, facts.head + 1) and _same_batch(start, facts.head):
+            return _again(start, facts)
+        if gone:
+            return skips(facts.head, gone, f"The table, for txnAppId {facts.txn_app_id},")
+    rows = repeated(start)
+    if rows is not None and not rows.value:
+        return Risk(rows, "Nothing is handed to the function a second time.")
+    effects = f", and done again: {', '.join(facts.side_effects)}" if facts.side_effects else ""
+    return Risk(
+        rows,
+        f"At-least-once: {in_words(rows)} would be handed to the function again{effects}.",
+        do="Make the function idempotent: txnAppId and txnVersion on every Delta write, a MERGE by key elsewhere; what "
+        "cannot be, such as a mail, happens again for those rows.",
+    )
+
+
+def _same_batch(start: Start, head: int) -> bool:
+    """The planned batch runs again as it was: the old query goes on, and its range of offsets is on disk."""
+    return start.query_id_kept and start.planned == head == start.next_batch
+
+
+def _again(start: Start, facts: Facts) -> Risk:
+    """The batch that the table holds is tried again, and skipped there; what else the code does happens again."""
+    guarded = facts.every_write_guarded is True and not facts.side_effects
+    doubled = Amount(0) if guarded else start.planned_rows
+    more = (
+        "" if guarded else f" What else the function does happens again for {in_words(start.planned_rows)}."
+    )
+    return Risk(doubled, f"Batch {start.planned} is run again and skipped by the table, which has it.{more}")

@@ -1,0 +1,61 @@
+"""Iceberg as a sink: each commit names the query and its batch, and a batch that is not newer is passed over. Pure.
+
+Source: SparkWrite.BaseStreamingWrite of apache/iceberg (`spark.sql.streaming.queryId`, `spark.sql.streaming.epochId`
+in a snapshot's summary; findLastCommittedEpochId walks the ancestors of the current snapshot). So its memory ends where
+snapshots were expired: then a repeated batch is written twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
+from recovery.sources.base import Amount, Precision
+
+KIND = "iceberg"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`heads`: query id -> newest batch in the table's history. `query_id`: that of the checkpoint."""
+
+    heads: Mapping[str, int] = field(default_factory=dict)
+    query_id: str | None = None
+    expired: bool = False  # the history does not go back to the table's first snapshot
+
+    @property
+    def head(self) -> int | None:
+        """The newest batch of this query; None: none in the history."""
+        return self.heads.get(self.query_id) if self.query_id else None
+
+
+def memory(facts: Facts) -> Memory:
+    """The newest batch of each query id, as long as its snapshot is kept."""
+    said = "none of this query's is in its history" if facts.head is None else f"this query's is {facts.head}"
+    forgets = " Snapshots were expired, and what they remembered is forgotten." if facts.expired else ""
+    return Memory(
+        f"The table's history holds the newest batch of each query: {said}.{forgets}",
+        facts.head is not None or not facts.expired,
+        Precision.EXACT,
+    )
+
+
+def risk(start: Start, facts: Facts) -> Risk:
+    """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
+    head = facts.head
+    if start.query_id_kept and head is not None:
+        if start.planned == head == start.next_batch:
+            return Risk(Amount(0), f"Batch {head} is run again and passed over by the table, which has it.")
+        if gone := passed_over(head, start):
+            return skips(head, gone, "The table")
+    held = head is not None and head == start.planned
+    # Expired snapshots are older than the query's newest one; only where none of it is left may one be the planned.
+    rows = repeated(start, held=None if head is None and facts.expired else held)
+    if rows is not None and not rows.value:
+        return Risk(rows, "The table takes the next batch, and nothing comes twice.")
+    return Risk(
+        rows,
+        f"The table takes what is read again as new: {in_words(rows)} would be there twice.",
+        do=f"Seed after batch {head}, which the table holds: its end is in the checkpoint's offsets."
+        if held
+        else "",
+    )

@@ -1,0 +1,44 @@
+"""Kafka as a sink: it remembers nothing of batches, so what is sent again is there twice. Pure.
+
+Source: KafkaStreamingWrite and KafkaWriteTask (no transaction, no batch id); the Spark guide on Kafka calls the sink
+at-least-once. A task that is tried again repeats rows too, with or without a recovery.
+"""
+
+from dataclasses import dataclass
+
+from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
+from recovery.sources.base import Precision
+
+KIND = "kafka"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`topics`: where the stream writes, as far as it is known; only said."""
+
+    topics: tuple[str, ...] = ()
+
+
+def memory(facts: Facts) -> Memory:
+    """Nothing."""
+    return Memory(
+        "Kafka remembers nothing of Spark's batches: a row that is sent twice is there twice.",
+        False,
+        Precision.AT_LEAST_ONCE,
+    )
+
+
+def risk(start: Start, facts: Facts) -> Risk:
+    """Everything that is read again is sent again."""
+    rows = repeated(start)
+    where = f" in {', '.join(facts.topics)}" if facts.topics else ""
+    if rows is not None and not rows.value:
+        return Risk(
+            rows, f"Nothing is sent again{where}. A task that Spark tries again may still repeat its rows."
+        )
+    return Risk(
+        rows,
+        f"At-least-once: {in_words(rows)} would be{where} twice.",
+        do="Let those who read the topic drop repeats by a key of the row, or choose a position that reads nothing "
+        "again.",
+    )

@@ -1,0 +1,107 @@
+"""What every kind of sink answers: what it remembers, and what a planned start would double or lose there. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from recovery.sources.base import Amount, Distance, Precision
+from recovery.sources.comparing import ZERO, count
+
+F_contra = TypeVar("F_contra", contravariant=True)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a sink keeps of the batches that it took. `says`: one sentence for people.
+
+    `absorbs_repeats`: a batch that comes again changes nothing (None: nobody can tell). `guarantee`: what reaches the
+    sink with a sound checkpoint, when a batch is tried again: exactly once, or at least once.
+    """
+
+    says: str
+    absorbs_repeats: bool | None
+    guarantee: Precision
+
+
+@dataclass(frozen=True)
+class Start:
+    """A start that a plan would make, as a sink meets it.
+
+    `next_batch`: the first number it will see. `query_id_kept`: under the id of before, or a new one. `reread`: rows
+    of committed batches that the position reads again. `planned`: a batch that was planned and never committed and is
+    read again too; it may be in the sink whole, in part or not at all. `planned_rows`: how many rows it had.
+    """
+
+    next_batch: int
+    query_id_kept: bool = False
+    reread: Distance = ZERO
+    planned: int | None = None
+    planned_rows: Amount | None = None
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What such a start does to the rows in the sink.
+
+    `doubled`: at most so many rows twice; Amount(0) is a promise, None not known. `vanished`: numbers of batches that
+    the sink would pass over, whatever rows they carry. `says` and `do` are for people.
+    """
+
+    doubled: Amount | None
+    says: str
+    vanished: range = range(0)
+    do: str = ""
+
+
+class SinkKind(Protocol[F_contra]):
+    """Functions of a module, `recovery/sinks/<kind>.py`. Pure; `F` are the facts that it needs, frozen values."""
+
+    KIND: str
+
+    def memory(self, facts: F_contra) -> Memory: ...
+
+    def risk(self, start: Start, facts: F_contra) -> Risk: ...
+
+
+def repeated(start: Start, *, held: bool | None = None) -> Amount | None:
+    """Rows that come a second time: those read again, and those of the planned batch, if the sink has it.
+
+    `held`: whether it has; None: nobody knows, so all of its rows count, at most.
+    """
+    rows = start.reread.rows
+    if start.planned is None or held is False or rows is None:
+        return rows
+    if start.planned_rows is None:
+        return None
+    exact = rows.exact and start.planned_rows.exact and held is True
+    why = "" if exact else f"at most: of batch {start.planned} nobody knows what was written"
+    return Amount(rows.value + start.planned_rows.value, exact, why)
+
+
+def in_words(rows: Amount | None) -> str:
+    """`no row`, `at most 12 rows`, `rows whose number is not known`."""
+    if rows is None:
+        return "rows whose number is not known"
+    if not rows.value:
+        return "no row"
+    return f"{'' if rows.exact else 'at most '}{count(rows.value, 'row')}"
+
+
+def passed_over(head: int | None, start: Start) -> range:
+    """Numbers that a sink skips which takes nothing up to its head."""
+    return range(0) if head is None or start.next_batch > head else range(start.next_batch, head + 1)
+
+
+def skips(head: int, gone: range, who: str) -> Risk:
+    """The risk of batches that are passed over."""
+    return Risk(
+        None,
+        f"{who} has batch {head} already and passes over {_batches(gone)}, whatever rows they carry: those "
+        "rows vanish.",
+        gone,
+        f"Go on with batch {head + 1}.",
+    )
+
+
+def _batches(of: Sequence[int]) -> str:
+    return f"batch {of[0]}" if len(of) == 1 else f"batches {of[0]} to {of[-1]}"

@@ -1,0 +1,34 @@
+"""Reads what an Iceberg table remembers of streams: query ids and batches in the summaries of its snapshots."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.sinks.iceberg import Facts
+from recovery.sources.live import iceberg
+
+QUERY, EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
+
+
+def read(location: str, *, query_id: str | None, metadata: str | None = None) -> Facts:
+    """The newest batch of each query in the current history. Raises Unreachable as `sources.live.iceberg.facts`."""
+    return iceberg.read(location, metadata, lambda body: _facts(body, query_id))
+
+
+def _facts(body: Mapping[str, Any], query_id: str | None) -> Facts:
+    chain, _ = iceberg.history(body)
+    heads: dict[str, int] = {}
+    for (
+        snapshot
+    ) in chain:  # newest first, as findLastCommittedEpochId walks: the first word on a query counts
+        summary = snapshot.get("summary")
+        told = summary if isinstance(summary, dict) else {}
+        query, epoch = told.get(QUERY), told.get(EPOCH)
+        if (
+            isinstance(query, str)
+            and isinstance(epoch, str)
+            and epoch.isascii()
+            and epoch.isdigit()
+            and len(epoch) < 19
+        ):
+            heads.setdefault(query, int(epoch))
+    return Facts(heads, query_id, bool(chain) and chain[-1].get("parent-snapshot-id") is not None)

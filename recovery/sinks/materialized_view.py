@@ -1,0 +1,33 @@
+"""A materialized view: computed anew from its sources by every update, so it has no checkpoint to lose. Pure.
+
+Source: DatasetManager of Spark's pipelines (a view is truncated and written whole). It shows what its sources hold:
+what is doubled or lost there is doubled or lost here, until they are right and the view is refreshed.
+"""
+
+from dataclasses import dataclass
+
+from recovery.sinks.kinds import Memory, Risk, Start
+from recovery.sources.base import Amount, Precision
+
+KIND = "materialized_view"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Nothing need be known."""
+
+
+def memory(facts: Facts) -> Memory:
+    """Nothing, and nothing is needed."""
+    return Memory(
+        "A materialized view is computed anew by every update; it remembers no batch.", True, Precision.EXACT
+    )
+
+
+def risk(start: Start, facts: Facts) -> Risk:
+    """None of its own."""
+    return Risk(
+        Amount(0),
+        "The view adds no loss and no repeat of its own; it shows what the tables hold that it reads.",
+        do="Refresh it after the tables above it are right.",
+    )

@@ -1,0 +1,193 @@
+"""Databricks Auto Loader (`cloudFiles`): a number in a ledger of files that lies in the checkpoint. Pure.
+
+K: known from documents and published progress events, never run here: `{"seqNum","sourceVersion",
+"lastBackfillStartTimeMs","lastBackfillFinishTimeMs","lastInputPath"}`, the last three not in every version. `seqNum`
+counts files in the order in which they were discovered; which files those are is in `sources/<i>/rocksdb` of the
+checkpoint, and can be asked by SQL: `cloud_files_state(<checkpoint>)`. So no offset can be made up: a new start has an
+empty checkpoint and `modifiedAfter`, compared with each file's modification time.
+
+Whether a file of exactly that time is read, the documents do not say ("after"; Spark's batch reader, which has an
+option of the same name, takes strictly later ones). So a time is chosen that means the same either way, where there is
+one; else it errs on the side of reading twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.errors import Refused
+from recovery.sources.base import (
+    Amount,
+    Candidate,
+    Change,
+    Distance,
+    InputFile,
+    Part,
+    Precision,
+    Reach,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.comparing import (
+    NOTHING_READ,
+    ZERO,
+    by_number,
+    candidate,
+    compared,
+    count,
+    moment,
+    wish,
+)
+
+KIND = "auto-loader"
+OF = "an Auto Loader source"
+KEYS = {"seqNum", "sourceVersion"}
+MAY = {"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"}
+PLACE = "on the reader (spark.readStream), before load(); take it out once the first batch is committed"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the ledger and the directory say; None: not asked, or no answer. Times in ms since the epoch.
+
+    `read`: decoded URIs of the files that cloud_files_state calls committed. `listing`: what lies there now.
+    """
+
+    read: frozenset[str] | None = None
+    listing: tuple[InputFile, ...] | None = None
+    asked_ms: int = 0
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """One part, the ledger with its number. Raises Malformed for another shape."""
+    at_number = _read(offset_json)
+    return (Part("ledger", None if at_number is None else str(at_number), label(offset_json)),)
+
+
+def label(offset_json: str | None) -> str:
+    at_number = _read(offset_json)
+    return NOTHING_READ if at_number is None else f"number {at_number:,} of the files discovered"
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compared(parts(before), parts(after), by_number)
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Files by their numbers; an estimate, as numbers that a retry skipped would count too."""
+    old, new = (_read(line) or 0 for line in (start, end))
+    if old == new:
+        return ZERO
+    return Distance(files=Amount(abs(new - old), exact=False, why="by the numbers of discovered files"))
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Whether files that were never committed still lie there cannot be told by the number; unread ones are counted."""
+    _read(offset_json)
+    if facts.read is None or facts.listing is None:
+        return Reach(
+            None,
+            "Which files were read lies in the checkpoint: ask cloud_files_state, and list the directory.",
+        )
+    unread = [f for f in facts.listing if f.path not in facts.read]
+    return Reach(
+        None,
+        f"{count(len(unread), 'unread file')} can be read now. Files that were discovered and deleted before they were "
+        "read are not known here.",
+    )
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """`modifiedAfter` between what was read and what was not; what it doubles where no time parts the two."""
+    if _read(offset_json) is None:
+        return _everything()
+    if facts.read is None or facts.listing is None:
+        return StartOption(
+            True,
+            Precision.UNKNOWN,
+            place=PLACE,
+            note="To compute modifiedAfter, the files that were read are needed: ask cloud_files_state(<checkpoint>) "
+            "for them, and list the directory.",
+        )
+    done = [f.mtime_ms for f in facts.listing if f.path in facts.read]
+    waiting = [f.mtime_ms for f in facts.listing if f.path not in facts.read]
+    if not done:
+        return _everything()
+    return _after(min(waiting) - 1 if waiting else max(done) - 1, done, waiting)
+
+
+def started_at(at_ms: int, facts: Facts) -> StartOption:
+    """`modifiedAfter` at a time that a person names, with what it doubles and misses. Raises Refused where unknown."""
+    if facts.read is None or facts.listing is None:
+        raise Refused(
+            "What such a start reads twice or never cannot be told before cloud_files_state and the "
+            "directory have been asked."
+        )
+    if at_ms > facts.asked_ms:
+        raise Refused(
+            f"{moment(at_ms)} lies in the future; the directory was listed at {moment(facts.asked_ms)}."
+        )
+    done = [f.mtime_ms for f in facts.listing if f.path in facts.read]
+    waiting = [f.mtime_ms for f in facts.listing if f.path not in facts.read]
+    return _after(at_ms, done, waiting)
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+    """The committed number by hand, nothing else: no other number has a ledger. Raises Refused."""
+    _read(committed)
+    wish(wanted, of=OF, can=("by_hand",))
+    line = wanted.by_hand or ""
+    if _read(line) != _read(committed):
+        raise Refused(
+            "A number means nothing without the ledger in its checkpoint, which stands at the committed one. Start "
+            "with an empty checkpoint and modifiedAfter."
+        )
+    return candidate(line, label(line), changes(committed, line), ZERO)
+
+
+def _everything() -> StartOption:
+    return StartOption(
+        True,
+        Precision.EXACT,
+        options={"cloudFiles.includeExistingFiles": "true"},
+        code='.option("cloudFiles.includeExistingFiles", "true")',
+        place=PLACE,
+        doubled=Amount(0),
+        missed=Amount(0),
+        note="Nothing was read: a new start reads every file. includeExistingFiles counts only in an empty checkpoint.",
+    )
+
+
+def _after(at_ms: int, done: Sequence[int], waiting: Sequence[int]) -> StartOption:
+    """`done`, `waiting`: modification times of files that lie there, read and unread."""
+    twice, never = sum(m >= at_ms for m in done), sum(m <= at_ms for m in waiting)
+    parted = not twice and not never and bool(waiting)
+    text = f"{datetime.fromtimestamp(at_ms // 1000, UTC):%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d}000 UTC+0"
+    said = (
+        "The time parts what was read from what was not; that a file of exactly this time would count changes nothing."
+        if parted
+        else f"Files on the boundary: {count(twice, 'file')} that were read come again, {count(never, 'file')} that "
+        "wait are never read. Files that arrive later with an older modification time are never read either."
+    )
+    return StartOption(
+        True,
+        Precision.EXACT if parted else Precision.AT_MOST_ONCE if never else Precision.AT_LEAST_ONCE,
+        options={"modifiedAfter": text, "cloudFiles.includeExistingFiles": "true"},
+        code=f'.option("modifiedAfter", "{text}")\n.option("cloudFiles.includeExistingFiles", "true")',
+        place=PLACE,
+        doubled=None if twice else Amount(0),
+        missed=None if never else Amount(0),
+        note=f"Known from documents, not run here; to the millisecond, in UTC. {said} includeExistingFiles counts "
+        "only in an empty checkpoint: with false, files that lie there already are skipped.",
+    )
+
+
+def _read(offset_json: str | None) -> int | None:
+    if offset_json is None:
+        return None
+    body = object_of(offset_json)
+    if not KEYS <= set(body) <= KEYS | MAY:
+        raise Malformed("it is not the offset of an Auto Loader source")
+    _, at_number = (number(body, key) for key in ("sourceVersion", "seqNum"))
+    return at_number

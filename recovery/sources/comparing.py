@@ -1,0 +1,120 @@
+"""What all kinds of source say alike: how parts moved, what a candidate costs, which wish was meant. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from recovery.errors import Refused
+from recovery.sources.base import (
+    Amount,
+    Candidate,
+    Change,
+    Distance,
+    Moved,
+    Part,
+    Precision,
+    Wanted,
+)
+
+NOTHING_READ = "nothing read yet"
+ZERO = Distance(rows=Amount(0), files=Amount(0), bytes=Amount(0), seconds=Amount(0))
+
+
+def compared(
+    before: Sequence[Part], after: Sequence[Part], order: Callable[[str | None, str | None], Moved]
+) -> tuple[Change, ...]:
+    """Every part of either side, those of `before` first. `order` judges two values of one part that differ."""
+    old, new = ({p.name: p for p in parts} for parts in (before, after))
+    return tuple(
+        Change(name, old.get(name), new.get(name), _moved(old.get(name), new.get(name), order))
+        for name in dict.fromkeys((*old, *new))
+    )
+
+
+def _moved(
+    before: Part | None, after: Part | None, order: Callable[[str | None, str | None], Moved]
+) -> Moved:
+    if before is None:
+        return Moved.NEW
+    if after is None:
+        return Moved.GONE
+    return Moved.SAME if before.value == after.value else order(before.value, after.value)
+
+
+def by_number(before: str | None, after: str | None) -> Moved:
+    """Values that are whole numbers; None comes before all of them."""
+    old, new = (-(2**63) if v is None else int(v) for v in (before, after))
+    return Moved.SAME if old == new else Moved.FORWARD if old < new else Moved.BACK
+
+
+def by_equality(before: str | None, after: str | None) -> Moved:
+    """Values that only their source can put in order: equal, or nobody here can tell."""
+    return Moved.SAME if before == after else Moved.UNCLEAR
+
+
+def candidate(
+    offset_json: str,
+    label: str,
+    changes: tuple[Change, ...],
+    between: Distance,
+    *,
+    precision: Precision = Precision.EXACT,
+    fallbacks: Mapping[str, str] | None = None,
+) -> Candidate:
+    """A position of a source with one part, `between` away: lost on the way forward, read again on the way back."""
+    moved = {c.moved for c in changes}
+    unclear = not moved <= {Moved.SAME, Moved.FORWARD, Moved.BACK}
+    return Candidate(
+        offset_json=offset_json,
+        label=label,
+        precision=precision,
+        lost=Distance() if unclear else between if Moved.FORWARD in moved else ZERO,
+        reread=Distance() if unclear else between if Moved.BACK in moved else ZERO,
+        changes=changes,
+        fallbacks=dict(fallbacks or {}),
+    )
+
+
+def wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
+    """Which field of `wanted` is set; Refused unless it is exactly one, and one that this source can answer."""
+    told = {
+        "at_ms": wanted.at_ms is not None,
+        "version": wanted.version is not None,
+        "file": wanted.file is not None,
+        "by_hand": wanted.by_hand is not None,
+        "earliest": wanted.earliest,
+        "latest": wanted.latest,
+    }
+    named = [name for name, is_set in told.items() if is_set]
+    words = ", ".join(WISHES[c] for c in can)
+    if len(named) != 1:
+        raise Refused(f"Name exactly one position of {of}: {words}.")
+    if named[0] not in can:
+        raise Refused(f"{_upper(of)} cannot be positioned by {WISHES[named[0]]}. It takes {words}.")
+    return named[0]
+
+
+WISHES = {
+    "at_ms": "a time",
+    "version": "a version",
+    "file": "a file",
+    "by_hand": "an offset by hand",
+    "earliest": "the earliest",
+    "latest": "the latest",
+}
+
+
+def moment(at_ms: int) -> str:
+    """Epoch milliseconds as an absolute time in UTC, to the millisecond; what is no date stays a number."""
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 file`, `1,200 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _upper(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,149 @@
+"""Positions of a file source that a person names: what they read again, and what they skip. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from recovery.checkpoints.report import SourceEntry
+from recovery.errors import Refused
+from recovery.sources.base import Candidate, Change, InputFile, Moved, Part, Precision, Wanted
+from recovery.sources.comparing import NOTHING_READ, ZERO, count, moment, wish
+from recovery.sources.file_facts import DIRECTORY, Facts, by_time, entry, measured, unread
+from recovery.sources.uris import canonical, encoded
+
+OF = "a file source"
+
+
+@dataclass(frozen=True)
+class FileCandidate(Candidate):
+    """`read`: what the log of a seed at this position must hold, no file more, in the order of their log ids."""
+
+    read: tuple[SourceEntry, ...] = ()
+
+
+def positioned(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandidate:
+    """As `files.at`."""
+    before = entry(committed)
+    named = wish(wanted, of=OF, can=("at_ms", "file", "earliest", "latest", "by_hand"))
+    if facts.listing is None:
+        raise Refused(
+            "The directory could not be listed, so what a position costs cannot be told. Look at the storage first."
+        )
+    done = facts.read_at(-1 if before is None else before)
+    read, said = _wanted(named, wanted, done, facts)
+    return _candidate(committed, done, read, said, facts)
+
+
+def _wanted(
+    named: str, wanted: Wanted, done: Mapping[str, SourceEntry], facts: Facts
+) -> tuple[set[str], dict[str, str]]:
+    """Decoded URIs that count as read at the wanted position, and what has to be said of it."""
+    if named == "by_hand":
+        told = entry(wanted.by_hand)
+        if told is None or told > facts.newest_entry:
+            raise Refused(
+                f"The log has the entries up to {facts.newest_entry}; {wanted.by_hand} is not among them."
+            )
+        return set(facts.read_at(told)), {}
+    if named == "earliest":
+        return set(), {}
+    if named == "latest":
+        return {*done, *facts.there}, {}
+    if named == "file":
+        return _after_file(canonical(wanted.file or ""), done, facts), {}
+    return _before_time(wanted.at_ms or 0, facts)
+
+
+def _after_file(path: str, done: Mapping[str, SourceEntry], facts: Facts) -> set[str]:
+    order = [*done, *(f.path for f in by_time(facts.listing or ()) if f.path not in done)]
+    if path not in order:
+        raise Refused(
+            f"{path} is neither in the source's log nor in its directory, which have {count(len(order), 'file')}. "
+            "Give a path as it is listed."
+        )
+    return set(order[: order.index(path) + 1])
+
+
+def _before_time(at_ms: int, facts: Facts) -> tuple[set[str], dict[str, str]]:
+    """Files with an older mtime count as read, whatever was read of them; those of exactly that time are read next."""
+    if at_ms > facts.asked_ms:
+        raise Refused(
+            f"{moment(at_ms)} lies in the future; the directory was listed at {moment(facts.asked_ms)}."
+        )
+    times = {path: e.timestamp_ms for path, e in facts.entries.items()}
+    times.update({f.path: f.mtime_ms for f in facts.listing or () if f.path not in times})
+    oldest = min(times.values(), default=None)
+    said = {}
+    if oldest is not None and at_ms < oldest:
+        said[DIRECTORY] = f"No file is older than {moment(oldest)}: reading begins with the oldest one."
+    return {path for path, mtime in times.items() if mtime < at_ms}, said
+
+
+def _candidate(
+    committed: str | None,
+    done: Mapping[str, SourceEntry],
+    read: set[str],
+    said: dict[str, str],
+    facts: Facts,
+) -> FileCandidate:
+    skipped = [f.path for f in unread(done, facts)[0] if f.path in read]
+    again = [path for path in done if path not in read]
+    kept = _log(read, facts)
+    taken, old = unread(kept, facts)
+    back = [f.path for f in taken if f.path in done]
+    line = f'{{"logOffset":{max((e.batch_id for e in kept.values()), default=-1)}}}'
+    before = Part(DIRECTORY, None if committed is None else str(entry(committed)), _files_read(len(done)))
+    after = Part(DIRECTORY, str(entry(line)), _files_read(len(read)))
+    return FileCandidate(
+        offset_json=line,
+        label=after.label,
+        precision=Precision.EXACT,
+        lost=measured(skipped, facts) if skipped else ZERO,
+        reread=measured(back, facts) if back else ZERO,
+        changes=(Change(DIRECTORY, before, after, _moved(bool(skipped), bool(again))),),
+        fallbacks=_fallbacks(said, [p for p in again if p not in facts.there], old, taken, done, facts),
+        read=tuple(kept.values()),
+    )
+
+
+def _moved(skips: bool, repeats: bool) -> Moved:
+    if skips and repeats:
+        return Moved.UNCLEAR  # some files are skipped and others come again
+    return Moved.FORWARD if skips else Moved.BACK if repeats else Moved.SAME
+
+
+def _fallbacks(
+    said: dict[str, str],
+    gone: Sequence[str],
+    old: Sequence[InputFile],
+    taken: Sequence[InputFile],
+    done: Mapping[str, SourceEntry],
+    facts: Facts,
+) -> dict[str, str]:
+    """What cannot be had as wished: files to be read again that are gone or too old; old ones that come in anew."""
+    words = [said[DIRECTORY]] if DIRECTORY in said else []
+    late = [f for f in old if f.path in done]
+    before = {f.path for f in unread(done, facts)[1]}
+    anew = [f for f in taken if f.path in before]
+    if gone:
+        words.append(
+            f"{count(len(gone), 'file')} that would be read again {'is' if len(gone) == 1 else 'are'} gone."
+        )
+    if late:
+        words.append(f"{count(len(late), 'file')} would be too old to be read again (maxFileAge).")
+    if anew:
+        words.append(
+            f"{count(len(anew), 'file')} that Spark ignores now as too old would be read (maxFileAge)."
+        )
+    return {DIRECTORY: " ".join(words)} if words else {}
+
+
+def _log(read: set[str], facts: Facts) -> dict[str, SourceEntry]:
+    """Entries of the log that are read, by decoded URI, and one more entry for files that no entry names yet."""
+    held = {path: e for path, e in facts.entries.items() if path in read}
+    following = max((e.batch_id for e in held.values()), default=-1) + 1
+    more = by_time([f for f in facts.listing or () if f.path in read and f.path not in held])
+    return held | {f.path: SourceEntry(encoded(f.path), f.mtime_ms, following) for f in more}
+
+
+def _files_read(number: int) -> str:
+    return f"{count(number, 'file')} read" if number else NOTHING_READ

@@ -1,0 +1,378 @@
+"""Iceberg: a snapshot, and how many of the files that it added were read. Pure.
+
+Source: StreamingOffset, SparkMicroBatchStream (determineStartingOffset, validateCurrentSnapshotExists) and
+SnapshotUtil.oldestAncestorAfter of apache/iceberg: the option takes whole snapshots, and of snapshots with one
+timestamp the newest. `position` is the index of the next file. The snapshot itself must still be known, also when all
+of it was read. A stream reads what `append` snapshots added, passes over `replace` (compaction), and fails at
+`overwrite` and `delete` unless told to skip them. A seed needs `sources/<i>/offsets/0` too, which is else made anew.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.errors import Refused
+from recovery.sources.base import (
+    Amount,
+    Candidate,
+    Change,
+    Distance,
+    Moved,
+    Part,
+    Precision,
+    Reach,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.comparing import NOTHING_READ, ZERO, compared, count, moment, wish
+
+KIND = "iceberg"
+OF = "an Iceberg table"
+START = -1  # StreamingOffset.START_OFFSET: before the first snapshot, of a table that had none
+MAX_SNAPSHOT_AGE_MS = 5 * 24 * 3600 * 1000  # history.expire.max-snapshot-age-ms
+FAILS = ("overwrite", "delete")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One snapshot as the table's metadata tells it; None: its summary does not say."""
+
+    snapshot_id: int
+    at_ms: int
+    operation: str = "append"
+    files: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One table at `asked_ms`. `chain`: the current snapshot and its ancestors, oldest first.
+
+    `others`: snapshots that are known and no ancestors (rolled back, other branches).
+    """
+
+    chain: tuple[Snapshot, ...] = ()
+    others: frozenset[int] = frozenset()
+    max_age_ms: int = MAX_SNAPSHOT_AGE_MS
+    asked_ms: int = 0
+    table_uuid: str | None = None
+
+
+class Standing(NamedTuple):
+    """The values of an offset line."""
+
+    snapshot_id: int
+    position: int
+    scan_all: bool
+
+
+class Place(NamedTuple):
+    """Where a standing lies in the chain: index of its snapshot there, and files of that snapshot that were read."""
+
+    snapshot: int
+    position: int
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """One part, the table. Raises Malformed for another shape."""
+    told = _read(offset_json)
+    value = None if told is None else f"{told.snapshot_id}:{told.position}{':all' if told.scan_all else ''}"
+    return (Part("table", value, label(offset_json)),)
+
+
+def label(offset_json: str | None) -> str:
+    told = _read(offset_json)
+    if told is None:
+        return NOTHING_READ
+    if told.snapshot_id == START:
+        return "before the table's first snapshot"
+    of = "all files of the table as of" if told.scan_all else "the files added by"
+    return f"{count(told.position, 'file')} read of {of} snapshot {told.snapshot_id}"
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    """Positions within one snapshot are in order; between two snapshots only the table's metadata tells."""
+    return compared(parts(before), parts(after), lambda *_: _order(_read(before), _read(after)))
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Files exactly where the summaries count them, rows where whole snapshots lie between; Distance() if unknown."""
+    if _read(start) == _read(end):
+        return ZERO
+    low, high = _place(_read(start), facts), _place(_read(end), facts)
+    if low is None or high is None:
+        return Distance()
+    return _between(min(low, high), max(low, high), facts)
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Whether the snapshot is known, and whether all that follows can be streamed."""
+    told = _read(offset_json)
+    if not facts.chain:
+        return Reach(None, "The table's metadata was not read, or it has no snapshot.")
+    place = _place(told, facts)
+    if told is not None and place is None:
+        return _gone(told, facts)
+    index = place.snapshot if place else 0
+    refused = [s for s in facts.chain[index + 1 :] if s.operation in FAILS]
+    if refused:
+        return Reach(
+            False,
+            f"{count(len(refused), 'snapshot')} that follow overwrite or delete rows, the first at "
+            f"{moment(refused[0].at_ms)}. Spark fails there unless streaming-skip-overwrite-snapshots or "
+            "streaming-skip-delete-snapshots is set; rows that such a snapshot added are then not read.",
+            parts=("table",),
+        )
+    return _kept(facts, index)
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """`stream-from-timestamp` that starts at the snapshot of the position: whole snapshots only."""
+    told = _read(offset_json)
+    place = _place(told, facts)
+    if place is None or not facts.chain:
+        return StartOption(
+            False,
+            Precision.UNKNOWN,
+            note="The position's snapshot is not among those of the table's metadata, so no time stands for it.",
+        )
+    if told is not None and told.scan_all:
+        return StartOption(
+            False,
+            Precision.UNKNOWN,
+            note="The position lies within a first reading of the whole table, which no option expresses. Seed it.",
+        )
+    size = facts.chain[place.snapshot].files
+    whole = size is not None and place.position >= size
+    first = place.snapshot + 1 if whole else place.snapshot
+    return _started(first, 0 if whole else place.position, facts)
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+    """A time, a version (snapshot id, to be read next), the earliest, the latest (all read), or by hand."""
+    old = _read(committed)
+    named = wish(wanted, of=OF, can=("at_ms", "version", "earliest", "latest", "by_hand"))
+    if not facts.chain:
+        raise Refused(
+            "The table's metadata was not read, or the table has no snapshot: nothing can be checked."
+        )
+    told, said = _told(named, wanted, facts)
+    place, was = _place(told, facts), _place(old, facts)
+    line = wanted.by_hand or _line(told)
+    known = place is not None and was is not None
+    between = distance(committed, line, facts) if known else Distance()
+    moved = Moved.UNCLEAR if place is None or was is None else _way(was, place)
+    return Candidate(
+        offset_json=line,
+        label=label(line),
+        precision=Precision.EXACT,
+        lost=between if moved is Moved.FORWARD else ZERO if known else Distance(),
+        reread=between if moved is Moved.BACK else ZERO if known else Distance(),
+        changes=(Change("table", parts(committed)[0], parts(line)[0], moved),),
+        fallbacks=said,
+    )
+
+
+def _told(named: str, wanted: Wanted, facts: Facts) -> tuple[Standing, dict[str, str]]:
+    oldest, newest = facts.chain[0], facts.chain[-1]
+    if named == "earliest":
+        return Standing(oldest.snapshot_id, 0, False), {}
+    if named == "latest":
+        if newest.files is None:
+            raise Refused(
+                "The newest snapshot does not say how many files it added, so its end cannot be named."
+            )
+        return Standing(newest.snapshot_id, newest.files, False), {}
+    if named == "by_hand":
+        return _checked(wanted.by_hand, facts), {}
+    if named == "version":
+        found = next((s for s in facts.chain if s.snapshot_id == wanted.version), None)
+        if found is None:
+            raise Refused(
+                f"Snapshot {wanted.version} is none of the {len(facts.chain)} in the table's history, which goes "
+                f"from {oldest.snapshot_id} ({moment(oldest.at_ms)}) to {newest.snapshot_id} ({moment(newest.at_ms)})."
+            )
+        return Standing(found.snapshot_id, 0, False), {}
+    return _told_at(wanted.at_ms or 0, facts)
+
+
+def _told_at(at_ms: int, facts: Facts) -> tuple[Standing, dict[str, str]]:
+    """The first snapshot that was made at or after the time."""
+    oldest, newest = facts.chain[0], facts.chain[-1]
+    found = next((s for s in facts.chain if s.at_ms >= at_ms), None)
+    if found is None:
+        raise Refused(
+            f"No snapshot was made at or after {moment(at_ms)}; the newest is of {moment(newest.at_ms)}. "
+            "Take the latest position, or a time up to then."
+        )
+    said = {}
+    if found is oldest and at_ms < oldest.at_ms:
+        said["table"] = (
+            f"{moment(at_ms)} is before the oldest snapshot that is known, of {moment(oldest.at_ms)}: reading begins "
+            "there, and what was expired before it is not read."
+        )
+    return Standing(found.snapshot_id, 0, False), said
+
+
+def _checked(line: str | None, facts: Facts) -> Standing:
+    told = _read(line)
+    place = _place(told, facts)
+    if told is None or place is None:
+        raise Refused("That offset's snapshot is not in the table's history: Spark could not load it.")
+    size = _size(facts, place.snapshot, told.scan_all)
+    if size is not None and place.position > size:
+        raise Refused(f"That snapshot has {count(size, 'file')}; the offset names {place.position}.")
+    return told
+
+
+def _started(first: int, read: int, facts: Facts) -> StartOption:
+    """Start before chain[first], of which `read` files were read already. `first` beyond the end: what comes next."""
+    chain = facts.chain
+    after = first >= len(chain)
+    at_ms = chain[-1].at_ms + 1 if after else chain[first].at_ms
+    tries = [at_ms] if after else [at_ms, at_ms - 1, *([chain[first - 1].at_ms] if first else [])]
+    starts = {t: _oldest_after(t, chain) for t in tries}
+    time, index = next(((t, i) for t, i in starts.items() if i == first), (tries[-1], starts[tries[-1]]))
+    doubled = (
+        _between(Place(index, 0), Place(first, read), facts).rows
+        if (index, read) != (first, 0)
+        else Amount(0)
+    )
+    missed = _between(Place(first, read), Place(index, 0), facts).rows if index > first else Amount(0)
+    note = "The option takes whole snapshots. " if read else ""
+    return StartOption(
+        True,
+        Precision.EXACT if index == first and not read else Precision.AT_LEAST_ONCE,
+        options={"stream-from-timestamp": str(time)},
+        code=f'.option("stream-from-timestamp", "{time}")',
+        place="on the reader (spark.readStream), before load(); take it out once the first batch is committed",
+        doubled=doubled if index <= first else Amount(0),
+        missed=missed,
+        note=f"{note}The first snapshot made at {moment(time)} or later is read first"
+        + (": there is none yet, and the stream waits for it." if after else "."),
+    )
+
+
+def _oldest_after(at_ms: int, chain: Sequence[Snapshot]) -> int:
+    """Index that SnapshotUtil.oldestAncestorAfter finds, going back from the newest; len(chain): none yet."""
+    last = len(chain)
+    for index in range(len(chain) - 1, -1, -1):
+        if chain[index].at_ms < at_ms:
+            return last
+        if chain[index].at_ms == at_ms:
+            return index
+        last = index
+    return last
+
+
+def _gone(told: Standing, facts: Facts) -> Reach:
+    oldest = facts.chain[0]
+    if told.snapshot_id in facts.others:
+        why = f"Snapshot {told.snapshot_id} is no longer in the current history: the table was rolled back or branched."
+    else:
+        why = (
+            f"Snapshot {told.snapshot_id} was expired or removed: Spark cannot load the position. The oldest that is "
+            f"known is {oldest.snapshot_id}, of {moment(oldest.at_ms)}; what lies before it is not in the history."
+        )
+    return Reach(False, why, lost=Distance(), parts=("table",))
+
+
+def _kept(facts: Facts, index: int) -> Reach:
+    at, newest = facts.chain[index], facts.chain[-1]
+    if at is newest:
+        return Reach(True, "The position's snapshot is the current one, which is never expired.")
+    until = at.at_ms + facts.max_age_ms
+    return Reach(
+        True,
+        f"The position's snapshot is known. Expiry, which somebody has to run, may take it from {moment(until)} on.",
+        until_ms=until,
+    )
+
+
+def _place(told: Standing | None, facts: Facts) -> Place | None:
+    """None: its snapshot is not in the chain. Nothing read, or no snapshot then: before the first."""
+    if told is None or told.snapshot_id == START:
+        return Place(0, 0) if facts.chain else None
+    found = next((i for i, s in enumerate(facts.chain) if s.snapshot_id == told.snapshot_id), None)
+    # The whole of a snapshot counts other files than those it added: only its end is a place in the history.
+    if found is None or told.scan_all:
+        return None
+    return Place(found, told.position)
+
+
+def _size(facts: Facts, index: int, scan_all: bool) -> int | None:
+    return None if scan_all or not 0 <= index < len(facts.chain) else facts.chain[index].files
+
+
+def _between(low: Place, high: Place, facts: Facts) -> Distance:
+    """Files, rows, bytes that appends added from one place to a later one."""
+    taken: list[tuple[Snapshot, int | None]]
+    if low.snapshot == high.snapshot:
+        taken = (
+            [(facts.chain[low.snapshot], high.position - low.position)]
+            if low.snapshot < len(facts.chain)
+            else []
+        )
+    else:
+        first, inner = facts.chain[low.snapshot], facts.chain[low.snapshot + 1 : high.snapshot]
+        rest = (first.files or 0) - low.position if first.files is not None else None
+        taken = [(first, rest), *((s, s.files) for s in inner)]
+        if high.snapshot < len(facts.chain):
+            taken.append((facts.chain[high.snapshot], high.position))
+    taken = [(s, n) for s, n in taken if s.operation == "append" and n != 0]
+    files = _sum([n for _, n in taken])
+    rows = _share([(s.rows, s.files, n) for s, n in taken])
+    size = _share([(s.bytes, s.files, n) for s, n in taken])
+    return Distance(rows=rows, files=files, bytes=size)
+
+
+def _sum(numbers: Sequence[int | None]) -> Amount | None:
+    return None if any(n is None for n in numbers) else Amount(sum(n or 0 for n in numbers))
+
+
+def _share(of: Sequence[tuple[int | None, int | None, int | None]]) -> Amount | None:
+    """(total, files, files taken) of each snapshot: exact where all or none were taken."""
+    if any(total is None or n is None or not files for total, files, n in of):
+        return None
+    exact = all(n == files for _, files, n in of)
+    value = sum(round((total or 0) * (n or 0) / (files or 1)) for total, files, n in of)
+    return Amount(value, exact, "" if exact else "the files of one snapshot are taken as equally large")
+
+
+def _order(before: Standing | None, after: Standing | None) -> Moved:
+    if before is None or after is None:
+        return Moved.FORWARD if before is None else Moved.BACK
+    if before[::2] != after[::2]:
+        return Moved.UNCLEAR
+    return Moved.FORWARD if before.position < after.position else Moved.BACK
+
+
+def _way(before: Place, after: Place) -> Moved:
+    return Moved.SAME if before == after else Moved.FORWARD if before < after else Moved.BACK
+
+
+def _line(told: Standing) -> str:
+    body = {
+        "version": 1,
+        "snapshot_id": told.snapshot_id,
+        "position": told.position,
+        "scan_all_files": told.scan_all,
+    }
+    return json.dumps(body, separators=(",", ":"))
+
+
+def _read(offset_json: str | None) -> Standing | None:
+    if offset_json is None:
+        return None
+    body = object_of(offset_json)
+    if set(body) != {"version", "snapshot_id", "position", "scan_all_files"}:
+        raise Malformed("it is not the offset of an Iceberg table")
+    if number(body, "version") != 1 or type(body["scan_all_files"]) is not bool:
+        raise Malformed("it is not the offset of an Iceberg table in version 1")
+    told = Standing(number(body, "snapshot_id"), number(body, "position"), body["scan_all_files"])
+    if told.position < (START if told.snapshot_id == START else 0):
+        raise Malformed("its position is negative")
+    return told

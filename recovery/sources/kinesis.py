@@ -1,0 +1,156 @@
+"""Kinesis: a sequence number for every shard. Pure.
+
+K: shapes known from documents alone, never run here. The open-source connector (KinesisSourceOffset) writes
+`{"metadata":{"streamName":…,"batchId":…},"shardId-…":{"iteratorType":…,"iteratorPosition":…}}`; Databricks' progress
+events show a list of `{"shard":{"stream":…,"shardId":…},"lastSeqNum":…}`. Sequence numbers rise within a shard and
+say nothing of how many records lie between; a resharded stream continues in shards that are new. A fresh start is
+by `initialPosition` (latest, trim_horizon, a time), which doubles or misses rows: at-least-once.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from recovery.checkpoints.formats import Malformed, json_of
+from recovery.sources import opaque
+from recovery.sources.base import (
+    Candidate,
+    Change,
+    Distance,
+    Moved,
+    Part,
+    Precision,
+    Reach,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.comparing import NOTHING_READ, by_equality, by_number, compared
+
+KIND = "kinesis"
+SHOWN_SHARDS = 4
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The service is not asked. `last_read_ms`: when the last committed batch was planned, ms since the epoch."""
+
+    asked_ms: int = 0
+    last_read_ms: int | None = None
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """A part for every shard, sorted by name; its value is the sequence number, or the word that stands for one."""
+    shards = {} if offset_json is None else _shards(json_of(offset_json))
+    return tuple(Part(name, at, f"{name} after {at or 'no record'}") for name, at in sorted(shards.items()))
+
+
+def label(offset_json: str | None) -> str:
+    """The first shards by name."""
+    found = parts(offset_json)
+    if not found:
+        return NOTHING_READ
+    more = f" and {len(found) - SHOWN_SHARDS} more shards" if len(found) > SHOWN_SHARDS else ""
+    return ", ".join(p.label for p in found[:SHOWN_SHARDS]) + more
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    """Sequence numbers are in order within a shard; TRIM_HORIZON and LATEST beside one are unclear."""
+    return compared(parts(before), parts(after), _order)
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Zero between equal positions: sequence numbers do not count records."""
+    same = all(c.moved is Moved.SAME for c in changes(start, end))
+    return opaque.distance(None, None) if same else Distance()
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Not known."""
+    parts(offset_json)
+    return Reach(
+        None,
+        "Kinesis keeps records for the stream's retention (24 hours by default, up to 365 days); the stream was not "
+        "asked.",
+    )
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """Databricks' `initialPosition` at the time of the last committed batch: at-least-once."""
+    found = parts(offset_json)
+    if not found or facts.last_read_ms is None:
+        return StartOption(
+            bool(not found),
+            Precision.AT_LEAST_ONCE,
+            options={} if found else {"initialPosition": "trim_horizon"},
+            note="Start at the oldest record that is kept."
+            if not found
+            else "The time of the last committed batch is not known, so no start option can be computed. Seed the "
+            "checkpoint.",
+        )
+    told = datetime.fromtimestamp(facts.last_read_ms // 1000, UTC).strftime("%m/%d/%Y %H:%M:%S UTC")
+    text = json.dumps({"at_timestamp": told, "format": "MM/dd/yyyy HH:mm:ss ZZZ"})
+    return StartOption(
+        True,
+        Precision.AT_LEAST_ONCE,
+        options={"initialPosition": text},
+        code=f".option(\"initialPosition\", '{text}')",
+        place="on the reader (spark.readStream), before load()",
+        note="Known from documents, not run here. The time is that at which the last batch was planned, to the second: "
+        "records that it read and that arrived in that second or later come twice; how many cannot be told. Take an "
+        "earlier time where clocks differ, and let the target absorb the repeats.",
+    )
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+    """By hand only. Raises Refused for any other wish."""
+    parts(committed)
+    if wanted.by_hand is not None:
+        parts(wanted.by_hand)
+    return opaque.by_hand(wanted, committed, "a Kinesis source")
+
+
+def _order(before: str | None, after: str | None) -> Moved:
+    numbers = all(v is not None and v.isascii() and v.isdigit() for v in (before, after))
+    return by_number(before, after) if numbers else by_equality(before, after)
+
+
+def _shards(body: Any) -> dict[str, str | None]:
+    found = _listed(body) if isinstance(body, list) else _mapped(body)
+    if not found:
+        raise Malformed("it names no shard of a Kinesis stream")
+    return found
+
+
+def _mapped(body: Any) -> dict[str, str | None]:
+    if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
+        raise Malformed("it is not the offset of a Kinesis source")
+    shards = {name: held for name, held in body.items() if name != "metadata"}
+    if not all(
+        isinstance(held, dict)
+        and isinstance(held.get("iteratorType"), str)
+        and isinstance(held.get("iteratorPosition"), str)
+        for held in shards.values()
+    ):
+        raise Malformed("a shard has no iterator of a Kinesis source")
+    return {name: _short(held["iteratorPosition"] or held["iteratorType"]) for name, held in shards.items()}
+
+
+def _listed(body: list[Any]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for held in body:
+        shard: Mapping[str, Any] = held.get("shard") if isinstance(held, dict) else None  # type: ignore[assignment]
+        if not isinstance(shard, dict) or not isinstance(shard.get("shardId"), str):
+            raise Malformed("it is not the offset of a Kinesis source")
+        last = held.get("lastSeqNum")
+        if last is not None and not isinstance(last, str):
+            raise Malformed("a shard's last sequence number is not text")
+        found[shard["shardId"]] = _short(last) if last else None
+    return found
+
+
+def _short(text: str) -> str:
+    if len(text) > 256:
+        raise Malformed("a sequence number is longer than any that Kinesis gives")
+    return text

@@ -1,0 +1,24 @@
+"""Where a source stands, in the words of its kind: what the command line and the pages show. Pure."""
+
+from recovery.checkpoints import said
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.report import SourceProgress
+from recovery.sources import files, opaque, registry
+
+
+def label(kind: str, offset_json: str | None) -> str:
+    """An offset in people's words; as it was written, where its kind cannot read it."""
+    module = registry.BY_NAME.get(kind)
+    if module is None:
+        return said.stands(kind, offset_json)
+    try:
+        return module.label(offset_json)
+    except Malformed:
+        return opaque.label(offset_json)
+
+
+def words(progress: SourceProgress) -> str:
+    """Where a source of a checkpoint stands; of files also how many were read, and the newest."""
+    return (
+        files.words(progress) if progress.kind == files.KIND else label(progress.kind, progress.offset_json)
+    )

@@ -1,0 +1,321 @@
+"""Old sources of a checkpoint and new sources of the code: which is which, which is new, which is dropped. Pure.
+
+Without it Spark ends with "There are [1] sources in the checkpoint offsets and now there are [2] sources requested by
+the query", and takes two sources that changed places for each other without a word (OffsetSeq.toStreamProgress: by
+order, or by name where sources are named). What is found here is a proposal: only names, and places that are equal,
+are certain; all else a person confirms.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from recovery.checkpoints.report import SourceProgress
+from recovery.errors import Refused
+from recovery.sources.base import Distance
+from recovery.sources.comparing import count
+from recovery.sources.uris import canonical, decoded
+
+GLOB = re.compile(r"[*?\[{]")
+
+
+class Certainty(StrEnum):
+    """How sure a pair is; the surest first."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    LAST_OF_KIND = "last_of_kind"  # nothing speaks for it but that no other of its kind is left
+
+
+@dataclass(frozen=True)
+class OldSource:
+    """A source of the checkpoint. `key`: its index or name there; `places`: directories, topics, table ids.
+
+    `unread`: what waits after its position (None: not known).
+    """
+
+    key: str
+    kind: str
+    offset_json: str | None
+    places: frozenset[str] = frozenset()
+    name: str | None = None
+    unread: Distance | None = None
+
+
+@dataclass(frozen=True)
+class NewSource:
+    """A source of the code. `key`: its index in plan order, or its name; `places` as the code names them."""
+
+    key: str
+    kind: str
+    places: frozenset[str] = frozenset()
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An old source that goes on as a new one. `why`: one sentence; `confirm`: what a person has to say yes to."""
+
+    old: str
+    new: str
+    certainty: Certainty
+    why: str
+    confirm: str = ""
+
+
+@dataclass(frozen=True)
+class Added:
+    """A new source that nothing was read of. It has no start until somebody chooses one."""
+
+    new: str
+    asks: str
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """An old source that no new one continues. `unread`: what is then never read (None: not known)."""
+
+    old: str
+    unread: Distance | None
+    says: str
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Every old source is in a pair or dropped, every new one in a pair or added."""
+
+    pairs: tuple[Pair, ...] = ()
+    added: tuple[Added, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """Keys, `old->new` and `old->`, that a person has to confirm."""
+        pairs = tuple(f"{p.old}->{p.new}" for p in self.pairs if p.confirm)
+        return (*pairs, *(f"{d.old}->" for d in self.dropped))
+
+
+def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> OldSource:
+    """A checkpoint's source and where it reads: directories of its files, topics, the table's id."""
+    key = progress.name or str(progress.index)
+    position = progress.position or {}
+    places: set[str] = set()
+    if progress.kind == "files":
+        ends = (*progress.committed.first, *progress.planned.first, progress.committed.newest)
+        places = {decoded(e.path).rpartition("/")[0] for e in ends if e}
+    elif progress.kind == "kafka":
+        places = set(position)
+    elif progress.kind == "delta":
+        places = {str(position.get("reservoirId"))} if position.get("reservoirId") else set()
+    return OldSource(key, progress.kind, progress.offset_json, frozenset(places), progress.name, unread)
+
+
+def proposed(old: Sequence[OldSource], new: Sequence[NewSource]) -> Proposal:
+    """Who continues whom: by name, then by equal places, then by places that meet, then the last of a kind."""
+    pairs: list[Pair] = []
+    for rank in (_by_name, _by_equal_places, _by_meeting_places):
+        for one in _left_old(old, pairs):
+            for other in _left_new(new, pairs):
+                if found := rank(one, other):
+                    pairs.append(found)
+                    break
+    pairs += _last_of_kind(_left_old(old, pairs), _left_new(new, pairs))
+    order = [one.key for one in old]
+    pairs.sort(key=lambda p: order.index(p.old))
+    return Proposal(
+        pairs=tuple(pairs),
+        added=tuple(_added(one, old) for one in _left_new(new, pairs)),
+        dropped=tuple(_dropped(one) for one in _left_old(old, pairs)),
+        notes=_notes(old, new, pairs),
+    )
+
+
+def offset_lines(
+    old: Sequence[OldSource],
+    new: Sequence[NewSource],
+    proposal: Proposal,
+    *,
+    confirmed: Collection[str],
+    starts: Mapping[str, str | None],
+) -> tuple[tuple[str, str | None], ...]:
+    """(key, offset) of every new source, in plan order, as the next checkpoint's offset file holds them.
+
+    `confirmed`: of `proposal.unconfirmed`. `starts`: new source -> its offset; None is `-` in the file, which leaves
+    the start to the reader's own options. Raises Refused while anything is not confirmed or has no start.
+    """
+    open_ones = [key for key in proposal.unconfirmed if key not in confirmed]
+    if open_ones:
+        raise Refused(f"Confirm first which sources are which: {', '.join(open_ones)}.", code="not_confirmed")
+    startless = [a.new for a in proposal.added if a.new not in starts]
+    if startless:
+        raise Refused(f"Choose where to start first: source {', '.join(startless)}.", code="no_start")
+    at = {one.key: one.offset_json for one in old}
+    held: dict[str, str | None] = {p.new: at[p.old] for p in proposal.pairs}
+    return tuple((one.key, held[one.key] if one.key in held else starts[one.key]) for one in new)
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """What the stored watermark does to rows that are read again. `set_ms`: the value to write; None: as it is.
+
+    It goes into `batchWatermarkMs` of the offsets and `nextBatchWatermarkMs` of the commit, in ms since the epoch.
+    """
+
+    set_ms: int | None
+    says: str
+
+
+def watermark(stored_ms: int, rewound: Sequence[str], oldest_event_ms: int | None) -> Watermark:
+    """Rows whose event time is not above the watermark are late, and stateful steps drop them without a word.
+
+    `rewound`: sources that read older rows than before, new ones with a past among them. `oldest_event_ms`: the
+    oldest event time of those rows, where somebody knows it. Source: WatermarkSupport (event time <= watermark).
+    """
+    if not rewound:
+        return Watermark(None, "No source goes back, so the watermark stays.")
+    if stored_ms <= 0:
+        return Watermark(None, "The query has no watermark, or none was reached yet: no row is late.")
+    if oldest_event_ms is not None and oldest_event_ms > stored_ms:
+        return Watermark(None, "The rows to be read again are newer than the watermark: none is late.")
+    to = 0 if oldest_event_ms is None else max(0, oldest_event_ms - 1)
+    which = f"Source{'s' if len(rewound) > 1 else ''} {', '.join(rewound)}"
+    return Watermark(
+        to,
+        f"{which} would read rows again that the stored watermark ({stored_ms} ms) makes late, and stateful steps "
+        f"would drop them. Set it to {to} ms"
+        + (
+            ", as the oldest event time is not known."
+            if oldest_event_ms is None
+            else ", just below the oldest event."
+        )
+        + " Windows that were final are then computed anew.",
+    )
+
+
+def _by_name(old: OldSource, new: NewSource) -> Pair | None:
+    if old.name is None or old.name != new.name:
+        return None
+    if not _may_be(old, new):
+        return None
+    return Pair(old.key, new.key, Certainty.CERTAIN, f"Both are named {old.name}.")
+
+
+def _by_equal_places(old: OldSource, new: NewSource) -> Pair | None:
+    if _named_apart(old, new) or old.kind != new.kind or not old.places or _plain(old) != _plain(new):
+        return None
+    return Pair(old.key, new.key, Certainty.CERTAIN, f"Both read {_list(new.places)}.")
+
+
+def _by_meeting_places(old: OldSource, new: NewSource) -> Pair | None:
+    if _named_apart(old, new) or old.kind != new.kind:
+        return None
+    shared = {p for p in _plain(old) if any(_meets(p, other) for other in _plain(new))}
+    if not shared:
+        return None
+    return Pair(
+        old.key,
+        new.key,
+        Certainty.LIKELY,
+        f"The old one read {_list(old.places)}, the new one reads {_list(new.places)}; they meet in {_list(shared)}.",
+        f"Does {_list(new.places)} continue what was read of {_list(old.places)}?",
+    )
+
+
+def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pair]:
+    """One old and one new of a kind that are left alone with each other, where one of them names no place."""
+    found = []
+    for one in old:
+        mine = [o for o in old if o.kind == one.kind and o.name is None]
+        theirs = [n for n in new if n.kind == one.kind and n.name is None]
+        if len(mine) != 1 or len(theirs) != 1 or mine[0] is not one or (one.places and theirs[0].places):
+            continue
+        found.append(
+            Pair(
+                one.key,
+                theirs[0].key,
+                Certainty.LAST_OF_KIND,
+                f"No other source of kind {one.kind} is left on either side, and nothing says where one of them reads.",
+                f"Is source {theirs[0].key} of the code what source {one.key} of the checkpoint was?",
+            )
+        )
+    return found
+
+
+def _named_apart(old: OldSource, new: NewSource) -> bool:
+    """Names that differ: another source, whatever it reads. A name on one side alone says nothing."""
+    return old.name is not None and new.name is not None and old.name != new.name
+
+
+def _may_be(old: OldSource, new: NewSource) -> bool:
+    return old.kind == new.kind or "unknown" in (old.kind, new.kind)
+
+
+def _plain(of: OldSource | NewSource) -> frozenset[str]:
+    """Places in one form: files' directories as decoded URIs without a last slash."""
+    if of.kind != "files":
+        return of.places
+    return frozenset(canonical(p).rstrip("/") for p in of.places)
+
+
+def _meets(one: str, other: str) -> bool:
+    """The same, or a directory and one below it; up to its first wildcard, where it has one."""
+    a, b = (GLOB.split(p, maxsplit=1)[0].rpartition("/")[0] if GLOB.search(p) else p for p in (one, other))
+    return a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/")
+
+
+def _left_old(old: Sequence[OldSource], pairs: Sequence[Pair]) -> list[OldSource]:
+    taken = {p.old for p in pairs}
+    return [one for one in old if one.key not in taken]
+
+
+def _left_new(new: Sequence[NewSource], pairs: Sequence[Pair]) -> list[NewSource]:
+    taken = {p.new for p in pairs}
+    return [one for one in new if one.key not in taken]
+
+
+def _added(of: NewSource, old: Sequence[OldSource]) -> Added:
+    twin = next((o for o in old if of.name is not None and o.name == of.name), None)
+    was = (
+        f" Its name stood for a source of kind {twin.kind} before: that one's position says nothing here."
+        if twin
+        else ""
+    )
+    where = f" ({_list(of.places)})" if of.places else ""
+    return Added(
+        of.key,
+        f"Source {of.key}{where} is new: nothing was read of it.{was} Choose where it starts: the earliest reads all "
+        "its rows, the latest none that are there now.",
+    )
+
+
+def _dropped(of: OldSource) -> Dropped:
+    rows = of.unread.rows if of.unread else None
+    files = of.unread.files if of.unread else None
+    waits = (
+        f"{count(rows.value, 'row')}{'' if rows.exact else ' (an estimate)'} that wait there are never read"
+        if rows is not None
+        else f"{count(files.value, 'file')} that wait there are never read"
+        if files is not None
+        else "how much waits there unread is not known"
+    )
+    where = f" ({_list(of.places)})" if of.places else ""
+    return Dropped(of.key, of.unread, f"No source of the code continues source {of.key}{where}: {waits}.")
+
+
+def _notes(old: Sequence[OldSource], new: Sequence[NewSource], pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Sources that changed places: without names Spark goes by the order alone."""
+    to = {p.old: p.new for p in pairs}
+    order = [one.key for one in new]
+    at = [order.index(to[one.key]) for one in old if one.key in to]
+    unnamed = any(o.name is None for o in old) or any(n.name is None for n in new)
+    if unnamed and at != sorted(at):
+        return ("The sources stand in another order than before; the offset lines are put in the new one.",)
+    return ()
+
+
+def _list(places: Collection[str]) -> str:
+    shown = sorted(places)[:3]
+    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+    return ", ".join(shown) + more if shown else "a place that is not known"

@@ -1,0 +1,47 @@
+"""Offsets that only their own source understands: shown verbatim, compared for equality, never interpreted. Pure."""
+
+from recovery.errors import Refused
+from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Wanted
+from recovery.sources.comparing import NOTHING_READ, ZERO, by_equality, compared, wish
+
+SHOWN = 200  # characters of an offset in a label
+
+
+def part(offset_json: str | None) -> tuple[Part, ...]:
+    """One part, whose value is the line itself."""
+    return (Part("source", offset_json, label(offset_json)),)
+
+
+def label(offset_json: str | None) -> str:
+    """The line as it stands, its end cut where it is long."""
+    if offset_json is None:
+        return NOTHING_READ
+    said = offset_json if offset_json.strip() else f"an offset of {len(offset_json)} blank characters"
+    return said if len(said) <= SHOWN else f"{said[:SHOWN]}…"
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    """Equal to the byte, or unclear."""
+    return compared(part(before), part(after), by_equality)
+
+
+def distance(start: str | None, end: str | None) -> Distance:
+    """Zero between equal lines; else nobody here can tell."""
+    return ZERO if start == end else Distance()
+
+
+def by_hand(wanted: Wanted, committed: str | None, of: str) -> Candidate:
+    """The only wish that such a source can answer: a line of its own, taken as it is."""
+    wish(wanted, of=of, can=("by_hand",))
+    line = wanted.by_hand
+    if not line or "\n" in line or "\r" in line or line == "-":
+        raise Refused("An offset by hand is one line of text, as the source wrote it.")
+    same = line == committed
+    return Candidate(
+        offset_json=line,
+        label=label(line),
+        precision=Precision.EXACT if same else Precision.UNKNOWN,
+        lost=ZERO if same else Distance(),
+        reread=ZERO if same else Distance(),
+        changes=changes(committed, line),
+    )

@@ -1,0 +1,96 @@
+"""Google Pub/Sub as Databricks reads it: a sequence number beside message ids that the checkpoint holds. Pure.
+
+K: known from documents alone (progress events: `sourceVersion`, `seqNum`, `fetchEpoch`; the connector's page), never
+run here. The offset counts what this very stream has fetched; which messages those were is in the checkpoint's own
+store, and a message that was acknowledged is gone from the subscription. So a position means nothing without its
+checkpoint, and every new start is at-least-once at best.
+"""
+
+from dataclasses import dataclass
+
+from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.sources import opaque
+from recovery.sources.base import (
+    Candidate,
+    Change,
+    Distance,
+    Part,
+    Precision,
+    Reach,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.comparing import NOTHING_READ, by_number, compared
+
+KIND = "pubsub"
+KEYS = {"sourceVersion", "seqNum", "fetchEpoch"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The service is not asked: the console holds no credentials of it."""
+
+    asked_ms: int = 0
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """The subscription, with the sequence number. Raises Malformed for another shape."""
+    at_number = _read(offset_json)
+    return (Part("subscription", None if at_number is None else str(at_number), label(offset_json)),)
+
+
+def label(offset_json: str | None) -> str:
+    at_number = _read(offset_json)
+    return NOTHING_READ if at_number is None else f"sequence number {at_number:,} of this stream"
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compared(parts(before), parts(after), by_number)
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Zero between equal offsets: a sequence number does not count rows."""
+    for line in (start, end):
+        _read(line)
+    return opaque.distance(start, end)
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Not known."""
+    _read(offset_json)
+    return Reach(
+        None,
+        "Pub/Sub drops a message once it is acknowledged and keeps the others for the subscription's retention "
+        "(7 days by default); the subscription was not asked.",
+    )
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """None: a subscription is moved by a seek outside of Spark."""
+    _read(offset_json)
+    return StartOption(
+        False,
+        Precision.AT_LEAST_ONCE,
+        place="gcloud pubsub subscriptions seek <subscription> --time=<time>, while the stream is stopped",
+        note="The reader has no start option. Seek the subscription to a time before the last committed batch, and "
+        "let the target absorb the repeats: which rows come twice cannot be told beforehand. A seek goes back only "
+        "as far as the subscription retains acknowledged messages.",
+    )
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+    """By hand only, and only as the position that was committed. Raises Refused for anything else."""
+    _read(committed)
+    if wanted.by_hand is not None:
+        _read(wanted.by_hand)
+    return opaque.by_hand(wanted, committed, "a Pub/Sub source")
+
+
+def _read(offset_json: str | None) -> int | None:
+    if offset_json is None:
+        return None
+    body = object_of(offset_json)
+    if set(body) != KEYS:
+        raise Malformed("it is not the offset of a Pub/Sub source")
+    _, _, at_number = (number(body, key) for key in ("sourceVersion", "fetchEpoch", "seqNum"))
+    return at_number

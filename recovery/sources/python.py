@@ -1,0 +1,75 @@
+"""A Python data source: its offset is the author's own JSON, which only the author's reader understands. Pure.
+
+Source: PythonMicroBatchStream and PythonStreamingSourceOffset (json.dumps of what `latestOffset()` returned, with
+its spaces); DataSourceStreamReader.initialOffset, which Spark asks where a checkpoint holds no offset yet. Spark
+compares offsets as text, so the bytes are kept. A simple reader's prefetched rows are in memory alone.
+"""
+
+from dataclasses import dataclass
+
+from recovery.checkpoints.formats import json_of
+from recovery.sources import opaque
+from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
+
+KIND = "python"
+OF = "a Python data source"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Nothing is asked of a reader that only the pipeline's code can run."""
+
+    asked_ms: int = 0
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """One part, the author's JSON verbatim. Raises Malformed for what is no JSON."""
+    return opaque.part(_checked(offset_json))
+
+
+def label(offset_json: str | None) -> str:
+    """The author's JSON as it stands."""
+    return opaque.label(_checked(offset_json))
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    """Equal or unclear: the order of such offsets is the author's."""
+    return opaque.changes(_checked(before), _checked(after))
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Zero between equal offsets; else only the author's reader could count."""
+    return opaque.distance(_checked(start), _checked(end))
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Not known."""
+    _checked(offset_json)
+    return Reach(None, "Only the reader in the pipeline's code knows what this source still holds.")
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """None of Spark's: a new query starts where the author's `initialOffset()` says."""
+    line = _checked(offset_json)
+    return StartOption(
+        False,
+        Precision.UNKNOWN,
+        place="the reader's initialOffset(), in the data source's code",
+        code="" if line is None else f"return json.loads({line!r})",
+        note="A Python data source has no start option of Spark's. Seed the checkpoint, or let the reader's "
+        "initialOffset() return this position until the first batch is committed.",
+    )
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+    """By hand only. Raises Refused for any other wish, Malformed for what is no JSON."""
+    _checked(committed)
+    if wanted.by_hand is not None:
+        _checked(wanted.by_hand)
+    return opaque.by_hand(wanted, committed, OF)
+
+
+def _checked(offset_json: str | None) -> str | None:
+    if offset_json is not None:
+        json_of(offset_json)
+    return offset_json

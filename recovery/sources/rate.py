@@ -1,0 +1,132 @@
+"""The rate source: seconds since the query was created. Made-up rows, so nothing is ever lost for good. Pure.
+
+Source: RateStreamProvider.valueAtSecond, RateStreamMicroBatchStream; the offset is a number alone (LongOffset), and
+entry 0 of the source's own log holds the creation time. It has no start option: seed the offset and that entry.
+"""
+
+from dataclasses import dataclass
+
+from recovery.checkpoints.formats import Malformed, json_of
+from recovery.errors import Refused
+from recovery.sources.base import (
+    Amount,
+    Candidate,
+    Change,
+    Distance,
+    Part,
+    Precision,
+    Reach,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.comparing import (
+    NOTHING_READ,
+    ZERO,
+    by_number,
+    candidate,
+    compared,
+    count,
+    moment,
+    wish,
+)
+
+KIND = "rate"
+OF = "a rate source"
+MAX_SECONDS = 2**62  # of a Java long
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Options of the reader (None: not known) and the creation time in entry 0 of its log; times in ms."""
+
+    rows_per_second: int | None = None
+    ramp_up_seconds: int = 0
+    start_ms: int | None = None
+    asked_ms: int = 0
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """One part, in seconds. Raises Malformed for anything but a whole number."""
+    seconds = _seconds(offset_json)
+    return (Part("seconds", None if seconds is None else str(seconds), label(offset_json)),)
+
+
+def label(offset_json: str | None) -> str:
+    seconds = _seconds(offset_json)
+    return NOTHING_READ if seconds is None else f"{count(seconds, 'second')} after its start"
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compared(parts(before), parts(after), by_number)
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Rows and seconds; rows are exact where the options are known (rowsPerSecond, rampUpTime)."""
+    low, high = sorted((_seconds(start) or 0, _seconds(end) or 0))
+    if low == high:
+        return ZERO
+    rows = None
+    if facts.rows_per_second is not None:
+        rows = Amount(_value(high, facts.rows_per_second, facts) - _value(low, facts.rows_per_second, facts))
+    return Distance(rows=rows, seconds=Amount(high - low))
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Always: the rows are computed anew."""
+    _seconds(offset_json)
+    return Reach(True, "A rate source makes its rows by counting; any second can be made again.")
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """None: a new query begins at its own creation time."""
+    _seconds(offset_json)
+    return StartOption(
+        False,
+        Precision.UNKNOWN,
+        note="A rate source has no start option: a new query counts from its own creation time. Seed the checkpoint, "
+        "the source's log with it; rowsPerSecond and rampUpTime must stay as they are.",
+    )
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+    """A time, the earliest (second 0), the latest (now), or a number of seconds by hand."""
+    _seconds(committed)
+    named = wish(wanted, of=OF, can=("at_ms", "earliest", "latest", "by_hand"))
+    if named == "by_hand":
+        seconds = _seconds(wanted.by_hand) or 0
+    elif named == "earliest":
+        seconds = 0
+    else:
+        seconds = _second_at(wanted.at_ms if wanted.at_ms is not None else facts.asked_ms, facts)
+    line = str(seconds)
+    return candidate(line, label(line), changes(committed, line), distance(committed, line, facts))
+
+
+def _second_at(at_ms: int, facts: Facts) -> int:
+    if facts.start_ms is None:
+        raise Refused(
+            "When this rate source was created is not known, so a time names no second of it. "
+            "Give the number of seconds by hand."
+        )
+    if not facts.start_ms <= at_ms <= facts.asked_ms:
+        raise Refused(
+            f"{moment(at_ms)} is outside of what this source has made: "
+            f"{moment(facts.start_ms)} to {moment(facts.asked_ms)}."
+        )
+    return (at_ms - facts.start_ms) // 1000
+
+
+def _value(seconds: int, rows_per_second: int, facts: Facts) -> int:
+    """Rows made in the first `seconds` seconds, in whole numbers as Spark's Longs count them."""
+    speed = rows_per_second // (facts.ramp_up_seconds + 1)
+    ramp = min(seconds, facts.ramp_up_seconds)
+    return speed * ramp * (ramp + 1) // 2 + (seconds - ramp) * rows_per_second
+
+
+def _seconds(offset_json: str | None) -> int | None:
+    if offset_json is None:
+        return None
+    body = json_of(offset_json)
+    if type(body) is not int or not 0 <= body < MAX_SECONDS:
+        raise Malformed("it is not a number of seconds")
+    return body

@@ -1,0 +1,130 @@
+"""The rate-micro-batch source: so many rows for every batch, with a timestamp that moves on evenly. Pure.
+
+Source: RatePerMicroBatchStream.latestOffset: `{"offset":rows so far,"timestamp":ms}`; each batch adds `rowsPerBatch`
+and `advanceMillisPerBatch`, from (0, `startTimestamp`). A start time later than a stored one is refused with
+MALFORMED_STATE_IN_RATE_PER_MICRO_BATCH_SOURCE.INVALID_TIMESTAMP.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.errors import Refused
+from recovery.sources.base import (
+    Amount,
+    Candidate,
+    Change,
+    Distance,
+    Part,
+    Precision,
+    Reach,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.comparing import (
+    NOTHING_READ,
+    ZERO,
+    by_number,
+    candidate,
+    compared,
+    count,
+    moment,
+    wish,
+)
+
+KIND = "rate-micro-batch"
+OF = "a rate-micro-batch source"
+LIMIT = 2**62  # of a Java long
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Options of the reader; None: not known. Times in ms."""
+
+    rows_per_batch: int | None = None
+    start_ms: int = 0
+    advance_ms: int = 1000
+    asked_ms: int = 0
+
+
+class Standing(NamedTuple):
+    """Rows so far, and the timestamp that the next batch begins with, in ms."""
+
+    rows: int
+    at_ms: int
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """One part, in rows. Raises Malformed for another shape."""
+    at = _read(offset_json)
+    return (Part("rows", None if at is None else str(at.rows), label(offset_json)),)
+
+
+def label(offset_json: str | None) -> str:
+    at = _read(offset_json)
+    return NOTHING_READ if at is None else f"{count(at.rows, 'row')}, its time at {moment(at.at_ms)}"
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compared(parts(before), parts(after), by_number)
+
+
+def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+    """Rows, exact: they are what the offset counts."""
+    old, new = (_read(line) or Standing(0, facts.start_ms) for line in (start, end))
+    if old == new:
+        return ZERO
+    return Distance(rows=Amount(abs(new.rows - old.rows)))
+
+
+def reach(offset_json: str | None, facts: Facts) -> Reach:
+    """Always: the rows are computed anew."""
+    _read(offset_json)
+    return Reach(True, "This source makes its rows by counting; any of them can be made again.")
+
+
+def option(offset_json: str | None, facts: Facts) -> StartOption:
+    """None: `startTimestamp` moves the time of the rows, not their number."""
+    _read(offset_json)
+    return StartOption(
+        False,
+        Precision.UNKNOWN,
+        note="startTimestamp changes the time that rows carry, not which row comes first. Seed the checkpoint; "
+        "rowsPerBatch, startTimestamp and advanceMillisPerBatch must stay as they are.",
+    )
+
+
+def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+    """The earliest, an offset by hand, or the batch whose rows carry a time."""
+    _read(committed)
+    named = wish(wanted, of=OF, can=("at_ms", "earliest", "by_hand"))
+    if named == "by_hand":
+        told = _read(wanted.by_hand) or Standing(0, facts.start_ms)
+    elif named == "earliest":
+        told = Standing(0, facts.start_ms)
+    else:
+        told = _standing_at(wanted.at_ms or 0, facts)
+    line = wanted.by_hand or f'{{"offset":{told.rows},"timestamp":{told.at_ms}}}'
+    return candidate(line, label(line), changes(committed, line), distance(committed, line, facts))
+
+
+def _standing_at(at_ms: int, facts: Facts) -> Standing:
+    """Before the first batch whose time is at or after `at_ms`."""
+    if facts.rows_per_batch is None:
+        raise Refused("How many rows a batch has is not known (rowsPerBatch). Give the offset by hand.")
+    if at_ms < facts.start_ms or facts.advance_ms <= 0:
+        raise Refused(f"{moment(at_ms)} is before this source begins, at {moment(facts.start_ms)}.")
+    batches = -(-(at_ms - facts.start_ms) // facts.advance_ms)
+    return Standing(batches * facts.rows_per_batch, facts.start_ms + batches * facts.advance_ms)
+
+
+def _read(offset_json: str | None) -> Standing | None:
+    if offset_json is None:
+        return None
+    body = object_of(offset_json)
+    if set(body) != {"offset", "timestamp"}:
+        raise Malformed("it is not the offset of a rate-micro-batch source")
+    told = Standing(number(body, "offset"), number(body, "timestamp"))
+    if not 0 <= told.rows < LIMIT or not -LIMIT < told.at_ms < LIMIT:
+        raise Malformed("its numbers are outside of what Spark counts")
+    return told

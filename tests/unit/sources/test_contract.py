@@ -1,0 +1,331 @@
+"""What every kind of source answers, whatever it is asked: the same for all of them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.report import SourceEntry
+from recovery.errors import Refused
+from recovery.sources import (
+    auto_loader,
+    files,
+    iceberg,
+    kinesis,
+    labels,
+    pubsub,
+    python,
+    rate,
+    rate_micro_batch,
+    registry,
+    unknown,
+)
+from recovery.sources.base import Amount, Candidate, Distance, InputFile, Moved, Reach, StartOption, Wanted
+
+NOW = 1_790_000_000_000
+DOCS = Path(__file__).resolve().parents[3] / "docs/sources.md"
+
+
+def dumps(body: Any) -> str:
+    return json.dumps(body, separators=(",", ":"))
+
+
+def snapshot_line(snapshot: int, position: int = 0, scan_all: bool = False) -> str:
+    return dumps({"version": 1, "snapshot_id": snapshot, "position": position, "scan_all_files": scan_all})
+
+
+class Case(NamedTuple):
+    """Two good offsets of a kind, the earlier one first, and facts in which both make sense."""
+
+    offsets: tuple[str, str]
+    facts: Any
+    nothing_known: Any
+
+
+SHARDS = {"metadata": {"streamName": "s", "batchId": "1"}}
+CASES = {
+    "files": Case(
+        ('{"logOffset":0}', '{"logOffset":1}'),
+        files.Facts(
+            log=tuple(SourceEntry(f"file:///in/{n}", NOW + n, n) for n in range(2)),
+            listing=tuple(InputFile(f"file:///in/{n}", 10, NOW + n) for n in range(3)),
+            asked_ms=NOW + 10,
+        ),
+        files.Facts(),
+    ),
+    "iceberg": Case(
+        (snapshot_line(7, 1), snapshot_line(8, 1)),
+        iceberg.Facts(
+            tuple(iceberg.Snapshot(n, NOW + n, "append", 2, 10, 100) for n in (7, 8, 9)), asked_ms=NOW
+        ),
+        iceberg.Facts(),
+    ),
+    "rate": Case(("7", "12"), rate.Facts(5, 0, NOW, NOW + 60_000), rate.Facts()),
+    "rate-micro-batch": Case(
+        ('{"offset":3,"timestamp":1000}', '{"offset":6,"timestamp":2000}'),
+        rate_micro_batch.Facts(3),
+        rate_micro_batch.Facts(),
+    ),
+    "python": Case(('{"offset": 5, "x": "y"}', '{"offset": 6, "x": "y"}'), python.Facts(NOW), python.Facts()),
+    "auto-loader": Case(
+        (
+            '{"seqNum":9,"sourceVersion":1,"lastBackfillStartTimeMs":1,"lastBackfillFinishTimeMs":2}',
+            '{"seqNum":11,"sourceVersion":3,"lastBackfillStartTimeMs":1,"lastBackfillFinishTimeMs":2,"lastInputPath":"a"}',
+        ),
+        auto_loader.Facts(frozenset({"s3://b/a"}), (InputFile("s3://b/a", 1, NOW),), NOW),
+        auto_loader.Facts(),
+    ),
+    "kinesis": Case(
+        (
+            dumps(
+                {**SHARDS, "shardId-0": {"iteratorType": "AFTER_SEQUENCE_NUMBER", "iteratorPosition": "49"}}
+            ),
+            dumps(
+                {**SHARDS, "shardId-0": {"iteratorType": "AFTER_SEQUENCE_NUMBER", "iteratorPosition": "50"}}
+            ),
+        ),
+        kinesis.Facts(NOW, NOW - 1000),
+        kinesis.Facts(),
+    ),
+    "pubsub": Case(
+        (
+            '{"sourceVersion":1,"seqNum":4,"fetchEpoch":2}',
+            '{"sourceVersion":1,"seqNum":5,"fetchEpoch":2}',
+        ),
+        pubsub.Facts(NOW),
+        pubsub.Facts(),
+    ),
+    "unknown": Case(("12", "anything: at all"), unknown.Facts(NOW), unknown.Facts()),
+}
+WANTED = [
+    Wanted(earliest=True),
+    Wanted(latest=True),
+    Wanted(at_ms=NOW + 5),
+    Wanted(at_ms=-(2**70)),
+    Wanted(version=8),
+    Wanted(file="/in/2"),
+    Wanted(),
+    Wanted(earliest=True, latest=True),
+]
+kinds = pytest.mark.parametrize("name", CASES)
+
+
+def answers(name: str, line: str | None, facts: Any) -> list[Any]:
+    """Every function of a kind, asked of one offset."""
+    kind = registry.of(name)
+    return [
+        *kind.parts(line),
+        kind.label(line),
+        *kind.changes(line, line),
+        *kind.changes(None, line),
+        kind.distance(line, line, facts),
+        kind.distance(None, line, facts),
+        kind.reach(line, facts),
+        kind.option(line, facts),
+    ]
+
+
+def test_every_kind_is_tested_here() -> None:
+    assert {kind.KIND for kind in registry.KINDS} - {"kafka", "delta"} == set(CASES)
+    assert registry.of("no such kind") is unknown
+    assert registry.kind_of_format("cloudFiles") == "auto-loader"
+    assert registry.kind_of_format("my-own") == "unknown"
+
+
+@kinds
+def test_every_function_answers_for_nothing_read_and_for_a_good_offset(name: str) -> None:
+    kind, case = registry.of(name), CASES[name]
+    assert name in registry.BY_NAME
+    for facts in (case.facts, case.nothing_known):
+        for line in (None, *case.offsets):
+            answers(name, line, facts)
+            assert isinstance(kind.reach(line, facts), Reach)
+            assert isinstance(kind.option(line, facts), StartOption)
+            assert kind.label(line).strip()
+            assert kind.reach(line, facts).why
+            assert all(p.label.strip() and p.name for p in kind.parts(line))
+
+
+@kinds
+def test_a_position_is_the_same_as_itself_and_zero_away_from_it(name: str) -> None:
+    kind, case = registry.of(name), CASES[name]
+    for line in (None, *case.offsets):
+        assert {c.moved for c in kind.changes(line, line)} <= {Moved.SAME}
+        for facts in (case.facts, case.nothing_known):
+            away = kind.distance(line, line, facts)
+            assert {a.value for a in (away.rows, away.files, away.bytes, away.seconds) if a} <= {0}
+
+
+@kinds
+def test_what_lies_between_is_as_far_from_either_side(name: str) -> None:
+    kind, (old, new) = registry.of(name), CASES[name].offsets
+    assert kind.distance(old, new, CASES[name].facts) == kind.distance(new, old, CASES[name].facts)
+    there, back = ([c.moved for c in kind.changes(*pair)] for pair in ((old, new), (new, old)))
+    opposite = {Moved.FORWARD: Moved.BACK, Moved.UNCLEAR: Moved.UNCLEAR}
+    assert back == [opposite[m] for m in there]
+
+
+@kinds
+@pytest.mark.parametrize("wanted", WANTED, ids=str)
+def test_a_wish_gives_a_candidate_or_a_refusal_that_says_why(name: str, wanted: Wanted) -> None:
+    kind, case = registry.of(name), CASES[name]
+    for facts in (case.facts, case.nothing_known):
+        for committed in (None, *case.offsets):
+            found = tried(lambda f=facts, c=committed: kind.at(wanted, c, f))
+            if isinstance(found, Candidate):
+                kind.parts(found.offset_json)
+                honest(found)
+            else:
+                assert found.sentence.endswith(".")
+
+
+def tried(ask: Callable[[], Candidate]) -> Candidate | Refused:
+    try:
+        return ask()
+    except Refused as refused:
+        return refused
+
+
+@kinds
+def test_where_it_stood_can_be_had_by_hand_and_costs_nothing(name: str) -> None:
+    kind, case = registry.of(name), CASES[name]
+    line = case.offsets[0]
+    found = kind.at(Wanted(by_hand=line), line, case.facts)
+    assert found.offset_json == line
+    for away in (found.lost, found.reread):
+        assert {a.value for a in (away.rows, away.files, away.bytes, away.seconds) if a} <= {0}
+    assert {c.moved for c in found.changes} == {Moved.SAME}
+
+
+def honest(found: Candidate) -> None:
+    """Forward loses nothing to be read again, back reads nothing away; unclear promises no number."""
+    moved = {c.moved for c in found.changes}
+    if moved == {Moved.FORWARD}:
+        assert nothing(found.reread)
+    if moved == {Moved.BACK}:
+        assert nothing(found.lost)
+
+
+def nothing(away: Distance) -> bool:
+    return all(
+        a in (None, Amount(0)) or a.value == 0 for a in (away.rows, away.files, away.bytes, away.seconds) if a
+    )
+
+
+GARBAGE = [
+    "",
+    "-",
+    " ",
+    "not json",
+    "{}",
+    "[]",
+    "null",
+    "true",
+    '"text"',
+    "-1",
+    "1.5",
+    "1e999",
+    '{"logOffset":true}',
+    '{"logOffset":-2}',
+    '{"logOffset":1,"more":2}',
+    snapshot_line(1, -4),
+    '{"version":1,"snapshot_id":"7","position":0,"scan_all_files":false}',
+    '{"version":2,"snapshot_id":7,"position":0,"scan_all_files":false}',
+    '{"version":1,"snapshot_id":7,"position":0,"scan_all_files":0}',
+    '{"offset":-3,"timestamp":1000}',
+    '{"offset":3}',
+    '{"seqNum":1}',
+    '{"seqNum":"1","sourceVersion":1}',
+    '{"metadata":{}}',
+    '{"metadata":{},"shardId-0":{}}',
+    '{"metadata":{},"shardId-0":{"iteratorType":1,"iteratorPosition":"2"}}',
+    '[{"shard":{}}]',
+    '[{"shard":{"shardId":"0"},"lastSeqNum":5}]',
+    "[1]",
+    "[" * 100_000,
+    "9" * 5000,
+    '{"a":1,"a":2}',
+    '"\\ud800"',
+]
+
+
+@kinds
+@pytest.mark.parametrize("line", GARBAGE, ids=lambda text: text[:30])
+def test_a_broken_line_is_malformed_and_never_anything_else(name: str, line: str) -> None:
+    if line in CASES[name].offsets or name == "unknown" or (name == "python" and is_json(line)):
+        assert registry.of(name).label(line).strip()
+        return
+    for function in (registry.of(name).parts, registry.of(name).label):
+        with pytest.raises(Malformed):
+            function(line)
+    for function in asked(name, line):
+        with pytest.raises((Malformed, Refused)):
+            function()
+
+
+def asked(name: str, line: str) -> list[Callable[[], Any]]:
+    kind, facts, good = registry.of(name), CASES[name].facts, CASES[name].offsets[0]
+    return [
+        lambda: kind.changes(line, good),
+        lambda: kind.changes(good, line),
+        lambda: kind.distance(good, line, facts),
+        lambda: kind.reach(line, facts),
+        lambda: kind.option(line, facts),
+        lambda: kind.at(Wanted(by_hand=line), good, facts),
+        lambda: kind.at(Wanted(earliest=True), line, facts),
+    ]
+
+
+def is_json(line: str) -> bool:
+    try:
+        python.parts(line)
+    except Malformed:
+        return False
+    return True
+
+
+KEYS = ["logOffset", "version", "snapshot_id", "position", "scan_all_files", "offset", "timestamp", "seqNum"]
+KEYS += [
+    "sourceVersion",
+    "fetchEpoch",
+    "metadata",
+    "iteratorType",
+    "iteratorPosition",
+    "shard",
+    "shardId",
+    "x",
+]
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@kinds
+@given(data=st.data())
+def test_any_line_gives_answers_or_is_malformed(name: str, data: st.DataObject) -> None:
+    line = data.draw(st.text() | values.map(json.dumps))
+    facts = data.draw(st.sampled_from([CASES[name].facts, CASES[name].nothing_known]))
+    try:
+        answers(name, line, facts)
+        registry.of(name).at(Wanted(by_hand=line), CASES[name].offsets[0], facts)
+    except (Malformed, Refused):
+        pass
+
+
+def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
+    assert labels.label("rate", "not a number") == "not a number"
+    assert labels.label("rate", "12") == "12 seconds after its start"
+    assert labels.label("a kind that nobody knows", None) == "nothing read yet"
+
+
+def test_every_kind_has_its_row_in_the_docs() -> None:
+    rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| ")]
+    told = {row.replace("(K)", "").strip() for row in rows}
+    assert {kind.KIND for kind in registry.KINDS} <= told

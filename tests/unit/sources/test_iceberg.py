@@ -1,0 +1,230 @@
+"""Positions in an Iceberg table, and its history as its metadata tells it."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.errors import Refused, Unreachable
+from recovery.sources import iceberg
+from recovery.sources.base import Amount, Distance, Moved, Precision, Wanted
+from recovery.sources.iceberg import Facts, Snapshot
+from recovery.sources.live.iceberg import facts as ask
+from tests.unit.sources.test_contract import snapshot_line as line
+
+CHAIN = tuple(Snapshot(n, 1000 * n, "append", 2, 10, 100) for n in (1, 2, 3, 4))
+KNOWN = Facts(CHAIN, frozenset({9}), asked_ms=9000)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "away"),
+    [
+        (line(1, 2), line(3, 0), Distance(Amount(10), Amount(2), Amount(100))),
+        (line(1, 0), line(4, 2), Distance(Amount(40), Amount(8), Amount(400))),
+        (None, line(1, 2), Distance(Amount(10), Amount(2), Amount(100))),
+        (line(-1, -1), line(1, 2), Distance(Amount(10), Amount(2), Amount(100))),
+        (line(1, 2), line(2, 0), Distance(Amount(0), Amount(0), Amount(0))),
+        (line(7, 0), line(2, 0), Distance()),
+        (line(1, 1, True), line(2, 0), Distance()),
+    ],
+)
+def test_what_lies_between(start: str | None, end: str, away: Distance) -> None:
+    assert iceberg.distance(start, end, KNOWN) == away
+
+
+def test_a_part_of_a_snapshot_is_an_estimate_of_rows_and_exact_in_files() -> None:
+    found = iceberg.distance(line(1, 1), line(2, 0), KNOWN)
+    assert found.files == Amount(1)
+    assert found.rows == Amount(5, False, "the files of one snapshot are taken as equally large")
+
+
+def test_compaction_adds_nothing() -> None:
+    chain = (*CHAIN[:2], Snapshot(3, 3000, "replace", 1, 20, 150), CHAIN[3])
+    assert iceberg.distance(line(2, 2), line(4, 2), Facts(chain)).rows == Amount(10)
+
+
+@pytest.mark.parametrize(
+    ("at", "facts", "readable", "says"),
+    [
+        (line(4, 2), KNOWN, True, "current one, which is never expired"),
+        (line(2, 0), KNOWN, True, "may take it from"),
+        (line(7, 0), KNOWN, False, "was expired or removed"),
+        (line(9, 0), KNOWN, False, "rolled back or branched"),
+        (
+            line(1, 0),
+            Facts((CHAIN[0], Snapshot(2, 2000, "delete"))),
+            False,
+            "streaming-skip-delete-snapshots",
+        ),
+        (line(1, 0), Facts(), None, "was not read"),
+    ],
+)
+def test_what_can_still_be_read(at: str, facts: Facts, readable: bool | None, says: str) -> None:
+    found = iceberg.reach(at, facts)
+    assert found.readable is readable
+    assert says in found.why
+    assert (found.until_ms is not None) == ("may take" in found.why)
+
+
+@pytest.mark.parametrize(
+    ("at", "facts", "time", "precision", "doubled", "missed"),
+    [
+        (line(2, 0), KNOWN, "2000", Precision.EXACT, 0, 0),
+        (line(2, 2), KNOWN, "3000", Precision.EXACT, 0, 0),
+        (line(4, 2), KNOWN, "4001", Precision.EXACT, 0, 0),
+        (line(2, 1), KNOWN, "2000", Precision.AT_LEAST_ONCE, 5, 0),
+        # Two snapshots of one time: the option finds the newer one, a millisecond earlier finds the older one.
+        (
+            line(2, 0),
+            Facts((CHAIN[0], CHAIN[1], Snapshot(3, 2000, "append", 2, 10))),
+            "1999",
+            Precision.EXACT,
+            0,
+            0,
+        ),
+        (
+            line(2, 0),
+            Facts((Snapshot(1, 1999, "append", 2, 10), CHAIN[1], Snapshot(3, 2000, "append", 2, 10))),
+            "1999",
+            Precision.AT_LEAST_ONCE,
+            10,
+            0,
+        ),
+    ],
+)
+def test_the_option_starts_at_whole_snapshots(
+    at: str, facts: Facts, time: str, precision: Precision, doubled: int, missed: int
+) -> None:
+    found = iceberg.option(at, facts)
+    assert found.options == {"stream-from-timestamp": time}
+    assert found.precision is precision
+    assert (found.doubled and found.doubled.value, found.missed) == (doubled, Amount(missed))
+
+
+@pytest.mark.parametrize("at", [line(7, 0), line(2, 1, True)])
+def test_no_option_for_a_snapshot_that_is_gone_or_a_first_reading(at: str) -> None:
+    assert not iceberg.option(at, KNOWN).supported
+
+
+@pytest.mark.parametrize(
+    ("wanted", "to", "moved", "lost", "reread"),
+    [
+        (Wanted(at_ms=3000), line(3, 0), Moved.FORWARD, 10, 0),
+        (Wanted(at_ms=2001), line(3, 0), Moved.FORWARD, 10, 0),
+        (Wanted(version=1), line(1, 0), Moved.BACK, 0, 10),
+        (Wanted(earliest=True), line(1, 0), Moved.BACK, 0, 10),
+        (Wanted(latest=True), line(4, 2), Moved.FORWARD, 30, 0),
+        (Wanted(by_hand=line(2, 0)), line(2, 0), Moved.SAME, 0, 0),
+    ],
+)
+def test_a_wish_says_what_it_costs(wanted: Wanted, to: str, moved: Moved, lost: int, reread: int) -> None:
+    found = iceberg.at(wanted, line(2, 0), KNOWN)
+    assert (found.offset_json, found.changes[0].moved) == (to, moved)
+    assert (found.lost.rows, found.reread.rows) == (Amount(lost), Amount(reread))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        (Wanted(at_ms=4001), "the newest is of"),
+        (Wanted(version=7), "none of the 4"),
+        (Wanted(by_hand=line(9, 0)), "not in the table's history"),
+        (Wanted(by_hand=line(2, 3)), "has 2 files; the offset names 3"),
+        (Wanted(file="x"), "cannot be positioned by a file"),
+    ],
+)
+def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: Wanted, says: str) -> None:
+    with pytest.raises(Refused, match=says):
+        iceberg.at(wanted, line(2, 0), KNOWN)
+
+
+def test_a_time_before_the_history_says_what_is_taken() -> None:
+    assert (
+        "is before the oldest snapshot" in iceberg.at(Wanted(at_ms=5), line(2, 0), KNOWN).fallbacks["table"]
+    )
+
+
+def snapshot(number: int, parent: int | None, operation: str = "append") -> dict[str, Any]:
+    summary = {
+        "operation": operation,
+        "added-data-files": "2",
+        "added-records": "10",
+        "added-files-size": "100",
+    }
+    body = {"snapshot-id": number, "timestamp-ms": 1000 * number, "summary": summary}
+    return body if parent is None else {**body, "parent-snapshot-id": parent}
+
+
+def metadata(**more: Any) -> dict[str, Any]:
+    return {
+        "format-version": 2,
+        "table-uuid": "7b1e",
+        "current-snapshot-id": 4,
+        "snapshots": [snapshot(9, 2), snapshot(1, None), snapshot(2, 1), snapshot(3, 2), snapshot(4, 3)],
+        "properties": {"history.expire.max-snapshot-age-ms": "5000"},
+        **more,
+    }
+
+
+def table(where: Path, name: str, data: bytes) -> Path:
+    (where / "metadata").mkdir(exist_ok=True)
+    (where / "metadata" / name).write_bytes(data)
+    return where
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("v12.metadata.json", False),
+        ("00012-0a1b.metadata.json", False),
+        ("00012-0a1b.gz.metadata.json", True),
+        ("00012-0a1b.metadata.json.gz", True),
+    ],
+)
+def test_the_history_is_read_from_the_newest_metadata(tmp_path: Path, name: str, packed: bool) -> None:
+    data = json.dumps(metadata()).encode()
+    table(tmp_path, "v3.metadata.json", b"{}")
+    table(tmp_path, "snap-1.avro", b"")
+    table(tmp_path, name, gzip.compress(data, mtime=0) if packed else data)
+    found = ask(str(tmp_path), asked_ms=9000)
+    assert found == Facts(CHAIN, frozenset({9}), 5000, 9000, "7b1e")
+    assert ask(str(tmp_path), asked_ms=9000, metadata="v3.metadata.json") == Facts(asked_ms=9000)
+
+
+def test_the_history_ends_where_snapshots_were_expired_and_where_it_goes_round(tmp_path: Path) -> None:
+    told = metadata(snapshots=[snapshot(3, 2), snapshot(4, 3)])
+    assert (
+        ask(str(table(tmp_path, "v1.metadata.json", json.dumps(told).encode())), asked_ms=0).chain
+        == CHAIN[2:]
+    )
+    round_ = metadata(snapshots=[snapshot(3, 4), snapshot(4, 3)])
+    assert (
+        len(ask(str(table(tmp_path, "v2.metadata.json", json.dumps(round_).encode())), asked_ms=0).chain) == 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        (None, b"", "has no directory metadata"),
+        ("other.json", b"{}", "no metadata file of an Iceberg table"),
+        ("v1.metadata.json", b"{", "cannot be read"),
+        ("v1.metadata.json", b"\x1f\x8bxx", "cannot be read"),
+        ("v1.metadata.json", gzip.compress(b"{}", mtime=0)[:-4], "cannot be read"),
+        ("v1.metadata.json", b'{"snapshots":[{}]}', "a snapshot has no snapshot-id"),
+        ("v1.metadata.json", b'{"snapshots":[5]}', "a snapshot has no snapshot-id"),
+        ("v1.metadata.json", b'{"snapshots":{}}', None),
+    ],
+)
+def test_what_is_no_table_is_one_sentence(
+    tmp_path: Path, name: str | None, data: bytes, says: str | None
+) -> None:
+    if name:
+        table(tmp_path, name, data)
+    if says is None:
+        assert ask(str(tmp_path), asked_ms=0).chain == ()
+        return
+    with pytest.raises(Unreachable, match=says):
+        ask(str(tmp_path), asked_ms=0)

@@ -1,0 +1,184 @@
+"""Sources that were added, removed, replaced, renamed or moved: who continues whom."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
+from recovery.errors import Refused
+from recovery.sources.base import Amount, Distance
+from recovery.sources.mapping import (
+    Certainty,
+    NewSource,
+    OldSource,
+    offset_lines,
+    old_source,
+    proposed,
+    watermark,
+)
+
+WAITS = Distance(rows=Amount(7), files=Amount(2))
+
+
+def old(key: str, kind: str, *places: str, name: str | None = None) -> OldSource:
+    return OldSource(key, kind, f'"at {key}"', frozenset(places), name, WAITS)
+
+
+def new(key: str, kind: str, *places: str, name: str | None = None) -> NewSource:
+    return NewSource(key, kind, frozenset(places), name)
+
+
+CASES = {
+    "the same source": (
+        [old("0", "files", "file:///in")],
+        [new("0", "files", "/in/")],
+        {"0": "0"},
+        Certainty.CERTAIN,
+    ),
+    "another path below": (
+        [old("0", "files", "file:///in/a")],
+        [new("0", "files", "/in/*")],
+        {"0": "0"},
+        Certainty.LIKELY,
+    ),
+    "one added": (
+        [old("0", "kafka", "orders")],
+        [new("0", "kafka", "payments"), new("1", "kafka", "orders")],
+        {"0": "1"},
+        Certainty.CERTAIN,
+    ),
+    "a topic more": ([old("0", "kafka", "a")], [new("0", "kafka", "a", "b")], {"0": "0"}, Certainty.LIKELY),
+    "replaced by another kind": ([old("0", "files", "file:///in")], [new("0", "kafka", "in")], {}, None),
+    "replaced by another place": ([old("0", "files", "file:///in")], [new("0", "files", "/out")], {}, None),
+    "swapped": (
+        [old("0", "files", "file:///a"), old("1", "files", "file:///b")],
+        [new("0", "files", "/b"), new("1", "files", "/a")],
+        {"0": "1", "1": "0"},
+        Certainty.CERTAIN,
+    ),
+    "a name wins over a place": (
+        [old("x", "files", "file:///a", name="x")],
+        [new("y", "files", "/a", name="y"), new("x", "files", "/moved", name="x")],
+        {"x": "x"},
+        Certainty.CERTAIN,
+    ),
+    "other names are other sources": (
+        [old("x", "files", "file:///a", name="x")],
+        [new("y", "files", "/a", name="y")],
+        {},
+        None,
+    ),
+    "a table known by its id": (
+        [old("0", "delta", "7b1e")],
+        [new("0", "delta", "7b1e")],
+        {"0": "0"},
+        Certainty.CERTAIN,
+    ),
+    "a table known by nothing": (
+        [old("0", "iceberg")],
+        [new("0", "iceberg", "db.t")],
+        {"0": "0"},
+        Certainty.LAST_OF_KIND,
+    ),
+    "two tables known by nothing": (
+        [old("0", "iceberg"), old("1", "iceberg")],
+        [new("0", "iceberg")],
+        {},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "pairs", "sure"), CASES.values(), ids=CASES.keys())
+def test_who_continues_whom(
+    before: list[OldSource], after: list[NewSource], pairs: dict[str, str], sure: Certainty | None
+) -> None:
+    found = proposed(before, after)
+    assert {p.old: p.new for p in found.pairs} == pairs
+    assert {p.certainty for p in found.pairs} == ({sure} if sure else set())
+    assert all(bool(p.confirm) == (p.certainty is not Certainty.CERTAIN) for p in found.pairs)
+
+
+def test_a_directory_beside_is_another_place() -> None:
+    assert not proposed([old("0", "files", "file:///in")], [new("0", "files", "/inner")]).pairs
+
+
+def test_a_dropped_source_says_what_is_never_read() -> None:
+    found = proposed([old("0", "kafka", "orders")], [])
+    assert (
+        found.dropped[0].says
+        == "No source of the code continues source 0 (orders): 7 rows that wait there are never read."
+    )
+    unknown = proposed([OldSource("0", "kafka", None)], [])
+    assert "not known" in unknown.dropped[0].says
+
+
+def test_a_change_of_order_is_said() -> None:
+    before, after, *_ = CASES["swapped"]
+    assert "another order" in proposed(before, after).notes[0]
+    assert not proposed(before, [new("0", "files", "/a"), new("1", "files", "/b")]).notes
+
+
+def test_offset_lines_wait_for_confirmation_and_for_starts() -> None:
+    before = [old("0", "files", "file:///in/a"), old("1", "kafka", "gone")]
+    after = [new("0", "delta", "t"), new("1", "files", "/in")]
+    found = proposed(before, after)
+    assert found.unconfirmed == ("0->1", "1->")
+    with pytest.raises(Refused, match="0->1"):
+        offset_lines(before, after, found, confirmed=["1->"], starts={"0": None})
+    with pytest.raises(Refused, match="source 0"):
+        offset_lines(before, after, found, confirmed=["0->1", "1->"], starts={})
+    lines = offset_lines(before, after, found, confirmed=["0->1", "1->"], starts={"0": None})
+    assert lines == (("0", None), ("1", '"at 0"'))
+
+
+def test_places_of_a_checkpoint_s_source_are_read_from_it() -> None:
+    entries = Entries.of(SourceEntry(f"file:///in/a%20b/{n}.json", 5, n) for n in range(3))
+    assert old_source(SourceProgress(0, "files", '{"logOffset":2}', 2, entries)).places == {"file:///in/a b"}
+    kafka = SourceProgress(1, "kafka", "{}", position={"orders": {"0": 5}})
+    assert old_source(kafka) == OldSource("1", "kafka", "{}", frozenset({"orders"}))
+    named = SourceProgress(1, "delta", "{}", name="n", position={"reservoirId": "7b"})
+    assert (old_source(named).key, old_source(named).places) == ("n", {"7b"})
+
+
+@pytest.mark.parametrize(
+    ("stored", "rewound", "oldest", "value"),
+    [
+        (5000, [], None, None),
+        (0, ["0"], None, None),
+        (5000, ["0"], None, 0),
+        (5000, ["0", "1"], 4000, 3999),
+        (5000, ["0"], 5000, 4999),  # event time <= watermark is late
+        (5000, ["0"], 5001, None),
+        (5000, ["0"], -3, 0),
+    ],
+)
+def test_the_watermark_is_set_where_it_would_drop_rows(
+    stored: int, rewound: list[str], oldest: int | None, value: int | None
+) -> None:
+    found = watermark(stored, rewound, oldest)
+    assert found.set_ms == value
+    assert found.says.endswith(".")
+
+
+kinds = st.sampled_from(["files", "kafka", "delta", "unknown"])
+places = st.frozensets(st.sampled_from(["/a", "/a/b", "/c", "t*", "t"]), max_size=2)
+names = st.none() | st.sampled_from(["x", "y"])
+olds = st.lists(st.builds(OldSource, st.uuids().map(str), kinds, st.none(), places, names), max_size=4)
+news = st.lists(st.builds(NewSource, st.uuids().map(str), kinds, places, names), max_size=4)
+
+
+@given(olds, news)
+def test_every_old_source_goes_on_once_or_is_dropped_and_every_new_one_has_a_start_or_asks(
+    before: list[OldSource], after: list[NewSource]
+) -> None:
+    found = proposed(before, after)
+    assert sorted([p.old for p in found.pairs] + [d.old for d in found.dropped]) == sorted(
+        o.key for o in before
+    )
+    assert sorted([p.new for p in found.pairs] + [a.new for a in found.added]) == sorted(n.key for n in after)
+    said = [*(p.why for p in found.pairs), *(d.says for d in found.dropped), *(a.asks for a in found.added)]
+    assert all(text.endswith(".") for text in said)
+    starts = {a.new: None for a in found.added}
+    lines = offset_lines(before, after, found, confirmed=found.unconfirmed, starts=starts)
+    assert [key for key, _ in lines] == [n.key for n in after]
