@@ -26,6 +26,7 @@ from recovery.sources import (
     unknown,
 )
 from recovery.sources.base import Amount, Candidate, Distance, InputFile, Moved, Reach, StartOption, Wanted
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 
 NOW = 1_790_000_000_000
 DOCS = Path(__file__).resolve().parents[3] / "docs/sources.md"
@@ -57,6 +58,15 @@ CASES = {
             asked_ms=NOW + 10,
         ),
         files.Facts(),
+    ),
+    "kafka": Case(
+        ('{"a":{"0":3,"1":4}}', '{"a":{"0":5,"1":4}}'),
+        KafkaFacts(
+            NOW,
+            {"a": TopicFacts("id-1", {0: PartitionFacts(1, 9, at={NOW + 5: 8}), 1: PartitionFacts(0, 4)})},
+            {"a": None},
+        ),
+        KafkaFacts(),
     ),
     "iceberg": Case(
         (snapshot_line(7, 1), snapshot_line(8, 1)),
@@ -131,7 +141,7 @@ def answers(name: str, line: str | None, facts: Any) -> list[Any]:
 
 
 def test_every_kind_is_tested_here() -> None:
-    assert {kind.KIND for kind in registry.KINDS} - {"kafka", "delta"} == set(CASES)
+    assert {kind.KIND for kind in registry.KINDS} - {"delta"} == set(CASES)
     assert registry.of("no such kind") is unknown
     assert registry.kind_of_format("cloudFiles") == "auto-loader"
     assert registry.kind_of_format("my-own") == "unknown"
@@ -166,7 +176,7 @@ def test_what_lies_between_is_as_far_from_either_side(name: str) -> None:
     kind, (old, new) = registry.of(name), CASES[name].offsets
     assert kind.distance(old, new, CASES[name].facts) == kind.distance(new, old, CASES[name].facts)
     there, back = ([c.moved for c in kind.changes(*pair)] for pair in ((old, new), (new, old)))
-    opposite = {Moved.FORWARD: Moved.BACK, Moved.UNCLEAR: Moved.UNCLEAR}
+    opposite = {Moved.FORWARD: Moved.BACK, Moved.UNCLEAR: Moved.UNCLEAR, Moved.SAME: Moved.SAME}
     assert back == [opposite[m] for m in there]
 
 
