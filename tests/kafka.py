@@ -97,8 +97,13 @@ class KafkaBroker:
         until(lambda: name not in self.admin.list_topics(timeout=10).topics, f"{name} is still there")
 
     def widen(self, name: str, partitions: int) -> None:
-        """Give a topic more partitions."""
+        """Give a topic more partitions, and wait until clients are told of them."""
         self._done(self.admin.create_partitions([NewPartitions(name, partitions)]))
+
+        def told() -> bool:
+            return len(self.admin.list_topics(name, timeout=10).topics[name].partitions) == partitions
+
+        until(told, f"{name} has no {partitions} partitions")
 
     def put(self, name: str, values: Iterable[Any], partition: int = 0, **how: Any) -> None:
         """Write records, in order; `at_ms` is their time, `key` their key, `headers` as in produce()."""
