@@ -7,7 +7,6 @@ earliest offset).
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from recovery.checkpoints.formats import Malformed
 from recovery.errors import Refused
@@ -23,6 +22,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
+from recovery.sources.comparing import NOTHING_READ, moment, wish
 from recovery.sources.kafka_facts import (
     EARLIEST,
     NAMED,
@@ -40,6 +40,7 @@ __all__ = ["KIND", "KafkaFacts", "at", "changes", "distance", "label", "option",
 
 KIND = "kafka"
 SHOWN = 5
+CAN = ("at_ms", "by_hand", "earliest", "latest")
 PLACE = (
     'beside .option("subscribe", …) of this source in the code; Spark looks at it only while the checkpoint is '
     "empty, so it may stay there"
@@ -59,7 +60,7 @@ def parts(offset_json: str | None) -> tuple[Part, ...]:
 
 def label(offset_json: str | None) -> str:
     """The position for people: the next offset of the first partitions, and how many more there are."""
-    return _joined([part.label for part in parts(offset_json)]) or "nothing read yet"
+    return _joined([part.label for part in parts(offset_json)]) or NOTHING_READ
 
 
 def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
@@ -212,13 +213,7 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
     are out of bounds, leave a partition out, or name one that is not there; and where the brokers were not asked, at
     all or for this time.
     """
-    if wanted.version is not None or wanted.file is not None:
-        raise Refused(
-            "Kafka has neither versions nor files; name a time, offsets, the earliest or the latest."
-        )
-    named = [wanted.at_ms is not None, wanted.by_hand is not None, wanted.earliest, wanted.latest]
-    if sum(named) != 1:
-        raise Refused("Name exactly one position: a time, offsets, the earliest or the latest.")
+    wish(wanted, of="a Kafka source", can=CAN)
     if wanted.by_hand is not None:
         chosen, fallbacks = _by_hand(wanted.by_hand, committed, facts)
     else:
@@ -330,14 +325,6 @@ def _resolved(offsets: Offsets, facts: KafkaFacts) -> tuple[dict[Key, int], dict
             found[key] = there.low if at == EARLIEST else there.high
             said[name_of(key)] = f"The {NAMED[at]} offset is {found[key]} now."
     return found, said
-
-
-def moment(at_ms: int) -> str:
-    """A time for people, in UTC; what lies beyond the calendar stays a number."""
-    try:
-        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError, OSError):
-        return f"{at_ms} ms"
 
 
 def _sentences(told: Iterable[str]) -> str:
