@@ -45,7 +45,7 @@ def advance(of: Recovery, until: str, state: str, **values: Any) -> None:
     begun = ago(seconds=14)
     log = {
         "stop": "Still stopped: no update is active. Checkpoint, code and table are as sealed.",
-        "backup": "Kept and read back: 1 source files, 301 bytes. The checkpoint goes back to version 0, batch 2.",
+        "backup": "Kept and read back: 1 source file, 301 bytes. The checkpoint goes back to version 0, batch 2.",
         "seed": "Renamed to version 1. Version 0 is untouched.",
         "patch": "1 file written and read back.",
         "rerun": "Update 7c1f02d4 is COMPLETED. COMPLETED is not yet proof.",

@@ -41,8 +41,9 @@ def run(context: Context) -> Mapping[str, Any]:
         )
     checkpoint = _checkpoint(context)
     _read_back(context.step, sealed)
+    files = "1 source file" if len(sealed) == 1 else f"{len(sealed)} source files"
     context.log(
-        f"Kept and read back: {len(sealed)} source files, {size:,} bytes. The checkpoint goes back to version "
+        f"Kept and read back: {files}, {size:,} bytes. The checkpoint goes back to version "
         f"{checkpoint['version']}, batch {checkpoint['last_committed']}."
     )
     return {"files": dict(sealed), "bytes": size, "checkpoint": checkpoint}
