@@ -2,37 +2,45 @@
 
     python -m benchmarks.positions [--files 1000000] [--waiting 1000] [--repeat 3] [--json]
 
-Log and listing are held in memory: what it takes to read a log is in benchmarks/checkpoints.py, and how long a store
-takes to list is the store's. `copy` is the measure of the machine: the same paths put into a dictionary once. Each
-question is asked of fresh facts, as nothing is kept between two of them.
+The log is on disk in Spark's bytes, as in benchmarks/checkpoints.py; the listing is held in memory, since how long a
+store takes to list is the store's. `copy` is the measure of the machine: the same paths put into a dictionary once.
+Each wish is asked of fresh facts, as nothing is kept between two of them.
 """
 
 import argparse
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from recovery.checkpoints.report import SourceEntry
+from benchmarks.checkpoints import BATCHES, Kept
+from recovery.checkpoints import inspect
 from recovery.sources import files
 from recovery.sources.base import InputFile, Wanted
+from recovery.sources.file_facts import facts_of
 from recovery.sources.uris import decoded
 
-BATCHES = 1000
 
-
-def measure(count: int, waiting: int, repeat: int) -> dict[str, Any]:
+def measure(where: Path, count: int, waiting: int, repeat: int) -> dict[str, Any]:
     """Seconds of each question, the median of `repeat`."""
-    log = [
-        SourceEntry(f"file:///data/in/part%20{n:09d}.json", 1000 * n, n * BATCHES // count)
-        for n in range(count)
-    ]
+    Kept(
+        where / "0",
+        batches=BATCHES,
+        planned=0,
+        files_per_batch=max(1, count // BATCHES),
+        partitions=1,
+        sidecars=False,
+    ).write()
+    source = inspect(str(where / "0")).sources[0]
+    log = list(source.committed)
     newest = log[-1].timestamp_ms
     read = [InputFile(decoded(e.path), 100, e.timestamp_ms) for e in log]
-    new = [InputFile(f"file:///data/in/new {n:09d}.json", 100, newest + n) for n in range(waiting)]
+    new = [InputFile(f"file:///data/in0/new {n:09d}.json", 100, newest + n) for n in range(waiting)]
     listing = (*read, *new)
-    line = f'{{"logOffset":{log[-1].batch_id}}}'
+    line = source.offset_json
 
     def fresh() -> files.Facts:
         return files.Facts(tuple(log), listing, asked_ms=newest + waiting + 1)
@@ -45,6 +53,7 @@ def measure(count: int, waiting: int, repeat: int) -> dict[str, Any]:
     }
     found = {
         "copy": timed(lambda: dict.fromkeys(f.path for f in listing), repeat),
+        "facts, the log read again": timed(lambda: facts_of(source, listing, asked_ms=0), repeat),
         "reach": timed(lambda: files.reach(line, fresh()), repeat),
         "distance from the beginning": timed(lambda: files.distance(None, line, fresh()), repeat),
         **{name: timed(lambda w=w: files.at(w, line, fresh()), repeat) for name, w in wishes.items()},
@@ -68,7 +77,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     told = parser.parse_args()
-    found = measure(told.files, told.waiting, told.repeat)
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(Path(folder), told.files, told.waiting, told.repeat)
     if told.json:
         print(json.dumps(found))
         return
