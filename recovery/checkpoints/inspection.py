@@ -6,12 +6,12 @@ newest commit; FileStreamSource reads the newest compacted entry of its log and 
 
 import hashlib
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from recovery.checkpoints import filelog, formats, sinklog
+from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.agreement import judge_agreement, judge_resumption, repartitioned
+from recovery.checkpoints.besides import beside_table
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.headers import asynchronous, judge_headers, strays
@@ -19,7 +19,7 @@ from recovery.checkpoints.inputs import judge_inputs
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.place import judge_place
 from recovery.checkpoints.progress import read_sources
-from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
+from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.checkpoints.state.deep import Progress
 from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.state.read import Standing, read_operators
@@ -84,11 +84,10 @@ def inspect(
 ) -> CheckpointReport:
     """Judge a checkpoint directory, or the newest version in an SDP flow directory.
 
-    `sink`: location of the table; its `_spark_metadata` is compared. `deep`: parse also the files that only a
-    rewind would read, and check every state file; `progress` is called with (state files checked, all of them).
-    `inputs`: list the directories of the input files that the logs name, and say which are gone. Raises
-    Unreachable when a path cannot be read, WrongUse for a path of an unknown scheme; damage is never an
-    exception but a finding.
+    `sink`: location of the table; its log is compared. `deep`: parse also the files that only a rewind would
+    read, and check every state file; `progress` is called with (state files checked, all of them). `inputs`: list
+    the directories of the input files that the logs name, and say which are gone. Raises Unreachable when a path
+    cannot be read, WrongUse for a path of an unknown scheme; damage is never an exception but a finding.
     """
     with reaching(location):
         store, version, first = _resolve(Store.open(location))
@@ -230,7 +229,7 @@ def _judge(
         findings += judge_older(tree, findings)
     if sink is not None:
         with reaching(sink):
-            findings += _beside(Store.open(sink), committed, planned, operators, deep=deep)
+            findings += beside_table(Store.open(sink), query_id, committed, planned, operators, deep=deep)
     told = _digest(tree)
     return CheckpointReport(
         location=tree.store.location,
@@ -384,23 +383,6 @@ def _in_the_way(tree: Tree) -> list[Finding]:
                 finding("DIRECTORY_IN_THE_WAY", f"{folder}/{newest + 1}", folder=folder, name=newest + 1)
             )
     return found
-
-
-def _beside(
-    table: Store,
-    committed: int | None,
-    planned: int | None,
-    operators: Sequence[StateOperator],
-    *,
-    deep: bool,
-) -> list[Finding]:
-    if not table.exists():
-        raise Unreachable(f"Table {table.location} does not exist. Check the path.")
-    log = sinklog.read(table) if deep else sinklog.head(table)
-    if not log.present and table.is_dir("_delta_log"):
-        return []
-    found = sinklog.judge(log, committed, planned, unique_state=any(o.state_format == 2 for o in operators))
-    return found + (sinklog.judge_files(table, log) if deep else [])
 
 
 def _batches(

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 # Kinds whose offset line, taken over as it is, is the whole position (files: with the log of what was read).
-SEEDABLE = ("files", "kafka")
+SEEDABLE = ("files", "kafka", "delta")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +85,10 @@ def plan_seed(report: CheckpointReport) -> SeedPlan:
     if unknown is not None:
         raise Refused(
             f"Source {unknown.name or unknown.index} is of a kind that this version cannot seed; it seeds "
-            f"{' and '.join(SEEDABLE)}.",
+            f"{', '.join(SEEDABLE)}.",
             code="not_seedable",
         )
+    _refuse_schema_log(report)
     return SeedPlan(
         from_version=report.version,
         batch=standing.last_committed or 0,
@@ -98,6 +99,20 @@ def plan_seed(report: CheckpointReport) -> SeedPlan:
         fingerprint=report.fingerprint,
         location=report.location,
     )
+
+
+def _refuse_schema_log(report: CheckpointReport) -> None:
+    """A Delta source's log of schemas names the checkpoint that it belongs to, and is refused in any other.
+
+    Source: DeltaSourceMetadataTrackingLog.create. Only such a source has positions at a change of the schema.
+    """
+    for source in report.sources:
+        if source.kind == "delta" and (source.position or {}).get("sourceVersion") == 3:
+            raise Refused(
+                f"Source {source.name or source.index} stands at a change of its table's schema. Let the old code "
+                "read past it, then seed.",
+                code="not_seedable",
+            )
 
 
 def prepare(location: str, plan: SeedPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:

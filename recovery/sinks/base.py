@@ -1,5 +1,6 @@
 """What a sink remembers of the batches that it took, and what that means for the next one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +13,11 @@ class SinkReport:
 
     For a file sink (`_spark_metadata`) `batches` maps batch id to the data files that it added and
     `fingerprint` changes with every batch. `absorbs_repeats`: None where nobody can tell.
+    A Delta table remembers a head for each application, by its query id: `heads`; `head` is then that of the query
+    that was asked about, and repeats are absorbed under that id alone.
     """
 
-    kind: str  # "files", "unknown"
+    kind: str  # "files", "delta", "unknown"
     location: str
     head: int | None
     earliest: int | None = None
@@ -24,6 +27,7 @@ class SinkReport:
     fingerprint: str = ""
     size_bytes: int = 0
     older: tuple[str, ...] = ()  # data files whose batch was compacted away
+    heads: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         return {

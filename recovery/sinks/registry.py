@@ -4,6 +4,7 @@ from typing import Any
 
 from recovery.sinks import (
     auto_cdc,
+    delta,
     files,
     foreach_batch,
     iceberg,
@@ -16,6 +17,7 @@ from recovery.sinks.kinds import SinkKind
 
 KINDS: tuple[SinkKind[Any], ...] = (
     files,
+    delta,
     iceberg,
     kafka,
     foreach_batch,

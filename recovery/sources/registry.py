@@ -8,6 +8,7 @@ from typing import Any
 
 from recovery.sources import (
     auto_loader,
+    delta,
     files,
     iceberg,
     kafka,
@@ -23,6 +24,7 @@ from recovery.sources.base import SourceKind
 KINDS: tuple[SourceKind[Any], ...] = (
     files,
     kafka,
+    delta,
     iceberg,
     rate,
     rate_micro_batch,

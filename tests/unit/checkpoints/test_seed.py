@@ -176,6 +176,41 @@ def test_a_kafka_source_keeps_its_line_and_where_it_began_to_the_byte(
     assert sorted(p.name for p in (new / "sources").iterdir()) == [str(n) for n in range(logs)]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "delta-within-version",
+        "delta-within-snapshot",
+        "delta-complete",
+        "delta-change-feed",
+        "delta-schema-log",
+    ],
+)
+def test_a_delta_source_keeps_its_line_to_the_byte(tmp_path: Path, name: str) -> None:
+    """Of checkpoints that Spark wrote; a log of schemas is not taken over, since it names the old checkpoint."""
+    unpack("delta-4.2.0", name, tmp_path / "case")
+    (tmp_path / "flow").mkdir()
+    (tmp_path / "case/checkpoint").rename(tmp_path / "flow/0")
+    before = inspect(str(tmp_path / "flow/0"))
+    assert seeded(tmp_path / "flow") == 1
+    after = inspect(str(tmp_path / "flow/1"))
+    assert after.last_planned == after.last_committed == before.last_committed
+    assert [(s.kind, s.offset_json) for s in after.sources] == [("delta", before.sources[0].offset_json)]
+    assert after.query_id != before.query_id
+    assert {p.name for p in (tmp_path / "flow/1").iterdir()} == {"metadata", "offsets", "commits", "sources"}
+
+
+def test_a_delta_source_at_a_change_of_schema_is_not_seeded(tmp_path: Path) -> None:
+    unpack("delta-4.2.0", "delta-schema-log", tmp_path / "case")
+    (tmp_path / "flow").mkdir()
+    old = (tmp_path / "case/checkpoint").rename(tmp_path / "flow/0")
+    for folder in ("offsets", "commits"):
+        for number in ("4", "5"):
+            (old / folder / number).unlink()
+    with pytest.raises(Refused, match="stands at a change of its table's schema"):
+        seed.plan_seed(inspect(str(tmp_path / "flow")))
+
+
 def test_kafka_and_files_are_seeded_side_by_side(flow: Path) -> None:
     for batch in range(4):
         put(

@@ -28,6 +28,7 @@ EMPTY = Start(0, reread=ROWS)
 CRASHED = Start(3, query_id_kept=True, planned=3, planned_rows=Amount(2))
 UNFINISHED = Start(4, planned=3, planned_rows=Amount(2))
 FILES = SinkReport(kind="files", location="/t", head=3)
+DELTA = SinkReport("delta", "/t", 3, heads={"q": 3})
 APP = foreach_batch.Facts("orders", 3, True)
 
 # kind, facts, start, (rows doubled at most, exact), batches that vanish
@@ -43,6 +44,18 @@ CASES: dict[str, tuple[str, Any, Start, tuple[int, bool] | None, range]] = {
     "kafka, read again": ("kafka", kafka.Facts(), AGAIN, (5, True), range(0)),
     "kafka, the planned batch again": ("kafka", kafka.Facts(), CRASHED, (2, False), range(0)),
     "kafka, not counted": ("kafka", kafka.Facts(), Start(4, reread=Distance()), None, range(0)),
+    "delta, old id": ("delta", DELTA, Start(2, True), None, range(2, 4)),
+    "delta, old id with a gap": ("delta", DELTA, Start(9, True), (0, True), range(0)),
+    "delta, new id": ("delta", DELTA, EMPTY, (5, True), range(0)),
+    "delta, holds the planned batch": ("delta", DELTA, UNFINISHED, (2, True), range(0)),
+    "delta, the planned batch again": ("delta", DELTA, CRASHED, (0, True), range(0)),
+    "delta, has nothing of the query": (
+        "delta",
+        SinkReport("delta", "/t", None),
+        UNFINISHED,
+        (0, True),
+        range(0),
+    ),
     "iceberg, old id": ("iceberg", iceberg.Facts({"q": 3}, "q"), Start(2, True), None, range(2, 4)),
     "iceberg, new id": ("iceberg", iceberg.Facts({"q": 3}, "q"), EMPTY, (5, True), range(0)),
     "iceberg, holds the planned batch": (
@@ -145,7 +158,7 @@ def test_side_effects_that_happen_again_are_named() -> None:
 
 
 def test_every_kind_is_tested_here_and_a_name_that_none_has_is_unknown() -> None:
-    assert {kind.KIND for kind in registry.KINDS} - {"delta"} == {case[0] for case in CASES.values()}
+    assert {kind.KIND for kind in registry.KINDS} == {case[0] for case in CASES.values()}
     assert registry.of("no such kind") is unknown
 
 

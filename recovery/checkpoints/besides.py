@@ -1,0 +1,37 @@
+"""The table beside a checkpoint: what its log says against the batches that are planned and committed."""
+
+from collections.abc import Sequence
+
+from recovery.checkpoints import deltasink, sinklog
+from recovery.checkpoints.deltalog import FOLDER
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.report import Finding, StateOperator
+from recovery.checkpoints.storage import Store
+from recovery.errors import Unreachable
+
+
+def beside_table(
+    table: Store,
+    query_id: str | None,
+    committed: int | None,
+    planned: int | None,
+    operators: Sequence[StateOperator],
+    *,
+    deep: bool,
+) -> list[Finding]:
+    """Findings of a file table's or a Delta table's log. Raises Unreachable, OSError.
+
+    `deep`: look for the data files of a file table, too.
+    """
+    if not table.exists():
+        raise Unreachable(f"Table {table.location} does not exist. Check the path.")
+    log = sinklog.read(table) if deep else sinklog.head(table)
+    unique_state = any(o.state_format == 2 for o in operators)
+    if log.present or not table.is_dir(FOLDER):
+        found = sinklog.judge(log, committed, planned, unique_state=unique_state)
+        return found + (sinklog.judge_files(table, log) if deep else [])
+    try:
+        sink = deltasink.read(table)
+    except Malformed as problem:
+        raise Unreachable(f"The log of {table.location} cannot be read: {problem.why}. Mend it.") from problem
+    return deltasink.judge(sink, query_id, committed, planned, unique_state=unique_state) if sink else []

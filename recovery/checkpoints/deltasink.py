@@ -1,0 +1,103 @@
+"""What a Delta table remembers of the streams that write it, and whether a next batch fits. Beside `sinklog`.
+
+Each batch is committed with `txn {appId: query id, version: batch id}`. Source: DeltaSink.addBatch skips, without a
+word, every batch whose id is not above the newest that the table has of the same query id; a batch under another id
+is always written. With foreachBatch the ids are those of the options txnAppId and txnVersion.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recovery.checkpoints import deltalog
+from recovery.checkpoints.findings import finding
+from recovery.checkpoints.report import Finding
+from recovery.checkpoints.storage import Store
+from recovery.errors import Unreachable
+
+SHOWN_COMMITS = 100  # newest commits that are opened to tell which files a batch has added
+RETENTION = "delta.setTransactionRetentionDuration"
+
+
+@dataclass(frozen=True)
+class DeltaSink:
+    """`heads`: application (query) id -> newest batch. `batches`: of one application, batch -> files it has added.
+
+    `rows` of these batches, None where the statistics do not tell.
+    """
+
+    table_id: str
+    version: int
+    heads: Mapping[str, int] = field(default_factory=dict)
+    batches: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    rows: Mapping[int, int | None] = field(default_factory=dict)
+
+
+def read(table: Store, app_id: str | None = None, *, now_ms: int | None = None) -> DeltaSink | None:
+    """What the table remembers; None: it is no Delta table. Raises OSError, Unreachable, Malformed.
+
+    `app_id`: whose batches are told one by one, as far as the newest commits name them.
+    """
+    log = deltalog.listed(table)
+    if log is None:
+        return None
+    try:
+        state = deltalog.state(log, log.latest)
+    except deltalog.Gone as gap:
+        raise Unreachable(f"{table.location} cannot be read: {gap}. Put its log back.") from gap
+    now = round(time.time() * 1000) if now_ms is None else now_ms
+    heads = {name: txn.version for name, txn in state.txns.items() if not _forgotten(state, txn, now)}
+    batches: dict[int, tuple[str, ...]] = {}
+    rows: dict[int, int | None] = {}
+    if app_id is not None and app_id in heads:
+        newest = range(max(log.earliest, log.latest - SHOWN_COMMITS + 1), log.latest + 1)
+        for _, actions in deltalog.commits(log, newest):
+            _batch(actions, app_id, batches, rows)
+    return DeltaSink(state.table_id, log.latest, heads, batches, rows)
+
+
+def _forgotten(state: deltalog.TableState, txn: deltalog.Txn, now_ms: int) -> bool:
+    """A table may forget applications that were not heard of for long (InMemoryLogReplay)."""
+    told = state.properties.get(RETENTION)
+    kept = deltalog.interval_ms(told) if told else None
+    return kept is not None and txn.updated_ms is not None and txn.updated_ms <= now_ms - kept
+
+
+def _batch(
+    actions: list[deltalog.Action],
+    app_id: str,
+    batches: dict[int, tuple[str, ...]],
+    rows: dict[int, int | None],
+) -> None:
+    txn = next((a["txn"] for a in actions if "txn" in a and a["txn"]["appId"] == app_id), None)
+    if txn is None:
+        return
+    files = [deltalog.added(a["add"]) for a in actions if "add" in a]
+    told = [f.rows for f in files if f.rows is not None]
+    batches[int(txn["version"])] = tuple(f.path for f in files)
+    rows[int(txn["version"])] = sum(told) if len(told) == len(files) else None
+
+
+def fit(head: int | None, next_batch: int) -> Finding | None:
+    """What goes wrong when `next_batch` is written under an id of which the table has `head`; None: nothing.
+
+    Numbers may be left out, so a head that lies far behind does no harm.
+    """
+    if head is None or head < next_batch:
+        return None
+    return finding("SINK_SWALLOWS", deltalog.FOLDER, head=head, next=next_batch, wanted=head + 1)
+
+
+def judge(
+    sink: DeltaSink, query_id: str | None, committed: int | None, planned: int | None, *, unique_state: bool
+) -> list[Finding]:
+    """Findings of a Delta table beside a checkpoint of this query that has committed and planned these batches."""
+    head = sink.heads.get(query_id) if query_id else None
+    following = 0 if committed is None else committed + 1
+    if planned is not None and planned >= following:
+        following = planned
+    if head is not None and head == following == planned:
+        code = "SINK_SKIPS_STATE" if unique_state else "SINK_UNCOMMITTED_BATCH"
+        return [finding(code, deltalog.FOLDER, head=head)]
+    problem = fit(head, following)
+    return [problem] if problem else []

@@ -1,0 +1,373 @@
+"""A Delta table, or its change feed, as a source: positions are versions and, within one, files. Pure.
+
+A position says what has been read. After the last file of a version Delta writes the next version's beginning
+(buildOffsetFromIndexedFile), so that "version 13, from its beginning" means that 12 is done.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from recovery.errors import Refused
+from recovery.sources.base import (
+    Amount,
+    Candidate,
+    Change,
+    Distance,
+    Moved,
+    Part,
+    Precision,
+    StartOption,
+    Wanted,
+)
+from recovery.sources.delta_facts import (
+    BASE,
+    DataFile,
+    DeltaFacts,
+    DeltaOffset,
+    amount,
+    parse,
+    plus_seconds,
+)
+from recovery.sources.delta_reach import reach
+
+__all__ = ["KIND", "at", "changes", "distance", "label", "option", "parts", "reach", "unread"]
+
+KIND = "delta"
+PLACE = "on the reader: spark.readStream.format('delta'), before .load() or .table()"
+
+
+def parts(offset_json: str | None) -> tuple[Part, ...]:
+    """One part: the table, by its id; its value is `version:index`."""
+    if offset_json is None:
+        return ()
+    offset = parse(offset_json)
+    return (Part(offset.table_id, f"{offset.version}:{offset.index}", label(offset_json)),)
+
+
+def label(offset_json: str | None, facts: DeltaFacts | None = None) -> str:
+    """The position in people's words; with facts, how many files there are in all."""
+    if offset_json is None:
+        return "nothing read yet"
+    offset = parse(offset_json)
+    if offset.initial:
+        where = f"first snapshot (version {offset.version})"
+        files = facts.snapshots.get(offset.version) if facts else None
+    else:
+        where = f"version {offset.version}"
+        files = facts.commits[offset.version].files if facts and offset.version in facts.commits else None
+    if not offset.read:
+        schema = {-20: ", at its change of schema", -19: ", after its change of schema"}
+        return where + schema.get(offset.index, ", from its beginning")
+    return f"{where}, file {offset.read}" + (f" of {len(files)}" if files is not None else "")
+
+
+def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+    """One change, or two where the table was made anew: the old one is gone and another is there."""
+    old, new = parts(before), parts(after)
+    if before is None or after is None or old[0].name != new[0].name:
+        gone = [Change(p.name, p, None, Moved.GONE) for p in old]
+        return (*gone, *(Change(p.name, None, p, Moved.NEW) for p in new))
+    return (Change(old[0].name, old[0], new[0], _moved(parse(before), parse(after))),)
+
+
+def _moved(before: DeltaOffset, after: DeltaOffset) -> Moved:
+    """A snapshot comes before the changes that follow it; back into it from changes is no plain step."""
+    if before == after:
+        return Moved.SAME
+    if before.initial == after.initial:
+        ahead = (after.version, after.index) > (before.version, before.index)
+        unclear = before.initial and before.version != after.version
+        return Moved.UNCLEAR if unclear else Moved.FORWARD if ahead else Moved.BACK
+    if before.initial and after.version > before.version:
+        return Moved.FORWARD
+    if after.initial and before.version > after.version:
+        return Moved.BACK
+    return Moved.UNCLEAR
+
+
+def unread(offset: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
+    """All that a stream reads after a position, up to the latest version. None: the facts do not hold it."""
+    first = offset.version
+    head: tuple[DataFile, ...] = ()
+    if offset.initial:
+        snapshot = facts.snapshots.get(offset.version)
+        if snapshot is None:
+            return None
+        first, head = offset.version + 1, snapshot[offset.read :]
+    if any(v not in facts.commits for v in range(first, facts.latest + 1)):
+        return None
+    rest = [f for v in range(first, facts.latest + 1) for f in facts.commits[v].files[_skip(offset, v) :]]
+    return (*head, *rest)
+
+
+def _skip(offset: DeltaOffset, version: int) -> int:
+    return offset.read if version == offset.version and not offset.initial else 0
+
+
+def left_out(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
+    """What a stream would read after `start` and not after `end`. None: the facts do not hold it."""
+    if not start.initial and not end.initial:
+        if (start.version, start.index) >= (end.version, end.index):
+            return ()
+        return _between(start, end, facts)
+    ahead, left = unread(start, facts), unread(end, facts)
+    if ahead is None or left is None:
+        return None
+    kept = Counter(f.path for f in left)
+    found = []
+    for file in reversed(
+        ahead
+    ):  # a path can come twice, as a change feed tells it; the later ones are the kept ones
+        if kept[file.path]:
+            kept[file.path] -= 1
+        else:
+            found.append(file)
+    return tuple(reversed(found))
+
+
+def _between(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
+    last = end.version if end.read else end.version - 1
+    versions = range(start.version, min(last, facts.latest) + 1)
+    if any(v not in facts.commits for v in versions):
+        return None
+    found: list[DataFile] = []
+    for v in versions:
+        files = facts.commits[v].files
+        found += files[_skip(start, v) : end.read if v == end.version else len(files)]
+    return tuple(found)
+
+
+def distance(start: str | None, end: str | None, facts: DeltaFacts) -> Distance:
+    """What lies between two positions, whichever is ahead. None is where an empty checkpoint would begin."""
+    before, after = _position(start, facts), _position(end, facts)
+    if before is None or after is None or {before.table_id, after.table_id} != {facts.table_id}:
+        return Distance()
+    forward, back = left_out(before, after, facts), left_out(after, before, facts)
+    if forward is None or back is None:
+        return Distance()
+    return _told(forward + back, facts, before, after)
+
+
+def _position(offset_json: str | None, facts: DeltaFacts) -> DeltaOffset | None:
+    return facts.fresh() if offset_json is None else parse(offset_json)
+
+
+def _told(
+    files: tuple[DataFile, ...], facts: DeltaFacts, before: DeltaOffset, after: DeltaOffset
+) -> Distance:
+    why = "the reader has excludeRegex, which leaves files out" if facts.reading.exclude else ""
+    found = amount(files, exact=not why, why=why)
+    return plus_seconds(found, facts.time_of(before.version), facts.time_of(after.version))
+
+
+def _rows(files: tuple[DataFile, ...] | None, facts: DeltaFacts) -> Amount | None:
+    exact = not facts.reading.exclude
+    return None if files is None else amount(files, exact=exact).rows
+
+
+def option(offset_json: str | None, facts: DeltaFacts) -> StartOption:
+    """`startingVersion`: whole versions only, whose commits are in the log (DeltaSource.getStartingVersion)."""
+    if offset_json is None:
+        return StartOption(
+            True, Precision.EXACT, place=PLACE, note="No option: it begins with the table as it is."
+        )
+    offset = parse(offset_json)
+    if offset.table_id != facts.table_id:
+        return _unsupported("The position is in another table, which this one has replaced.")
+    if offset.initial:
+        return _within_snapshot(offset, facts)
+    if offset.version < facts.earliest:
+        return _unsupported(
+            f"Delta refuses it: the log begins at version {facts.earliest}, not at {offset.version}."
+        )
+    if offset.version > facts.latest:
+        return _at_the_end(offset, facts)
+    return _whole_version(offset, facts)
+
+
+def _whole_version(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
+    commit = facts.commits.get(offset.version)
+    files = commit.files if commit else None
+    done = () if not offset.read else files[: offset.read] if files is not None else None
+    doubled, rest = _rows(done, facts), _rows(files[offset.read :] if files is not None else None, facts)
+    note = "The version's own commit is read, not the table before it."
+    if offset.read:
+        rest_of = "a number of rows that is not known" if rest is None else f"{rest.value} rows"
+        note = (
+            f"Files 1 to {offset.read} of version {offset.version} are read again, for the option takes whole "
+            f"versions only. startingVersion {offset.version + 1} would miss {rest_of} instead."
+        )
+    return StartOption(
+        supported=True,
+        precision=Precision.AT_LEAST_ONCE if offset.read else Precision.EXACT,
+        options=_options(facts, str(offset.version)),
+        code=_code(_options(facts, str(offset.version))),
+        place=PLACE,
+        doubled=doubled,
+        missed=Amount(0),
+        note=note,
+    )
+
+
+def _at_the_end(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
+    """Delta refuses a version that is not committed yet; `latest` means the one after the newest at the start."""
+    if offset.version > facts.latest + 1:
+        return _unsupported(f"Version {offset.version} is beyond the table, which ends at {facts.latest}.")
+    options = _options(facts, "latest")
+    return StartOption(
+        supported=True,
+        precision=Precision.AT_MOST_ONCE,
+        options=options,
+        code=_code(options),
+        place=PLACE,
+        doubled=Amount(0),
+        missed=Amount(0, False, "what is committed before the stream has started is missed"),
+        note=(
+            f"Version {offset.version} is not committed yet, and Delta refuses its number as a start. Exact only "
+            "while nothing is written to the table before the stream has started."
+        ),
+    )
+
+
+def _within_snapshot(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
+    files = facts.snapshots.get(offset.version)
+    doubled = None
+    newest = facts.snapshots.get(facts.latest)
+    if files is not None and newest is not None:
+        again = {f.path for f in newest}
+        doubled = _rows(tuple(f for f in files[: offset.read] if f.path in again), facts)
+    return StartOption(
+        supported=False,
+        precision=Precision.AT_LEAST_ONCE,
+        place=PLACE,
+        doubled=doubled,
+        missed=Amount(0),
+        note=(
+            "No option begins within a snapshot. Without one the table is read from its beginning as it is now; "
+            "only a seeded checkpoint goes on here."
+        ),
+    )
+
+
+def _unsupported(note: str) -> StartOption:
+    return StartOption(False, Precision.UNKNOWN, place=PLACE, note=note)
+
+
+def _options(facts: DeltaFacts, version: str) -> Mapping[str, str]:
+    feed = {"readChangeFeed": "true"} if facts.reading.change_feed else {}
+    return {**feed, "startingVersion": version}
+
+
+def _code(options: Mapping[str, str]) -> str:
+    return "".join(f'.option("{name}", "{value}")' for name, value in options.items())
+
+
+def at(wanted: Wanted, committed: str | None, facts: DeltaFacts) -> Candidate:
+    """A position that a person names. Raises Refused with the bounds, Malformed for a line that is none."""
+    fallbacks: dict[str, str] = {}
+    if wanted.by_hand is not None:
+        offset = _by_hand(wanted.by_hand, facts)
+    elif wanted.at_ms is not None:
+        offset = _at_time(wanted.at_ms, facts)
+    elif wanted.version is not None:
+        offset = _at_version(wanted.version, facts)
+    elif wanted.file is not None:
+        offset = _after_file(wanted.file, facts)
+    elif wanted.earliest:
+        offset = DeltaOffset(facts.table_id, facts.earliest)
+        if facts.earliest:
+            fallbacks[facts.table_id] = (
+                f"Versions before {facts.earliest} are no longer in the log; rows that came with them are not read."
+            )
+    elif wanted.latest:
+        offset = DeltaOffset(facts.table_id, facts.latest + 1)
+    else:
+        raise Refused("No position was named.")
+    line = wanted.by_hand if wanted.by_hand is not None else offset.as_json()
+    return _candidate(offset, line, committed, facts, fallbacks)
+
+
+def _candidate(
+    offset: DeltaOffset, line: str, committed: str | None, facts: DeltaFacts, fallbacks: Mapping[str, str]
+) -> Candidate:
+    before = _position(committed, facts)
+    lost, reread = Distance(), Distance()
+    if before is not None and before.table_id == facts.table_id:
+        skipped, again = left_out(before, offset, facts), left_out(offset, before, facts)
+        lost = Distance() if skipped is None else _told(skipped, facts, before, offset)
+        reread = Distance() if again is None else _told(again, facts, before, offset)
+    return Candidate(
+        offset_json=line,
+        label=label(line, facts),
+        precision=Precision.EXACT,
+        lost=lost,
+        reread=reread,
+        changes=changes(committed, line),
+        fallbacks=fallbacks,
+    )
+
+
+def _at_time(at_ms: int, facts: DeltaFacts) -> DeltaOffset:
+    """Before the first commit at or after a time, as `startingTimestamp` counts; never a time still to come."""
+    if at_ms > facts.asked_ms:
+        raise Refused("That time is still to come. Name one up to now, or take the latest position.")
+    first = min(facts.times, default=None)
+    if first is None or (first > 0 and at_ms <= facts.times[first]):
+        known = "no commit time is known" if first is None else f"times are known from version {first} on"
+        raise Refused(
+            f"That time cannot be told apart: {known}, which is later. Name a later time or a version."
+        )
+    found = next((v for v in sorted(facts.times) if facts.times[v] >= at_ms), facts.latest + 1)
+    return DeltaOffset(facts.table_id, found)
+
+
+def _at_version(version: int, facts: DeltaFacts) -> DeltaOffset:
+    if not facts.earliest <= version <= facts.latest + 1:
+        raise Refused(
+            f"Version {version} is out of bounds: the log holds {facts.earliest} to {facts.latest}, and "
+            f"{facts.latest + 1} would be read next."
+        )
+    return DeltaOffset(facts.table_id, version)
+
+
+def _after_file(path: str, facts: DeltaFacts) -> DeltaOffset:
+    for version in sorted(facts.commits):
+        for index, file in enumerate(facts.commits[version].files):
+            if file.path == path:
+                return _normal(DeltaOffset(facts.table_id, version, index), len(facts.commits[version].files))
+    first = min(facts.commits, default=facts.latest + 1)
+    raise Refused(f"No commit of versions {first} to {facts.latest} that is read has the file {path}.")
+
+
+def _normal(offset: DeltaOffset, files: int) -> DeltaOffset:
+    """After the last file of a version Delta itself writes the beginning of the next."""
+    if offset.read < files:
+        return offset
+    return DeltaOffset(offset.table_id, offset.version + 1)
+
+
+def _by_hand(line: str, facts: DeltaFacts) -> DeltaOffset:
+    offset = parse(line)
+    if offset.table_id != facts.table_id:
+        raise Refused(
+            f"The line names table {offset.table_id}, and the table at {facts.location} is {facts.table_id}."
+        )
+    if offset.initial:
+        files = facts.snapshots.get(offset.version)
+        if files is None:
+            raise Refused(
+                f"The snapshot of version {offset.version} cannot be told from the log; name changes instead."
+            )
+    else:
+        _at_version(offset.version, facts)
+        commit = facts.commits.get(offset.version)
+        if commit is None and offset.index != BASE:
+            raise Refused(
+                f"How many files version {offset.version} has was not looked at; name its beginning."
+            )
+        files = commit.files if commit else ()
+    if offset.read > len(files):
+        raise Refused(
+            f"Version {offset.version} has {len(files)} files to read, so index {offset.index} is out of bounds."
+        )
+    return offset

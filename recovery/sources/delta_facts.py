@@ -1,0 +1,250 @@
+"""What a position in a Delta table is, and what a stream reads of a commit. Pure.
+
+Sources: DeltaSourceOffset, DeltaSource (validateCommitAndDecideSkipping, filterAndGetIndexedFiles),
+DeltaSourceCDCSupport (filterCDCActions), CDCReader.shouldSkipFileActionsInCommit, DeltaSourceSnapshot.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from recovery.checkpoints.deltalog import Action, added
+from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.sources.base import Amount, Distance
+
+BASE = -100  # before everything of a version; format 1 writes it as -1
+BASE_V1 = -1
+METADATA_CHANGES = (-20, -19)  # at a change of the schema, and just after it (format 3 only)
+END = (1 << 63) - 1 - 100  # never written
+
+
+@dataclass(frozen=True)
+class DeltaOffset:
+    """What has been read: all before `version`, and of that version the files up to `index`.
+
+    `initial`: the version is the snapshot that a new stream reads first, not the changes that were committed as it.
+    """
+
+    table_id: str
+    version: int
+    index: int = BASE
+    initial: bool = False
+
+    @property
+    def read(self) -> int:
+        """How many files of the version have been read."""
+        return self.index + 1 if self.index >= 0 else 0
+
+    def as_json(self) -> str:
+        """The line as Delta writes it: format 1 wherever that can say it."""
+        body = {
+            "sourceVersion": 3 if self.index in METADATA_CHANGES else 1,
+            "reservoirId": self.table_id,
+            "reservoirVersion": self.version,
+            "index": BASE_V1 if self.index == BASE else self.index,
+            "isStartingVersion": self.initial,
+        }
+        return json.dumps(body, separators=(",", ":"))
+
+
+def parse(offset_json: str) -> DeltaOffset:
+    """An offset line. Raises Malformed for what Delta refuses too; `newer` is set where it is a later format's."""
+    body = object_of(offset_json)
+    told = number(body, "sourceVersion")
+    if told > 3:
+        raise Malformed(f"it is in format {told}", newer=str(told))
+    if told < 1 or told == 2:
+        raise Malformed(f"sourceVersion {told} is none that Delta writes")
+    table_id, initial = body.get("reservoirId"), body.get("isStartingVersion")
+    if not isinstance(table_id, str) or not table_id:
+        raise Malformed("reservoirId is missing")
+    if not isinstance(initial, bool):
+        raise Malformed("isStartingVersion is missing or is not true or false")
+    version, index = number(body, "reservoirVersion"), number(body, "index")
+    if index == BASE_V1 and told < 3:
+        index = BASE
+    special = (BASE, *(METADATA_CHANGES if told == 3 else ()))
+    if version < 0 or index >= END or (index < 0 and index not in special):
+        raise Malformed(f"version {version}, index {index} is no position")
+    return DeltaOffset(table_id, version, index, initial)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options of a reader that decide what it reads of a commit."""
+
+    change_feed: bool = False
+    skip_change_commits: bool = False
+    ignore_changes: bool = False
+    ignore_deletes: bool = False
+    starting_version: str | None = None
+    starting_timestamp: bool = False
+    exclude: bool = False  # excludeRegex is set: fewer files are read than are counted here
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Reading":
+        """Options as the code gives them, in any case."""
+        told = {k.lower(): str(v) for k, v in options.items()}
+
+        def on(*names: str) -> bool:
+            return any(told.get(name, "").lower() == "true" for name in names)
+
+        return cls(
+            change_feed=on("readchangefeed", "readchangedata"),
+            skip_change_commits=on("skipchangecommits"),
+            ignore_changes=on("ignorechanges", "ignorefiledeletion"),
+            ignore_deletes=on("ignoredeletes"),
+            starting_version=told.get("startingversion"),
+            starting_timestamp="startingtimestamp" in told,
+            exclude="excluderegex" in told,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file that a stream reads. `path` as the log writes it; `rows` None: nobody told.
+
+    `vector`: rows in it are marked as deleted (or it stands for such marks), so that its footer tells too many.
+    """
+
+    path: str
+    size: int
+    rows: int | None
+    vector: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version as a stream sees it: its files in the order of their indexes.
+
+    `adds`, `removes`: it does so with data, not only by compaction. `schema`: the schema that it sets (schemaString).
+    `removed`: files that it takes from the table, and when (ms): VACUUM may delete them some time after.
+    """
+
+    version: int
+    time_ms: int
+    files: tuple[DataFile, ...] = ()
+    operation: str = ""
+    adds: bool = False
+    removes: bool = False
+    schema: str | None = None
+    removed: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class DeltaFacts:
+    """A Delta table as it was at `asked_ms`.
+
+    `earliest`: the first version from which all commits are in the log. `commits`: those that were read, from the
+    earliest position in question to the latest. `times`: version -> commit time in ms, of all that can be told.
+    `snapshots`: version -> files in the order in which a new stream reads them. `schemas`: version -> schemaString.
+    `gone`: paths that the log names and that are not there any more; `looked`: whether anybody looked.
+    """
+
+    asked_ms: int
+    location: str
+    table_id: str
+    earliest: int
+    latest: int
+    commits: Mapping[int, Commit] = field(default_factory=dict)
+    times: Mapping[int, int] = field(default_factory=dict)
+    snapshots: Mapping[int, tuple[DataFile, ...]] = field(default_factory=dict)
+    schemas: Mapping[int, str] = field(default_factory=dict)
+    schema: str = ""
+    column_mapping: bool = False
+    reading: Reading = field(default_factory=Reading)
+    log_retention_ms: int | None = None  # None: the log is not cleaned
+    file_retention_ms: int | None = None
+    gone: frozenset[str] = frozenset()
+    looked: bool = False
+
+    def time_of(self, version: int) -> int | None:
+        """When a version was committed; of one that is still to come, when it was asked."""
+        return self.asked_ms if version > self.latest else self.times.get(version)
+
+    def fresh(self) -> DeltaOffset | None:
+        """Where a stream with an empty checkpoint would begin. None: by its options that cannot be told."""
+        told = self.reading.starting_version
+        if self.reading.starting_timestamp:
+            return None  # a time in the session's zone
+        if told is None:
+            return DeltaOffset(self.table_id, self.latest, BASE, True)
+        if told.lower() == "latest":
+            return DeltaOffset(self.table_id, self.latest + 1)
+        return DeltaOffset(self.table_id, int(told)) if told.isdecimal() else None
+
+
+def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Reading) -> Commit:
+    """What a stream with these options reads of a commit, by the actions of its file."""
+    held = list(actions)
+    adds = [a["add"] for a in held if "add" in a and a["add"].get("dataChange", True)]
+    removes = [a["remove"] for a in held if "remove" in a and a["remove"].get("dataChange", True)]
+    info: Mapping[str, Any] = next((a["commitInfo"] for a in held if "commitInfo" in a), {})
+    plain = [] if removes and reading.skip_change_commits else adds
+    files = _changes(held, info) if reading.change_feed else plain
+    removed = (
+        (a["remove"]["path"], int(a["remove"].get("deletionTimestamp") or 0)) for a in held if "remove" in a
+    )
+    return Commit(
+        version=version,
+        time_ms=time_ms,
+        files=tuple(_file(f) for f in files),
+        operation=str(info.get("operation") or ""),
+        adds=bool(adds),
+        removes=bool(removes),
+        schema=next((a["metaData"].get("schemaString") for a in held if "metaData" in a), None),
+        removed=tuple(removed),
+    )
+
+
+def _changes(held: list[Action], info: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The actions of which a change feed is made: its own files, else files that came and went with data."""
+    feed = [a["cdc"] for a in held if "cdc" in a]
+    if feed:
+        return feed
+    metrics = info.get("operationMetrics") or {}
+    names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+    if info.get("operation") == "MERGE" and all(metrics.get(name) == "0" for name in names):
+        return []
+    bodies = [a.get("add") or a.get("remove") for a in held]
+    return [b for b in bodies if b and b.get("dataChange", True)]
+
+
+def _file(body: Mapping[str, Any]) -> DataFile:
+    """A removed file with a deletion vector stands for some of its rows: how many, the log does not tell."""
+    told = added(body)
+    rows = None if told.vector and "deletionTimestamp" in body else told.rows
+    return DataFile(told.path, told.size, rows, told.vector)
+
+
+def in_reading_order(files: Iterable[Any]) -> tuple[DataFile, ...]:
+    """Files of a snapshot (deltalog.Added) as a new stream reads them: by modificationTime, then by path."""
+    ordered = sorted(files, key=lambda f: (f.modified_ms, f.path.encode()))
+    return tuple(DataFile(f.path, f.size, f.rows, f.vector) for f in ordered)
+
+
+def amount(files: Iterable[DataFile], *, exact: bool = True, why: str = "") -> Distance:
+    """Rows, files and bytes of these files. Rows that nobody told are estimated by size, and it is said so."""
+    held = list(files)
+    told = [f for f in held if f.rows is not None]
+    rows, size = sum(f.rows or 0 for f in told), sum(f.size for f in told)
+    reason = why
+    estimate: int | None = rows
+    if len(told) < len(held):
+        rest = sum(f.size for f in held if f.rows is None)
+        estimate = rows + round(rest * rows / size) if size and rows else None
+        reason = f"{len(held) - len(told)} of {len(held)} files do not tell their rows; these are estimated by size"
+    exactly = exact and not reason
+    return Distance(
+        rows=None if estimate is None else Amount(estimate, exactly, reason),
+        files=Amount(len(held), exact, why),
+        bytes=Amount(sum(f.size for f in held), exact, why),
+    )
+
+
+def plus_seconds(distance: Distance, start: int | None, end: int | None) -> Distance:
+    """The distance with the time between two commits."""
+    if start is None or end is None:
+        return distance
+    return replace(distance, seconds=Amount(abs(end - start) // 1000))

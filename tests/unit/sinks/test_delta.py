@@ -1,0 +1,91 @@
+"""A Delta table remembers one head for each query: what it skips, what it takes, what a checkpoint is told of it."""
+
+from pathlib import Path
+
+import pytest
+
+from recovery.checkpoints import inspect, seed
+from recovery.errors import Unreachable
+from recovery.sinks import delta
+from recovery.sinks.kinds import Start
+from recovery.sinks.live import delta as live
+from recovery.sources.base import InputFile
+from tests.checkpoint_builder import Built
+from tests.delta_tables import EPOCH_MS, add, commit, table, txn
+
+OURS, THEIRS = "3c1d2b9e-0000-4000-8000-000000000001", "orders"
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    """Our query has written batches 0 to 3, another application its 7."""
+    ours = [[txn(OURS, n), add(f"f{n}", n + 1)] for n in range(4)]
+    return table(tmp_path / "table", [*ours, [txn(THEIRS, 7), add("g")]])
+
+
+def test_every_application_has_a_head_of_its_own(where: Path) -> None:
+    told = live.read(str(where), query_id=OURS)
+    assert (told.kind, told.head, told.heads, told.absorbs_repeats) == (
+        "delta",
+        3,
+        {OURS: 3, THEIRS: 7},
+        True,
+    )
+    assert told.batches == {n: (f"f{n}",) for n in range(4)}
+    assert live.read(str(where), query_id="new").head is None
+
+
+@pytest.mark.parametrize(
+    ("query_id", "next_batch", "skipped"),
+    [(OURS, 0, 4), (OURS, 3, 1), (OURS, 4, 0), (OURS, 9, 0), (None, 0, 0), (THEIRS, 4, 4), ("new", 0, 0)],
+)
+def test_batches_are_skipped_only_under_an_id_that_has_them(
+    where: Path, query_id: str | None, next_batch: int, skipped: int
+) -> None:
+    told = live.read(str(where), query_id=query_id)
+    start = Start(next_batch, query_id_kept=query_id is not None)
+    assert len(delta.risk(start, told).vanished) == skipped
+    found = delta.next_batch_finding(told, next_batch, query_id)
+    assert (found.code if found else None) == ("SINK_SWALLOWS" if skipped else None)
+
+
+def test_an_empty_reset_swallows_nothing_and_doubles_all_that_was_read(where: Path) -> None:
+    files = [InputFile(f"file:///in/{n}", 1, n) for n in range(3)]
+    told = delta.empty_reset(live.read(str(where), query_id=OURS), files[:2], files[2:], 1)
+    assert told == {"swallowed_waiting": (), "doubled": tuple(files[:2])}
+
+
+def test_the_fingerprint_moves_with_every_commit_and_not_without(where: Path) -> None:
+    before = live.read(str(where), query_id=OURS).fingerprint
+    assert live.read(str(where), query_id=None).fingerprint == before
+    commit(where, 5, txn(OURS, 4))
+    assert live.read(str(where), query_id=OURS).fingerprint != before
+
+
+def test_a_table_forgets_applications_by_its_own_setting(tmp_path: Path) -> None:
+    setting = {"delta.setTransactionRetentionDuration": "interval 1 day"}
+    where = table(tmp_path / "t", [[txn("old", 5), txn("new", 6, EPOCH_MS + 86_400_000)]], **setting)
+    assert live.read(str(where), query_id=None, now_ms=EPOCH_MS + 86_400_000).heads == {"new": 6}
+
+
+def test_a_place_without_a_delta_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="holds no Delta table"):
+        live.read(str(tmp_path), query_id=None)
+
+
+@pytest.mark.parametrize(
+    ("head", "codes", "goes_on_after"),
+    [(1, [], 1), (2, ["SINK_UNCOMMITTED_BATCH"], 2), (3, ["SINK_SWALLOWS"], None)],
+)
+def test_a_checkpoint_is_judged_beside_its_delta_table(
+    tmp_path: Path, head: int, codes: list[str], goes_on_after: int | None
+) -> None:
+    """Batches 0 and 1 are committed, 2 is planned; the table has `head` of this query."""
+    Built(tmp_path / "flow" / "0", batches=2, planned=1).write()
+    query_id = inspect(str(tmp_path / "flow")).query_id
+    assert query_id
+    where = table(tmp_path / "table", [[txn(query_id, head)]])
+    report = inspect(str(tmp_path / "flow"), sink=str(where))
+    assert [f.code for f in report.findings if f.code.startswith("SINK")] == codes
+    if goes_on_after is not None:
+        assert seed.plan_seed(report).batch == goes_on_after

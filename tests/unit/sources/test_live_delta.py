@@ -1,0 +1,254 @@
+"""How a Delta log is read: checkpoints of every form, holes, what a catalog keeps, and no more than is needed."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from recovery.checkpoints import deltalog
+from recovery.checkpoints.storage import Store
+from recovery.errors import Refused, Unreachable
+from recovery.sources import delta
+from recovery.sources.delta_facts import DeltaOffset
+from recovery.sources.live import delta as live
+from tests.delta_tables import EPOCH_MS, TABLE, add, commit, metadata, remove, table, txn
+
+VECTOR = pa.struct([("pathOrInlineDv", pa.string()), ("offset", pa.int32()), ("cardinality", pa.int64())])
+FILE = pa.struct(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("stats", pa.string()),
+        ("deletionVector", VECTOR),
+    ]
+)
+SCHEMA = pa.schema(
+    {
+        "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+        "add": FILE,
+        "remove": pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64())]),
+        "metaData": pa.struct(
+            [
+                ("id", pa.string()),
+                ("schemaString", pa.string()),
+                ("configuration", pa.map_(pa.string(), pa.string())),
+            ]
+        ),
+        "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
+        "sidecar": pa.struct([("path", pa.string())]),
+    }
+)
+
+
+def line(version: int, index: int = -100) -> str:
+    return DeltaOffset(TABLE, version, index).as_json()
+
+
+def parquet(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=SCHEMA), file)
+
+
+def rows_of(*actions: dict[str, Any]) -> list[dict[str, Any]]:
+    """Actions as a checkpoint in Parquet has them: maps are pairs."""
+    found = json.loads(json.dumps(actions))
+    for action in found:
+        if "metaData" in action:
+            action["metaData"]["configuration"] = list(action["metaData"]["configuration"].items())
+    return list(found)
+
+
+@pytest.fixture
+def late(tmp_path: Path) -> Path:
+    """Commits 3 and 4 only; a checkpoint of version 2 is to be put beside them."""
+    for version in (3, 4):
+        commit(tmp_path / "t", version, add(f"f{version}"))
+    return tmp_path / "t"
+
+
+HEAD = (
+    metadata(**{"delta.x": "1"}),
+    {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+    txn("q", 9),
+)
+TAIL = (add("f0", 5), add("f1", 6), remove("gone"))
+
+
+def classic(log: Path) -> None:
+    parquet(log / f"{2:020}.checkpoint.parquet", rows_of(*HEAD, *TAIL))
+
+
+def in_parts(log: Path) -> None:
+    parquet(log / f"{2:020}.checkpoint.{1:010}.{2:010}.parquet", rows_of(*HEAD))
+    parquet(log / f"{2:020}.checkpoint.{2:010}.{2:010}.parquet", rows_of(*TAIL))
+
+
+def second(log: Path) -> None:
+    name = f"{2:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet"
+    parquet(log / name, rows_of(*HEAD, {"sidecar": {"path": "s1.parquet"}}))
+    parquet(log / "_sidecars" / "s1.parquet", rows_of(*TAIL))
+
+
+def second_as_json(log: Path) -> None:
+    name = f"{2:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    (log / name).write_text("\n".join(json.dumps(a) for a in (*HEAD, {"sidecar": {"path": "s1.parquet"}})))
+    parquet(log / "_sidecars" / "s1.parquet", rows_of(*TAIL))
+
+
+@pytest.mark.parametrize("form", [classic, in_parts, second, second_as_json])
+def test_a_table_is_read_from_a_checkpoint_of_any_form(late: Path, form: Any) -> None:
+    form(late / "_delta_log")
+    log = deltalog.listed(Store.open(str(late)))
+    assert log
+    assert (log.earliest, log.latest) == (3, 4)
+    state = deltalog.state(log, 4, files=True)
+    assert (state.table_id, state.properties, state.txns["q"].version) == (TABLE, {"delta.x": "1"}, 9)
+    assert {f.path: f.rows for f in state.files.values()} == {"f0": 5, "f1": 6, "f3": 2, "f4": 2}
+    assert deltalog.state(log, 4).files == {}
+
+
+def test_a_checkpoint_that_lacks_a_part_is_none(late: Path) -> None:
+    log = late / "_delta_log"
+    in_parts(log)
+    (log / f"{2:020}.checkpoint.{1:010}.{2:010}.parquet").unlink()
+    with pytest.raises(Unreachable, match="commit 0 is not in the log"):
+        live.read(str(late), offsets=[None], options={})
+
+
+def test_a_hole_in_the_log_bounds_what_can_be_read(tmp_path: Path) -> None:
+    where = table(tmp_path / "t", [[add(f"f{n}")] for n in range(6)])
+    parquet(where / "_delta_log" / f"{4:020}.checkpoint.parquet", rows_of(*HEAD))
+    (where / "_delta_log" / f"{2:020}.json").unlink()
+    facts = live.read(str(where), offsets=[line(1)], options={}, look=False)
+    assert (facts.earliest, facts.latest, sorted(facts.commits)) == (3, 5, [3, 4, 5])
+    assert "2 versions from 1 on are no longer in the log" in delta.reach(line(1), facts).why
+
+
+@pytest.mark.parametrize("text", ["{", '"add"', "[1]", '{"add":'])
+def test_a_commit_that_is_cut_short_is_one_clear_sentence(tmp_path: Path, text: str) -> None:
+    where = table(tmp_path / "t", [[add("a")], [add("b")]])
+    (where / "_delta_log" / f"{1:020}.json").write_text(text)
+    with pytest.raises(Unreachable, match="cannot be read: "):
+        live.read(str(where), offsets=[line(0)], options={})
+
+
+def test_commits_that_only_a_catalog_knows_are_not_passed_over(tmp_path: Path) -> None:
+    where = table(tmp_path / "t", [[add("a")]])
+    staged = where / "_delta_log" / "_staged_commits"
+    staged.mkdir()
+    (staged / f"{1:020}.80a083e8-7026-4e79-81be-64bd76c43a11.json").write_text("{}")
+    with pytest.raises(Unreachable, match="with its catalog"):
+        live.read(str(where), offsets=[None], options={})
+
+
+def test_a_place_without_a_log_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    with pytest.raises(Unreachable, match="holds no Delta table"):
+        live.read(str(tmp_path / "t"), offsets=[None], options={})
+
+
+def test_only_commits_from_the_earliest_position_on_are_opened_and_never_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = table(tmp_path / "t", [[add(f"f{n}")] for n in range(8)])
+    parquet(where / "_delta_log" / f"{7:020}.checkpoint.parquet", rows_of(*HEAD))
+    opened: list[int] = []
+    plain = deltalog.actions
+
+    def watched(log: deltalog.Log, version: int) -> list[deltalog.Action]:
+        opened.append(version)
+        return plain(log, version)
+
+    monkeypatch.setattr(deltalog, "actions", watched)
+    facts = live.read(str(where), offsets=[line(5), line(6)], options={}, look=False)
+    assert (opened, len(facts.times)) == ([5, 6, 7], 8)
+    opened.clear()
+    commit(where, 8, add("f8"))
+    again = live.read(str(where), offsets=[line(5)], options={}, look=False, known=facts)
+    assert sorted(again.commits) == [5, 6, 7, 8]
+    assert 5 not in opened
+    assert again.commits[5] is facts.commits[5]
+    other = live.read(
+        str(where), offsets=[line(5)], options={"readChangeFeed": "true"}, look=False, known=facts
+    )
+    assert other.commits[5] is not facts.commits[5]
+
+
+def test_more_files_than_can_be_held_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MAX_ACTIONS", 3)
+    where = table(tmp_path / "t", [[add(f"f{n}{m}") for m in range(2)] for n in range(2)])
+    with pytest.raises(Refused, match="Ask about a later position"):
+        live.read(str(where), offsets=[line(0)], options={})
+
+
+def test_rows_without_statistics_are_read_from_the_files_and_their_names_are_decoded(tmp_path: Path) -> None:
+    where = table(tmp_path / "t", [[add("k=a%20b/x.parquet", None)], [add("gone.parquet", None)]])
+    (where / "k=a b").mkdir()
+    pq.write_table(pa.table({"id": [1, 2, 3]}), where / "k=a b" / "x.parquet")
+    facts = live.read(str(where), offsets=[line(0)], options={})
+    assert [f.rows for v in (0, 1) for f in facts.commits[v].files] == [3, None]
+    assert (facts.gone, facts.looked) == ({"gone.parquet"}, True)
+
+
+def test_many_files_are_compared_with_one_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "FEW_FILES", 1)
+    where = table(tmp_path / "t", [[add("a%20b"), add("c"), add("d")]])
+    for name in ("a b", "c"):
+        (where / name).write_text("x")
+    facts = live.read(str(where), offsets=[line(0)], options={})
+    assert facts.gone == {"d"}
+
+
+def test_files_of_another_table_are_not_said_to_be_gone(tmp_path: Path) -> None:
+    where = table(tmp_path / "t", [[add("file:/elsewhere/a")]])
+    facts = live.read(str(where), offsets=[line(0)], options={})
+    assert (facts.gone, facts.looked) == (frozenset(), False)
+    assert delta.reach(line(0), facts).readable is None
+
+
+def test_commit_times_never_go_back(tmp_path: Path) -> None:
+    where = table(tmp_path / "t", [[], [], []])
+    for version, second in enumerate((50, 40, 45)):
+        os.utime(where / "_delta_log" / f"{version:020}.json", (second, second))
+    assert live.read(str(where), offsets=[None], options={}).times == {0: 50_000, 1: 50_001, 2: 50_002}
+
+
+def test_times_within_the_commits_are_taken_where_the_table_keeps_them(tmp_path: Path) -> None:
+    commits = [[{"commitInfo": {"inCommitTimestamp": EPOCH_MS + n}}, add(f"f{n}")] for n in range(3)]
+    where = table(tmp_path / "t", commits, **{"delta.enableInCommitTimestamps": "true"})
+    facts = live.read(str(where), offsets=[line(1)], options={}, look=False)
+    assert facts.times == {1: EPOCH_MS + 1, 2: EPOCH_MS + 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("interval 30 days", 30 * 86_400_000),
+        ("INTERVAL 1 week 2 days", 9 * 86_400_000),
+        ("2 hours 30 minutes", 9_000_000),
+        ("interval 1 month", None),
+        ("soon", None),
+    ],
+)
+def test_a_property_of_time_is_read_as_delta_reads_it(text: str, expected: int | None) -> None:
+    assert deltalog.interval_ms(text) == expected
+
+
+def test_a_table_in_an_object_store_is_read_the_same(tmp_path: Path) -> None:
+    where = table(tmp_path / "t", [[add(f"f{n}", n)] for n in range(5)])
+    memory = fsspec.filesystem("memory")
+    memory.rm("/lake", recursive=True) if memory.exists("/lake") else None
+    for file in (where / "_delta_log").iterdir():
+        memory.pipe_file(f"/lake/t/_delta_log/{file.name}", file.read_bytes())
+    memory.pipe_file("/lake/t/f4", b"x")
+    facts = live.read("memory://lake/t", offsets=[line(3)], options={})
+    found = delta.distance(line(3), line(5), facts)
+    assert found.rows
+    assert (found.rows.value, facts.gone) == (7, {"f3"})
