@@ -14,12 +14,36 @@ from typing import Final
 
 import redis
 
+from console.supervisor.processes import is_alive
+from tests.chaos.database import Server
 from tests.stack import Stack
 
-VICTIMS: Final = ("worker", "worker", "worker", "web", "beat", "broker", "pipelines", "spark", "database")
+Deal = tuple[str, str]  # victim, how
+DECK: Final[
+    tuple[tuple[Deal, int], ...]
+] = (  # how often each lies in one deck; the worker does the recoveries
+    (("worker", "kill"), 5),
+    (("web", "kill"), 2),
+    (("beat", "kill"), 1),
+    (("broker", "kill"), 2),
+    (("pipelines", "kill"), 2),
+    (("spark", "kill"), 2),
+    (("worker", "freeze"), 2),
+    (("web", "freeze"), 1),
+    (("beat", "freeze"), 1),
+    (("broker", "freeze"), 1),
+    (("pipelines", "freeze"), 1),
+    (("spark", "freeze"), 1),
+    (("broker", "flush"), 1),
+    (("disk", "full"), 1),
+)
+WITH_DATABASE: Final[tuple[tuple[Deal, int], ...]] = ((("database", "kill"), 3), (("database", "freeze"), 1))
+POOLS: Final = ("worker", "web", "database")  # of these, one process may be killed alone
 FREEZES: Final = (0.5, 9.0)  # seconds; the longer ones outlast the silence after which a step is taken away
 FULL: Final = (0.5, 4.0)  # seconds
-PAUSES: Final = (0.2, 7.0)  # seconds between two strikes
+PAUSES: Final = (0.2, 4.0)  # seconds between two strikes
+AGAIN: Final = 0.2  # seconds until a part that was away is looked for again
+LEAST: Final = 4096  # bytes, a page of the file system
 
 
 @dataclass(frozen=True)
@@ -30,6 +54,24 @@ class Strike:
     victim: str
     how: str
     seconds: float = 0.0
+
+
+class Deck:
+    """Every kind of strike, shuffled; made anew when it is empty. What cannot be struck now goes under it."""
+
+    def __init__(self, dice: random.Random, *, disk: bool, database: bool) -> None:
+        self.dice, self.left = dice, list[Deal]()
+        kinds = DECK + (WITH_DATABASE if database else ())
+        self.whole = [deal for deal, times in kinds for _ in range(times) if disk or deal[0] != "disk"]
+
+    def deal(self) -> Deal:
+        if not self.left:
+            self.left = list(self.whole)
+            self.dice.shuffle(self.left)
+        return self.left.pop(0)
+
+    def put_under(self, deal: Deal) -> None:
+        self.left.append(deal)
 
 
 def family(pid: int) -> list[int]:
@@ -54,17 +96,22 @@ def send(pids: list[int], number: signal.Signals) -> int:
 
 @dataclass
 class Striker:
-    """Strikes one instance on its own thread, `budget` times from each call of `more`; repeatable by its seed."""
+    """Strikes one instance on its own thread, `budget` times from each call of `more`.
+
+    The seed settles the order of the strikes; which part is away when its turn comes is a matter of time.
+    """
 
     stack: Stack
     seed: int
     can_fill: bool
     log: Callable[[str], None]
+    database: Server | None = None
     done: list[Strike] = field(default_factory=list)
     budget: int = 0
 
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)
+        self.deck = Deck(self.dice, disk=self.can_fill, database=self.database is not None)
         self.turn = threading.Condition()
         self.striking = threading.Lock()
         self.ended = False
@@ -90,51 +137,57 @@ class Striker:
         self.thread.join()
 
     def _run(self) -> None:
+        pause = self.dice.uniform(*PAUSES)
         while True:
             with self.turn:
                 self.turn.wait_for(lambda: self.budget or self.ended)
                 if self.ended:
                     return
-            time.sleep(self.dice.uniform(*PAUSES))
+            time.sleep(pause)
             with self.striking:
                 strike = self._next()
-            if strike is not None:
-                self.done.append(strike)
-                self.log(
-                    f"strike {len(self.done)}: {strike.how} {strike.victim} {strike.seconds:.1f} s".rstrip()
-                )
+            pause = self.dice.uniform(*PAUSES) if strike else AGAIN
 
     def _next(self) -> Strike | None:
-        """One strike of the budget; none when peace was asked for during the pause."""
+        """The strike that was dealt; none when peace was asked for during the pause, or its part is away."""
         with self.turn:
             if not self.budget:
                 return None
-            self.budget -= 1
-        return self._strike()
+        deal = self.deck.deal()
+        strike = self._strike(*deal)
+        if strike is None:
+            self.deck.put_under(deal)
+            return None
+        self.done.append(strike)
+        self.log(f"strike {len(self.done)}: {strike.how} {strike.victim} {strike.seconds:.1f} s")
+        with self.turn:
+            self.budget = max(0, self.budget - 1)
+        return strike
 
-    def _strike(self) -> Strike | None:
-        roll = self.dice.random()
-        if roll < 0.05:
+    def _strike(self, victim: str, how: str) -> Strike | None:
+        if how == "flush":
             return self._flush()
-        if roll < 0.10 and self.can_fill:
+        if how == "full":
             return self._fill()
-        victim = self.dice.choice(VICTIMS)
         pids = self._pids(victim)
         if not pids:
             return None
-        return self._freeze(victim, pids) if self.dice.random() < 0.3 else self._kill(victim, pids)
+        return self._freeze(victim, pids) if how == "freeze" else self._kill(victim, pids)
 
     def _pids(self, victim: str) -> list[int]:
-        """Empty for a part that this instance has not, or that is just being started."""
+        """Empty for a part that is just being started."""
+        if victim == "database":
+            pid = self.database.pid if self.database else 0
+            return family(pid) if pid else []
         try:
             pid = int(self.stack.demo["pids"].get(victim) or 0)
         except (OSError, ValueError):
             return []
-        return family(pid) if pid > 1 else []
+        return family(pid) if pid > 1 and is_alive(pid) else []
 
     def _kill(self, victim: str, pids: list[int]) -> Strike | None:
-        """The whole part at once, or (of a worker, a web server) one process of its pool."""
-        whole = victim not in ("worker", "web") or self.dice.random() < 0.6
+        """The whole part at once, or (of a worker, a web server, a database) one process of its pool."""
+        whole = victim not in POOLS or self.dice.random() < 0.6
         chosen = pids if whole else [self.dice.choice(pids)]
         at = time.monotonic()
         return Strike(at, victim, "kill") if send(chosen, signal.SIGKILL) else None
@@ -160,19 +213,30 @@ class Striker:
         return Strike(at, "broker", "flush")
 
     def _fill(self) -> Strike:
-        """The file system under everything that the instance writes has no byte left, for some seconds."""
+        """The file system under everything that the instance writes has no byte left, for some seconds.
+
+        What others free meanwhile is taken too. In half of the cases a part dies while the disk is full.
+        """
         at, seconds, ballast = time.monotonic(), self.dice.uniform(*FULL), self.stack.home.parent / "ballast"
+        dies = self.dice.choice(("worker", "web", "pipelines", ""))
         try:
             with ballast.open("wb") as out:
-                for size in (1 << 22, 1 << 12):
-                    with contextlib.suppress(OSError):
-                        while True:
-                            out.write(b"\0" * size)
-                            out.flush()
-            time.sleep(seconds)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
+                take_all(out.fileno())
+                if pids := self._pids(dies):
+                    self.done += filter(None, [self._kill(dies, pids)])
+                while time.monotonic() < at + seconds:
+                    time.sleep(0.05)
+                    take_all(out.fileno())
         finally:
             ballast.unlink(missing_ok=True)
         return Strike(at, "disk", "full", seconds)
+
+
+def take_all(file: int) -> None:
+    """Let `file` take every byte that is left on its file system."""
+    while (free := (held := os.fstatvfs(file)).f_bavail * held.f_frsize) >= LEAST:
+        try:
+            os.posix_fallocate(file, os.fstat(file).st_size, free)
+        except OSError as error:  # somebody was quicker: what is left now is asked anew
+            if error.errno != errno.ENOSPC:
+                raise
