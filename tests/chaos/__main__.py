@@ -11,14 +11,14 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 from recovery.errors import RepriseError
 from tests import databases
-from tests.chaos import database, person
+from tests.chaos import database, person, visitor
 from tests.chaos.person import Outcome, Responder
 from tests.chaos.report import Run, keep, page
 from tests.chaos.strikes import Striker
@@ -90,24 +90,33 @@ def small_disk() -> Iterator[tuple[Path, bool]]:
 
 def healthy(stack: Stack) -> None:
     """Wait until every part answers again. Raises AssertionError after HEALTHY_SECONDS."""
-    until, why = time.monotonic() + HEALTHY_SECONDS, ""
-    while time.monotonic() < until:
-        code, _, err = stack.manage("flows", "--json", token="viewer")
-        try:
-            stack.client.list_pipelines()
-            if code in (0, 1):
-                return
-            why = err
-        except (RepriseError, OSError, ValueError) as problem:
-            why = str(problem)
+    until = time.monotonic() + HEALTHY_SECONDS
+    while why := missing(stack):
+        if time.monotonic() > until:
+            raise AssertionError(f"The instance did not come back within {HEALTHY_SECONDS} s: {why}")
         time.sleep(0.5)
-    raise AssertionError(f"The instance did not come back within {HEALTHY_SECONDS} s: {why}")
+
+
+def missing(stack: Stack) -> str:
+    """What does not answer: the console, the command line, the Pipelines server. Empty when all do."""
+    if why := visitor.answers(stack):
+        return why
+    code, _, err = stack.manage("flows", "--json", token="viewer")
+    if code not in (0, 1):
+        return err
+    try:
+        stack.client.list_pipelines()
+    except (RepriseError, OSError, ValueError) as problem:
+        return str(problem)
+    return ""
 
 
 class Campaign:
     """Pairs of incident and recovery, `at_once` at a time, until the kills are reached."""
 
-    def __init__(self, stack: Stack, striker: Striker, options: argparse.Namespace) -> None:
+    def __init__(
+        self, stack: Stack, striker: Striker, options: argparse.Namespace, answers: Mapping[str, int]
+    ) -> None:
         self.stack, self.striker, self.options = stack, striker, options
         self.outcomes: list[Outcome] = []
         self.began = time.monotonic()
@@ -118,6 +127,7 @@ class Campaign:
             datetime.now(UTC).isoformat(timespec="seconds"),
             striker.done,
             self.outcomes,
+            answers,
             left_out=[] if striker.can_fill else ["a full disk: no file system of its own could be mounted"],
         )
 
@@ -191,9 +201,11 @@ def main(arguments: list[str]) -> int:
             ends.callback(shutil.copytree, stack.home / "logs", options.logs, dirs_exist_ok=True)
         ends.callback(stack.end)
         use(stack)
+        visiting = visitor.Visitor(stack, log)
+        ends.callback(visiting.end)
         striker = Striker(stack, options.seed, can_fill, log, server)
         ends.callback(striker.end)
-        campaign = Campaign(stack, striker, options)
+        campaign = Campaign(stack, striker, options, visiting.answers)
         campaign.go()
     run = campaign.run
     sys.stdout.write((json.dumps(run.as_dict()) if options.json else page([run.as_dict()])) + "\n")

@@ -3,7 +3,7 @@
 import json
 import platform
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,8 @@ not done. Of the pools of worker, web and database now all processes were killed
 database is a PostgreSQL server that keeps every commit and is started again after up to 6 s (with SQLite there
 is no process to kill). A responder planned, ran and resumed through the command line only; nobody mended
 anything by hand. Rows were counted on the table without Spark, resets on the disk, the chain by `audit verify`,
-all of it after each round of recoveries, when the strikes had ended.
+all of it after each round of recoveries, when the strikes had ended. Meanwhile somebody looked at a page of the
+console every second; after each round `/readyz`, the command line and the Pipelines server had to answer again.
 
 Made by `python -m tests.chaos --report docs/chaos.md`; the runs lie beside it in `chaos.jsonl`.
 """
@@ -46,6 +47,7 @@ class Run:
     began: str  # ISO time, UTC
     strikes: Sequence[Strike]
     outcomes: Sequence[Outcome]
+    answers: Mapping[str, int]  # of the console's pages, by status
     seconds: float = 0.0
     chain_breaks: int = 0
     chain: str = ""
@@ -81,6 +83,7 @@ class Run:
             "unknown_steps": sum(o.unknown for o in self.outcomes),
             "resumed_by_a_person": sum(o.resumed for o in self.outcomes),
             "slowest_seconds": max((o.seconds for o in self.outcomes), default=0),
+            "answers": dict(self.answers),
             "left_out": self.left_out,
             "problems": self.problems,
             "not_good": [asdict(o) for o in self.outcomes if o.bad],
@@ -121,6 +124,10 @@ def page(runs: Sequence[dict[str, Any]]) -> str:
         "| strike | times |",
         "|---|---|",
         *(f"| {what} | {times} |" for what, times in sorted(strikes.items())),
+        "",
+        "| database | pages asked for | answered 200 | no answer | answered 5xx |",
+        "|---|---|---|---|---|",
+        *map(visits, runs),
         *remarks(runs),
     ]
     return "\n".join(lines) + "\n"
@@ -131,6 +138,13 @@ def row(called: str, run: dict[str, Any]) -> str:
     cells += [run["unknown_steps"], run["resumed_by_a_person"], f"{run['slowest_seconds']:.0f} s"]
     took = f"{run['seconds'] // 60} min {run['seconds'] % 60} s"
     return "| " + " | ".join(map(str, [called, *cells, took])) + " |"
+
+
+def visits(run: dict[str, Any]) -> str:
+    """A row on what the console answered to somebody who looked all the time."""
+    found = Counter(run["answers"])
+    faults = sum(times for status, times in found.items() if status.startswith("5"))
+    return f"| {run['database']} | {found.total()} | {found['200']} | {found['none']} | {faults} |"
 
 
 def remarks(runs: Sequence[dict[str, Any]]) -> list[str]:
