@@ -7,7 +7,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -36,8 +36,9 @@ DECK: Final[
     (("spark", "freeze"), 1),
     (("broker", "flush"), 1),
     (("disk", "full"), 1),
+    (("database", "kill"), 3),
+    (("database", "freeze"), 1),
 )
-WITH_DATABASE: Final[tuple[tuple[Deal, int], ...]] = ((("database", "kill"), 3), (("database", "freeze"), 1))
 POOLS: Final = ("worker", "web", "database")  # of these, one process may be killed alone
 FREEZES: Final = (0.5, 9.0)  # seconds; the longer ones outlast the silence after which a step is taken away
 FULL: Final = (0.5, 4.0)  # seconds
@@ -57,17 +58,19 @@ class Strike:
 
 
 class Deck:
-    """Every kind of strike, shuffled; made anew when it is empty. What cannot be struck now goes under it."""
+    """Every kind of strike, shuffled; made anew when it is empty. What cannot be struck now goes under it.
 
-    def __init__(self, dice: random.Random, *, disk: bool, database: bool) -> None:
-        self.dice, self.left = dice, list[Deal]()
-        kinds = DECK + (WITH_DATABASE if database else ())
-        self.whole = [deal for deal, times in kinds for _ in range(times) if disk or deal[0] != "disk"]
+    The order goes by the dice alone: what an instance has not is dealt out of it, so that the rest stays as it is.
+    """
+
+    def __init__(self, dice: random.Random, *, without: Collection[str] = ()) -> None:
+        self.dice, self.without, self.left = dice, without, list[Deal]()
 
     def deal(self) -> Deal:
-        if not self.left:
-            self.left = list(self.whole)
-            self.dice.shuffle(self.left)
+        while not self.left:
+            whole = [deal for deal, times in DECK for _ in range(times)]
+            self.dice.shuffle(whole)
+            self.left = [deal for deal in whole if deal[0] not in self.without]
         return self.left.pop(0)
 
     def put_under(self, deal: Deal) -> None:
@@ -110,8 +113,11 @@ class Striker:
     budget: int = 0
 
     def __post_init__(self) -> None:
-        self.dice = random.Random(self.seed)
-        self.deck = Deck(self.dice, disk=self.can_fill, database=self.database is not None)
+        self.dice = random.Random(self.seed)  # of pauses and lengths; the deck has its own
+        here = {"disk": self.can_fill, "database": self.database is not None}
+        self.deck = Deck(
+            random.Random(self.seed), without=[victim for victim, has in here.items() if not has]
+        )
         self.turn = threading.Condition()
         self.striking = threading.Lock()
         self.ended = False
