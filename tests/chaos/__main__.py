@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--kills", type=int, default=200, help="go on until so many kills were done (default: 200)"
     )
-    made.add_argument("--each", type=int, default=8, help="strikes for each recovery (default: 8)")
+    made.add_argument("--each", type=int, default=15, help="strikes for each recovery (default: 15)")
     made.add_argument(
         "--at-once", type=int, default=4, help="recoveries that run at the same time (default: 4)"
     )

@@ -19,7 +19,7 @@ from console.incident.making import Incident
 from tests import tables
 from tests.stack import Stack
 
-PATIENCE = 900.0  # seconds for one recovery, strikes and all
+PATIENCE = 1500.0  # seconds for one recovery, strikes and all
 HANGS = 300.0  # seconds after which a command hangs
 LOOK = 0.5
 

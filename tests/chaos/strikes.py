@@ -39,11 +39,13 @@ DECK: Final[
     (("database", "kill"), 3),
     (("database", "freeze"), 1),
 )
+ONE_DECK: Final = sum(times for _, times in DECK)
 POOLS: Final = ("worker", "web", "database")  # of these, one process may be killed alone
 FREEZES: Final = (0.5, 9.0)  # seconds; the longer ones outlast the silence after which a step is taken away
 FULL: Final = (0.5, 4.0)  # seconds
-PAUSES: Final = (0.2, 4.0)  # seconds between two strikes
-AGAIN: Final = 0.2  # seconds until a part that was away is looked for again
+PAUSES: Final = (0.2, 3.0)  # seconds between two strikes
+REST: Final = 8.0  # seconds that a part lives before it is struck again: one that never works loses nothing
+AGAIN: Final = 0.2  # seconds until somebody looks again whether there is anything to strike
 LEAST: Final = 4096  # bytes, a page of the file system
 
 
@@ -58,23 +60,29 @@ class Strike:
 
 
 class Deck:
-    """Every kind of strike, shuffled; made anew when it is empty. What cannot be struck now goes under it.
+    """Every kind of strike, shuffled, and again when it is used up. What does not fit now keeps its place.
 
     The order goes by the dice alone: what an instance has not is dealt out of it, so that the rest stays as it is.
     """
 
     def __init__(self, dice: random.Random, *, without: Collection[str] = ()) -> None:
-        self.dice, self.without, self.left = dice, without, list[Deal]()
+        self.dice, self.left = dice, list[Deal]()
+        self.without = without
 
-    def deal(self) -> Deal:
-        while not self.left:
-            whole = [deal for deal, times in DECK for _ in range(times)]
-            self.dice.shuffle(whole)
-            self.left = [deal for deal in whole if deal[0] not in self.without]
-        return self.left.pop(0)
+    def deal(self, fits: Callable[[Deal], bool]) -> Deal | None:
+        """The first that fits. Where none does, a second deck is laid under what is left, never a third."""
+        found = next(filter(fits, self.left), None)
+        if found is None and len(self.left) < ONE_DECK:
+            self.left += self._shuffled()
+            found = next(filter(fits, self.left), None)
+        if found is not None:
+            self.left.remove(found)
+        return found
 
-    def put_under(self, deal: Deal) -> None:
-        self.left.append(deal)
+    def _shuffled(self) -> list[Deal]:
+        whole = [deal for deal, times in DECK for _ in range(times)]
+        self.dice.shuffle(whole)
+        return [deal for deal in whole if deal[0] not in self.without]
 
 
 def family(pid: int) -> list[int]:
@@ -101,7 +109,7 @@ def send(pids: list[int], number: signal.Signals) -> int:
 class Striker:
     """Strikes one instance on its own thread, `budget` times from each call of `more`.
 
-    The seed settles the order of the strikes; which part is away when its turn comes is a matter of time.
+    The seed settles the order of the strikes; which part is away or rests when its turn comes is a matter of time.
     """
 
     stack: Stack
@@ -111,6 +119,7 @@ class Striker:
     database: Server | None = None
     done: list[Strike] = field(default_factory=list)
     budget: int = 0
+    rests: dict[str, tuple[int, float]] = field(default_factory=dict)  # of each part: its pid, since when
 
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)  # of pauses and lengths; the deck has its own
@@ -155,14 +164,13 @@ class Striker:
             pause = self.dice.uniform(*PAUSES) if strike else AGAIN
 
     def _next(self) -> Strike | None:
-        """The strike that was dealt; none when peace was asked for during the pause, or its part is away."""
+        """The next strike; none when peace was asked for during the pause, or nothing is there to be struck."""
         with self.turn:
             if not self.budget:
                 return None
-        deal = self.deck.deal()
-        strike = self._strike(*deal)
-        if strike is None:
-            self.deck.put_under(deal)
+        deal = self.deck.deal(self._fits)
+        strike = self._strike(*deal) if deal else None
+        if deal is None or strike is None:
             return None
         self.done.append(strike)
         self.log(f"strike {len(self.done)}: {strike.how} {strike.victim} {strike.seconds:.1f} s")
@@ -170,26 +178,40 @@ class Striker:
             self.budget = max(0, self.budget - 1)
         return strike
 
+    def _fits(self, deal: Deal) -> bool:
+        """Whether the part lives, and has lived for long enough since it was struck or started again."""
+        victim, now = deal[0], time.monotonic()
+        if victim == "disk":
+            return True
+        pid = self._pid(victim)
+        last, since = self.rests.get(victim, (pid, now - REST))
+        self.rests[victim] = (pid, since if pid == last else now)
+        return pid > 1 and self.rests[victim][1] + REST <= now
+
     def _strike(self, victim: str, how: str) -> Strike | None:
-        if how == "flush":
-            return self._flush()
         if how == "full":
             return self._fill()
-        pids = self._pids(victim)
-        if not pids:
+        pid = self._pid(victim)
+        if not pid:
             return None
-        return self._freeze(victim, pids) if how == "freeze" else self._kill(victim, pids)
+        if how == "flush":
+            strike = self._flush()
+        elif how == "freeze":
+            strike = self._freeze(victim, family(pid))
+        else:
+            strike = self._kill(victim, family(pid))
+        self.rests[victim] = (pid, time.monotonic())
+        return strike
 
-    def _pids(self, victim: str) -> list[int]:
-        """Empty for a part that is just being started."""
+    def _pid(self, victim: str) -> int:
+        """0 for a part that is just being started."""
         if victim == "database":
-            pid = self.database.pid if self.database else 0
-            return family(pid) if pid else []
+            return self.database.pid if self.database else 0
         try:
             pid = int(self.stack.demo["pids"].get(victim) or 0)
         except (OSError, ValueError):
-            return []
-        return family(pid) if pid > 1 and is_alive(pid) else []
+            return 0
+        return pid if pid > 1 and is_alive(pid) else 0
 
     def _kill(self, victim: str, pids: list[int]) -> Strike | None:
         """The whole part at once, or (of a worker, a web server, a database) one process of its pool."""
@@ -228,8 +250,8 @@ class Striker:
         try:
             with ballast.open("wb") as out:
                 take_all(out.fileno())
-                if pids := self._pids(dies):
-                    self.done += filter(None, [self._kill(dies, pids)])
+                if pid := self._pid(dies):
+                    self.done += filter(None, [self._kill(dies, family(pid))])
                 while time.monotonic() < at + seconds:
                     time.sleep(0.05)
                     take_all(out.fileno())

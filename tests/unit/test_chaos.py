@@ -11,38 +11,46 @@ import pytest
 
 from tests.chaos import report, strikes
 from tests.chaos.person import Outcome
-from tests.chaos.strikes import DECK, Deck, Strike
-
-ALL = sum(times for _, times in DECK)
+from tests.chaos.strikes import DECK, ONE_DECK, Deck, Strike
 
 
-def dealt(seed: int, number: int, *without: str) -> list[strikes.Deal]:
+def fits(deal: strikes.Deal) -> bool:
+    return True
+
+
+def dealt(seed: int, number: int, *without: str) -> list[strikes.Deal | None]:
     deck = Deck(random.Random(seed), without=without)
-    return [deck.deal() for _ in range(number)]
+    return [deck.deal(fits) for _ in range(number)]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_one_deck_deals_every_kind_of_strike_as_often_as_it_lies_in_it(seed: int) -> None:
-    assert Counter(dealt(seed, ALL)) == dict(DECK)
-    assert Counter(dealt(seed, 2 * ALL)) == {deal: 2 * times for deal, times in DECK}
+    assert Counter(dealt(seed, ONE_DECK)) == dict(DECK)
+    assert Counter(dealt(seed, 2 * ONE_DECK)) == {deal: 2 * times for deal, times in DECK}
 
 
 def test_the_order_goes_by_the_seed_and_what_is_not_there_is_left_out_of_it() -> None:
-    order = dealt(7, ALL)
-    kept = [deal for deal in order if deal[0] not in ("disk", "database")]
+    order = dealt(7, ONE_DECK)
+    kept = [deal for deal in order if deal and deal[0] not in ("disk", "database")]
 
-    assert dealt(7, ALL) == order != dealt(8, ALL)
+    assert dealt(7, ONE_DECK) == order != dealt(8, ONE_DECK)
     assert dealt(7, len(kept), "disk", "database") == kept
 
 
-def test_a_strike_that_could_not_be_done_comes_again_in_the_same_deck() -> None:
+def test_a_strike_that_does_not_fit_now_keeps_its_turn() -> None:
     deck = Deck(random.Random(1))
-    first = deck.deal()
-    deck.put_under(first)
-    rest = [deck.deal() for _ in range(ALL)]
+    spared = [deck.deal(lambda deal: deal[0] != "spark") for _ in range(ONE_DECK)]
+    after = [deck.deal(fits) for _ in range(3)]
 
-    assert Counter(rest) == dict(DECK)
-    assert rest[-1] == first
+    assert Counter(deal for deal in spared if deal and deal[0] == "spark") == {}
+    assert {deal and deal[0] for deal in after} == {"spark"}
+
+
+def test_nothing_is_dealt_where_nothing_fits_and_the_decks_do_not_pile_up() -> None:
+    deck = Deck(random.Random(1))
+
+    assert [deck.deal(lambda deal: False) for _ in range(9)] == [None] * 9
+    assert len(deck.left) == ONE_DECK
 
 
 def test_a_full_disk_is_filled_though_others_take_of_it_meanwhile(
