@@ -25,7 +25,7 @@ from tests.chaos.strikes import Striker
 from tests.stack import Stack, clean_environment, start
 
 QUICK = {"REPRISE_HEARTBEAT_SECONDS": "0.5", "REPRISE_SILENCE_SECONDS": "4"}
-DISK = "2g"
+DISK = "1g"
 BATCHES = 2  # before the failure
 HEALTHY_SECONDS = 240
 NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}

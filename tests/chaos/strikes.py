@@ -47,6 +47,7 @@ PAUSES: Final = (0.2, 3.0)  # seconds between two strikes
 REST: Final = 8.0  # seconds that a part lives before it is struck again: one that never works loses nothing
 AGAIN: Final = 0.2  # seconds until somebody looks again whether there is anything to strike
 LEAST: Final = 4096  # bytes, a page of the file system
+PIECE: Final = 1 << 25  # bytes
 
 
 @dataclass(frozen=True)
@@ -261,10 +262,10 @@ class Striker:
 
 
 def take_all(file: int) -> None:
-    """Let `file` take every byte that is left on its file system."""
+    """Let `file` take every byte that is left on its file system, in pieces: what fails is not given back whole."""
     while (free := (held := os.fstatvfs(file)).f_bavail * held.f_frsize) >= LEAST:
         try:
-            os.posix_fallocate(file, os.fstat(file).st_size, free)
+            os.posix_fallocate(file, os.fstat(file).st_size, min(free, PIECE))
         except OSError as error:  # somebody was quicker: what is left now is asked anew
             if error.errno != errno.ENOSPC:
                 raise
