@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from recovery.errors import RepriseError
 from tests import databases
@@ -24,6 +26,7 @@ from tests.chaos.report import Run, keep, page
 from tests.chaos.strikes import Striker
 from tests.stack import Stack, clean_environment, start
 
+T, R = TypeVar("T"), TypeVar("R")
 QUICK = {"REPRISE_HEARTBEAT_SECONDS": "0.5", "REPRISE_SILENCE_SECONDS": "4"}
 DISK = "1g"
 BATCHES = 2  # before the failure
@@ -111,6 +114,21 @@ def missing(stack: Stack) -> str:
     return ""
 
 
+def together(act: Callable[[T], R], on: Sequence[T]) -> list[R]:
+    """What `act` gives for each, in their order. Its threads hold up nobody who ends this process meanwhile."""
+    ends: dict[int, Future[R]] = {n: Future() for n in range(len(on))}
+
+    def run(number: int) -> None:
+        try:
+            ends[number].set_result(act(on[number]))
+        except Exception as problem:
+            ends[number].set_exception(problem)
+
+    for number in ends:
+        threading.Thread(target=run, args=(number,), daemon=True).start()
+    return [end.result() for end in ends.values()]
+
+
 class Campaign:
     """Pairs of incident and recovery, `at_once` at a time, until the kills are reached."""
 
@@ -152,13 +170,12 @@ class Campaign:
 
     def round(self) -> None:
         """Incidents in peace, recoveries under strikes, counting in peace."""
-        with ThreadPoolExecutor(self.options.at_once) as pool:
-            names = [f"chaos{self.number + n + 1}" for n in range(self.options.at_once)]
-            self.number += len(names)
-            incidents = list(pool.map(lambda name: self.stack.incident(name, batches=BATCHES), names))
-            log(f"{', '.join(names)} have failed; the strikes begin")
-            self.striker.more(self.options.each * len(incidents))
-            ends = list(pool.map(lambda i: Responder(self.stack, i, log).recover(), incidents))
+        names = [f"chaos{self.number + n + 1}" for n in range(self.options.at_once)]
+        self.number += len(names)
+        incidents = together(lambda name: self.stack.incident(name, batches=BATCHES), names)
+        log(f"{', '.join(names)} have failed; the strikes begin")
+        self.striker.more(self.options.each * len(incidents))
+        ends = together(lambda incident: Responder(self.stack, incident, log).recover(), incidents)
         self.striker.calm()
         healthy(self.stack)
         for incident, outcome in zip(incidents, ends, strict=True):

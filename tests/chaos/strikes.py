@@ -41,9 +41,9 @@ DECK: Final[
 )
 ONE_DECK: Final = sum(times for _, times in DECK)
 POOLS: Final = ("worker", "web", "database")  # of these, one process may be killed alone
-FREEZES: Final = (0.5, 9.0)  # seconds; the longer ones outlast the silence after which a step is taken away
+FREEZES: Final = (0.5, 6.0)  # seconds; the longer ones outlast the silence after which a step is taken away
 FULL: Final = (0.5, 4.0)  # seconds
-PAUSES: Final = (0.2, 3.0)  # seconds between two strikes
+PAUSES: Final = (0.1, 1.0)  # seconds between two strikes
 REST: Final = 8.0  # seconds that a part lives before it is struck again: one that never works loses nothing
 AGAIN: Final = 0.2  # seconds until somebody looks again whether there is anything to strike
 LEAST: Final = 4096  # bytes, a page of the file system
