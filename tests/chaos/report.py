@@ -25,7 +25,7 @@ ABOUT = """\
 # Chaos
 
 Recoveries by strategy *continue*, each of a pipeline that real Spark had failed, some at once, while parts of
-the instance were killed (SIGKILL), frozen (SIGSTOP, then SIGCONT after up to 6 s), the broker flushed, and the
+the instance were killed (SIGKILL), frozen (SIGSTOP, then SIGCONT after at most 9 s), the broker flushed, and the
 disk filled to its last byte (for up to 4 s). The last table says what was done how often; what is not in it was
 not done. Of the pools of worker, web and database now all processes were killed at once, now a single one; the
 database is a PostgreSQL server that keeps every commit and is started again after up to 6 s (with SQLite there
