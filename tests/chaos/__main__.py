@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from console.incident.making import Incident
 from recovery.errors import RepriseError
 from tests import databases
 from tests.chaos import database, person, visitor
@@ -26,7 +27,8 @@ from tests.chaos.report import Run, keep, page
 from tests.chaos.strikes import Striker
 from tests.stack import Stack, clean_environment, start
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 QUICK = {"REPRISE_HEARTBEAT_SECONDS": "0.5", "REPRISE_SILENCE_SECONDS": "4"}
 DISK = "1g"
 BATCHES = 2  # before the failure
@@ -174,8 +176,7 @@ class Campaign:
         self.number += len(names)
         incidents = together(lambda name: self.stack.incident(name, batches=BATCHES), names)
         log(f"{', '.join(names)} have failed; the strikes begin")
-        self.striker.more(self.options.each * len(incidents))
-        ends = together(lambda incident: Responder(self.stack, incident, log).recover(), incidents)
+        ends = together(self.recover, incidents)
         self.striker.calm()
         healthy(self.stack)
         for incident, outcome in zip(incidents, ends, strict=True):
@@ -188,6 +189,17 @@ class Campaign:
             if outcome.bad:
                 log("; ".join(outcome.said[-5:]))
         self.run.chain_breaks, self.run.chain = person.chain_breaks(self.stack)
+
+    def recover(self, incident: Incident) -> Outcome:
+        """A quarter of its strikes from the start, while it is planned, the others when its steps begin to run."""
+        early = self.options.each // 4
+        self.striker.more(early)
+
+        def runs() -> None:
+            log(f"{incident.name} runs")
+            self.striker.more(self.options.each - early)
+
+        return Responder(self.stack, incident, log, runs).recover()
 
 
 def use(stack: Stack) -> None:

@@ -38,6 +38,7 @@ class Outcome:
     resumed: int = 0
     unknown: int = 0
     hung: int = 0
+    ran: bool = False
     said: list[str] = field(default_factory=list)
 
     @property
@@ -50,6 +51,7 @@ class Responder:
     stack: Stack
     incident: Incident
     log: Callable[[str], None]
+    runs: Callable[[], None] = lambda: None  # called once, when the plan's steps are seen to run
 
     def recover(self) -> Outcome:
         """Go on until the recovery has succeeded. What a command said last is kept for the report."""
@@ -57,6 +59,9 @@ class Responder:
         while time.monotonic() - began < PATIENCE:
             standing = self._look()
             outcome.state = standing.get("state", outcome.state)
+            if outcome.state in ("running", "verifying") and not outcome.ran:
+                outcome.ran = True
+                self.runs()
             if outcome.state in ("succeeded", "failed", "rolled_back", "expired"):
                 break
             self._next(standing, outcome)
