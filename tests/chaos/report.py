@@ -26,13 +26,15 @@ ABOUT = """\
 
 Recoveries by strategy *continue*, each of a pipeline that real Spark had failed, some at once, while parts of
 the instance were killed (SIGKILL), frozen (SIGSTOP, then SIGCONT after at most 9 s), the broker flushed, and the
-disk filled to its last byte (for up to 4 s). The last table says what was done how often; what is not in it was
-not done. Of the pools of worker, web and database now all processes were killed at once, now a single one; the
-database is a PostgreSQL server that keeps every commit and is started again after up to 6 s (with SQLite there
-is no process to kill). A responder planned, ran and resumed through the command line only; nobody mended
-anything by hand. Rows were counted on the table without Spark, resets on the disk, the chain by `audit verify`,
-all of it after each round of recoveries, when the strikes had ended. Meanwhile somebody looked at a page of the
-console every second; after each round `/readyz`, the command line and the Pipelines server had to answer again.
+disk filled to its last byte (for up to 4 s). The strikes fell while the recoveries were planned and while their
+steps ran; the table of strikes says what was done how often, and what is not in it was not done. Of the pools of
+worker, web and database now all processes were killed at once, now a single one; the database is a PostgreSQL
+server that keeps every commit and is started again after up to 6 s (SQLite has no process to kill).
+
+A responder planned, ran and resumed through the command line only; nobody mended anything by hand. Rows were
+counted on the table without Spark, resets on the disk, the chain by `audit verify`, all of it after each round of
+recoveries, when the strikes had ended. Meanwhile somebody looked at a page of the console every second; after each
+round `/readyz`, the command line and the Pipelines server had to answer again.
 
 Made by `python -m tests.chaos --report docs/chaos.md`; the runs lie beside it in `chaos.jsonl`.
 """
