@@ -47,6 +47,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--each", type=int, default=15, help="strikes for each recovery (default: 15)")
     made.add_argument(
+        "--early",
+        type=float,
+        default=0.25,
+        help="the share of them that falls while it is planned, the others fall while its steps run (default: 0.25)",
+    )
+    made.add_argument(
         "--at-once", type=int, default=4, help="recoveries that run at the same time (default: 4)"
     )
     made.add_argument(
@@ -191,8 +197,8 @@ class Campaign:
         self.run.chain_breaks, self.run.chain = person.chain_breaks(self.stack)
 
     def recover(self, incident: Incident) -> Outcome:
-        """A quarter of its strikes from the start, while it is planned, the others when its steps begin to run."""
-        early = self.options.each // 4
+        """Some of its strikes from the start, while it is planned, the others when its steps begin to run."""
+        early = round(self.options.each * self.options.early)
         self.striker.more(early)
 
         def runs() -> None:
