@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +40,6 @@ DECK: Final[
     (("database", "kill"), 3),
     (("database", "freeze"), 1),
 )
-ONE_DECK: Final = sum(times for _, times in DECK)
 POOLS: Final = ("worker", "web", "database")  # of these, one process may be killed alone
 FREEZES: Final = (0.5, 6.0)  # seconds; the longer ones outlast the silence after which a step is taken away
 FULL: Final = (0.5, 4.0)  # seconds
@@ -71,19 +71,25 @@ class Deck:
         self.without = without
 
     def deal(self, fits: Callable[[Deal], bool]) -> Deal | None:
-        """The first that fits. Where none does, a second deck is laid under what is left, never a third."""
+        """The first that fits. Where none does, another deck is laid under what is left: of each kind no more
+        than lies in one deck, so that what seldom fits neither piles up nor keeps the rest from its turn.
+        """
         found = next(filter(fits, self.left), None)
-        if found is None and len(self.left) < ONE_DECK:
-            self.left += self._shuffled()
+        if found is None:
+            self._lay_under()
             found = next(filter(fits, self.left), None)
         if found is not None:
             self.left.remove(found)
         return found
 
-    def _shuffled(self) -> list[Deal]:
+    def _lay_under(self) -> None:
         whole = [deal for deal, times in DECK for _ in range(times)]
         self.dice.shuffle(whole)
-        return [deal for deal in whole if deal[0] not in self.without]
+        most, held = dict(DECK), Counter(self.left)
+        for deal in whole:
+            if deal[0] not in self.without and held[deal] < most[deal]:
+                held[deal] += 1
+                self.left.append(deal)
 
 
 def family(pid: int) -> list[int]:

@@ -11,7 +11,9 @@ import pytest
 
 from tests.chaos import report, strikes
 from tests.chaos.person import Outcome
-from tests.chaos.strikes import DECK, ONE_DECK, Deck, Strike
+from tests.chaos.strikes import DECK, Deck, Strike
+
+ONE_DECK = sum(times for _, times in DECK)
 
 
 def fits(deal: strikes.Deal) -> bool:
@@ -50,7 +52,15 @@ def test_nothing_is_dealt_where_nothing_fits_and_the_decks_do_not_pile_up() -> N
     deck = Deck(random.Random(1))
 
     assert [deck.deal(lambda deal: False) for _ in range(9)] == [None] * 9
-    assert len(deck.left) == ONE_DECK
+    assert Counter(deck.left) == dict(DECK)
+
+
+def test_what_never_fits_does_not_keep_the_rest_from_its_turn() -> None:
+    deck = Deck(random.Random(1))
+    spared = [deck.deal(lambda deal: deal[0] != "worker") for _ in range(5 * ONE_DECK)]
+
+    assert None not in spared
+    assert {deal[0] for deal in spared if deal} == {victim for (victim, _), _ in DECK} - {"worker"}
 
 
 def test_a_full_disk_is_filled_though_others_take_of_it_meanwhile(
