@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -201,7 +202,8 @@ class Supervisor:
         with the next look: an instance whose supervisor ended would not come back when there is room again.
         """
         refused = ""
-        for look in [*(partial(self.look_at, child) for child in self.children), self.follow_pipelines]:
+        looks: list[Callable[[], None]] = [partial(self.look_at, child) for child in self.children]
+        for look in [*looks, self.follow_pipelines]:
             try:
                 look()
             except OSError as problem:
