@@ -127,8 +127,8 @@ def page(runs: Sequence[dict[str, Any]]) -> str:
         "|---|---|",
         *(f"| {what} | {times} |" for what, times in sorted(strikes.items())),
         "",
-        "| database | pages asked for | answered 200 | no answer | answered 5xx |",
-        "|---|---|---|---|---|",
+        "| run | pages asked for | answered 200 | no answer | 503 (database away) | 500 (a fault) |",
+        "|---|---|---|---|---|---|",
         *map(visits, runs),
         *remarks(runs),
     ]
@@ -145,8 +145,8 @@ def row(called: str, run: dict[str, Any]) -> str:
 def visits(run: dict[str, Any]) -> str:
     """A row on what the console answered to somebody who looked all the time."""
     found = Counter(run["answers"])
-    faults = sum(times for status, times in found.items() if status.startswith("5"))
-    return f"| {run['database']} | {found.total()} | {found['200']} | {found['none']} | {faults} |"
+    cells = (found.total(), *(found[status] for status in ("200", "none", "503", "500")))
+    return f"| {run['database']}, seed {run['seed']} | " + " | ".join(map(str, cells)) + " |"
 
 
 def remarks(runs: Sequence[dict[str, Any]]) -> list[str]:
