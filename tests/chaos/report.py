@@ -127,7 +127,7 @@ def page(runs: Sequence[dict[str, Any]]) -> str:
         "|---|---|",
         *(f"| {what} | {times} |" for what, times in sorted(strikes.items())),
         "",
-        "| run | pages asked for | answered 200 | no answer | 503 (database away) | 500 (a fault) |",
+        "| run | pages asked for | answered 200 | no answer | answered 503 | answered 500 |",
         "|---|---|---|---|---|---|",
         *map(visits, runs),
         *remarks(runs),
@@ -150,9 +150,10 @@ def visits(run: dict[str, Any]) -> str:
 
 
 def remarks(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """What was left out and what was not good, each said."""
+    """What was left out and what was not good, each said; and what somebody wrote beside a run (`remark`)."""
     lines = [f"Not done with seed {run['seed']}: {what}" for run in runs for what in run["left_out"]]
     for run in runs:
-        lines += [f"- {run['database']}, seed {run['seed']}: {problem}" for problem in run["problems"]]
+        said = [*run["problems"], *filter(None, [run.get("remark")])]
+        lines += [f"- {run['database']}, seed {run['seed']}: {what}" for what in said]
         lines += [f"- {o['name']}: {o['state']}; {'; '.join(o['said'][-3:])}" for o in run["not_good"]]
     return ["", *lines] if lines else []
