@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import math
 import os
 import random
 import signal
@@ -45,6 +46,7 @@ FREEZES: Final = (0.5, 6.0)  # seconds; the longer ones outlast the silence afte
 FULL: Final = (0.5, 4.0)  # seconds
 PAUSES: Final = (0.1, 1.0)  # seconds between two strikes
 REST: Final = 8.0  # seconds that a part lives before it is struck again: one that never works loses nothing
+DISK_REST: Final = 45.0  # seconds with room between two full disks: nothing starts while it is full
 AGAIN: Final = 0.2  # seconds until somebody looks again whether there is anything to strike
 LEAST: Final = 4096  # bytes, a page of the file system
 PIECE: Final = 1 << 25  # bytes
@@ -126,6 +128,7 @@ class Striker:
     database: Server | None = None
     done: list[Strike] = field(default_factory=list)
     budget: int = 0
+    filled: float = -math.inf  # when the disk was last full
     rests: dict[str, tuple[int, float]] = field(default_factory=dict)  # of each part: its pid, since when
 
     def __post_init__(self) -> None:
@@ -189,7 +192,7 @@ class Striker:
         """Whether the part lives, and has lived for long enough since it was struck or started again."""
         victim, now = deal[0], time.monotonic()
         if victim == "disk":
-            return True
+            return self.filled + DISK_REST <= now
         pid = self._pid(victim)
         last, since = self.rests.get(victim, (pid, now - REST))
         self.rests[victim] = (pid, since if pid == last else now)
@@ -264,6 +267,7 @@ class Striker:
                     take_all(out.fileno())
         finally:
             ballast.unlink(missing_ok=True)
+            self.filled = time.monotonic()
         return Strike(at, "disk", "full", seconds)
 
 
