@@ -1,9 +1,15 @@
 """Error pages in the design: what happened, what was not changed, what to do next."""
 
+import sys
+from typing import Final
+
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerError
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
+
+AGAIN_SECONDS: Final = "5"  # a database that was started again is back by then
 
 
 def denied(request: HttpRequest, exception: PermissionDenied) -> HttpResponse:
@@ -18,10 +24,13 @@ def missing(request: HttpRequest, exception: Http404) -> HttpResponse:
 
 
 def fault(request: HttpRequest) -> HttpResponse:
-    """Stands on nothing but the template: the database may be what is away."""
-    request_id = getattr(request, "request_id", "")
-    page = loader.get_template("500.html").render({"request_id": request_id})
-    return HttpResponseServerError(page)
+    """Stands on nothing but the template: the database may be what is away. That passes, so it is 503, not 500."""
+    away = isinstance(sys.exc_info()[1], (OperationalError, InterfaceError))
+    given = {"request_id": getattr(request, "request_id", ""), "away": away}
+    answer = HttpResponse(loader.get_template("500.html").render(given), status=503 if away else 500)
+    if away:
+        answer["Retry-After"] = AGAIN_SECONDS
+    return answer
 
 
 def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,20 +56,33 @@ def running(python: Path) -> Iterator[str]:
 
 def start(packages: Path, folder: Path) -> "subprocess.Popen[bytes]":
     """Make a cluster in `folder` and start its server on `folder/.s.PGSQL.5432`. Raises CannotStart."""
+    return serve(make(packages, folder), folder, QUICK)
+
+
+def make(packages: Path, folder: Path) -> Path:
+    """Make a cluster in `folder`; gives the folder of the server's programs. Raises CannotStart."""
     programs, how = packages / PACKAGE / "pginstall" / "bin", as_whom(folder)
     if how and not all_may_enter(programs):
         programs = copy(packages, folder) / PACKAGE / "pginstall" / "bin"
-    data, log = folder / "data", folder / "server.log"
+    log = folder / "server.log"
     with log.open("wb") as out:
         made = subprocess.run(
-            [str(programs / "initdb"), *INITDB, "-D", str(data)], stdout=out, stderr=out, cwd=folder, **how
-        )
-        if made.returncode:
-            raise CannotStart(f"PostgreSQL could not make a cluster: {last_line(log)}")
-        command = [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-h", "", *QUICK]
+            [str(programs / "initdb"), *INITDB, "-D", str(folder / "data")],
+            stdout=out, stderr=out, cwd=folder, **how,
+        )  # fmt: skip
+    if made.returncode:
+        raise CannotStart(f"PostgreSQL could not make a cluster: {last_line(log)}")
+    return programs
+
+
+def serve(programs: Path, folder: Path, settings: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """Start the server of the cluster in `folder`, and wait until it answers. Raises CannotStart."""
+    log = folder / "server.log"
+    command = [str(programs / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-h", "", *settings]
+    with log.open("ab") as out:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder, start_new_session=True,
-            preexec_fn=end_with_parent, **how,
+            preexec_fn=end_with_parent, **as_whom(folder),
         )  # fmt: skip
     try:
         wait_until_ready(process, programs, folder, log)

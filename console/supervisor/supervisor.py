@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -38,8 +40,9 @@ class Supervisor:
         self.asked = 0  # signals so far
         self.helper = 0  # pid of the process that `run` waits for
         self.restart_at: dict[str, float] = {}
+        self.refused = ""  # why the system refused something at the last look
         self.server: dict[str, Any] = {}  # pipelines.json as it was last seen
-        self.announced: float | None = None  # its mtime then
+        self.announced: float | None = None  # its mtime when demo.json was last written; None: write it anew
 
     # -- signals ---------------------------------------------------------------------------------------
 
@@ -151,7 +154,7 @@ class Supervisor:
         """Write demo.json as things are now: addresses, people, process ids."""
         home = self.instance.home
         source = home / "pipelines.json"
-        self.announced = source.stat().st_mtime if source.exists() else None
+        seen, self.announced = source.stat().st_mtime if source.exists() else 0.0, None
         self.server = homes.read_json(source) or self.server
         pids = {"supervisor": os.getpid()} | {c.name: c.pid for c in self.children}
         if self.server["pid"] == pids["pipelines"]:  # else Spark is just starting again, with the server
@@ -174,6 +177,7 @@ class Supervisor:
         )
         self._remember()
         self.keep_port()
+        self.announced = seen  # last: what a full disk kept from being written is written again
 
     def keep_port(self) -> None:
         """An API server that is started again takes the port it had: its address is in the database."""
@@ -189,37 +193,50 @@ class Supervisor:
         try:
             while True:
                 self.pause(TICK)
-                for child in self.children:
-                    self.look_at(child)
-                self.follow_pipelines()
+                self.look_around()
         except Ending:
             return
+
+    def look_around(self) -> None:
+        """One look at everything. What the system refuses (a full disk, no more processes) is tried again
+        with the next look: an instance whose supervisor ended would not come back when there is room again.
+        """
+        refused = ""
+        looks: list[Callable[[], None]] = [partial(self.look_at, child) for child in self.children]
+        for look in [*looks, self.follow_pipelines]:
+            try:
+                look()
+            except OSError as problem:
+                refused = problem.strerror or str(problem)
+        if refused and refused != self.refused:
+            say(f"  The system refuses something ({refused}); trying again until it is done")
+        self.refused = refused
 
     def look_at(self, child: Child) -> None:
         """One look at one child: dead, due to start again, or just got ready."""
         if child.name in self.restart_at:
             if time.monotonic() >= self.restart_at[child.name]:
-                del self.restart_at[child.name]
                 child.start()
-                self.announce()
+                del self.restart_at[child.name]
+                self.announced = None
         elif how := child.ended():
             child.clear()
             if child.name == "pipelines":
                 (self.instance.home / "pipelines.json").unlink(missing_ok=True)
             wait = child.wait_before_restart()
+            self.restart_at[child.name] = time.monotonic() + wait
             soon = "starting it again" if not wait else f"starting it again in {wait:.0f} s"
             say(f"  {child.name.capitalize()} ended ({how}), {soon}; {child.log} has its last words")
-            self.restart_at[child.name] = time.monotonic() + wait
         elif not child.is_ready and child.ready(child):
             child.is_ready = True
             say(progress(f"{child.name.capitalize()} ready again", time.monotonic() - child.started))
 
     def follow_pipelines(self) -> None:
-        """Write demo.json anew when the API server or its Spark was started again."""
+        """Write demo.json anew when a child, the API server or its Spark was started again."""
         try:
             changed = (self.instance.home / "pipelines.json").stat().st_mtime != self.announced
-        except OSError:  # it is starting; the file comes when it is ready
-            return
+        except FileNotFoundError:  # the server is starting; the file comes when it is ready
+            changed = self.announced is None
         if changed:
             self.announce()
 

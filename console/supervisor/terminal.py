@@ -1,15 +1,22 @@
 """What the person at the terminal reads."""
 
+import errno
 import os
 import sys
 
 
 def say(text: str) -> None:
-    """Print a line. A terminal or pipe that went away is no reason to end an instance that others use."""
+    """Print a line. A terminal or pipe that went away is no reason to end an instance that others use.
+
+    Nor is a file on a full disk: Python keeps the line and writes it with a later one.
+    """
     try:
         print(text, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool) -> list[str]:

@@ -1,15 +1,18 @@
 """A running step's sign of life, its log, and the fence that stops a worker whose step was taken away."""
 
+import logging
 import threading
 from types import TracebackType
 from typing import Any
 
 from django.conf import settings
-from django.db import connections, transaction
+from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.utils import timezone
 
 from recovery.errors import RepriseError
 from recovery.models import Step
+
+log = logging.getLogger(__name__)
 
 
 class FenceLost(RepriseError):
@@ -39,8 +42,19 @@ class Watch:
     def _run(self) -> None:
         try:
             while not self._stop.wait(settings.REPRISE_HEARTBEAT_SECONDS):
-                self._mine().update(heartbeat_at=timezone.now())
+                self._beat()
         finally:
+            connections.close_all()
+
+    def _beat(self) -> None:
+        """A database that is away is asked again with the next beat, over a new connection.
+
+        Away for longer than the silence limit, and the reaper calls the step unknown: `guard` then stops it.
+        """
+        try:
+            self._mine().update(heartbeat_at=timezone.now())
+        except (DatabaseError, InterfaceError) as problem:
+            log.warning("step %s could not give a sign of life: %s", self.step.pk, problem)
             connections.close_all()
 
     def _mine(self) -> Any:

@@ -4,6 +4,7 @@ Acts only through the command line, as a person would; reads the instance's own 
 """
 
 import json
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +19,8 @@ from console.incident.making import Incident
 from tests import tables
 from tests.stack import Stack
 
-PATIENCE = 900.0  # seconds for one recovery, strikes and all
+PATIENCE = 1500.0  # seconds for one recovery, strikes and all
+HANGS = 300.0  # seconds after which a command hangs
 LOOK = 0.5
 
 
@@ -35,11 +37,13 @@ class Outcome:
     plans: int = 0
     resumed: int = 0
     unknown: int = 0
+    hung: int = 0
+    ran: bool = False
     said: list[str] = field(default_factory=list)
 
     @property
     def bad(self) -> bool:
-        return self.state != "succeeded" or bool(self.lost or self.doubled or self.double_resets)
+        return self.state != "succeeded" or bool(self.lost or self.doubled or self.double_resets or self.hung)
 
 
 @dataclass
@@ -47,6 +51,7 @@ class Responder:
     stack: Stack
     incident: Incident
     log: Callable[[str], None]
+    runs: Callable[[], None] = lambda: None  # called once, when the plan's steps are seen to run
 
     def recover(self) -> Outcome:
         """Go on until the recovery has succeeded. What a command said last is kept for the report."""
@@ -54,6 +59,9 @@ class Responder:
         while time.monotonic() - began < PATIENCE:
             standing = self._look()
             outcome.state = standing.get("state", outcome.state)
+            if outcome.state in ("running", "verifying") and not outcome.ran:
+                outcome.ran = True
+                self.runs()
             if outcome.state in ("succeeded", "failed", "rolled_back", "expired"):
                 break
             self._next(standing, outcome)
@@ -72,7 +80,11 @@ class Responder:
             outcome.resumed += 1
 
     def _act(self, outcome: Outcome, *command: str) -> bool:
-        code, out, err = self.stack.manage(*command, "--json", token="responder", seconds=600)
+        try:
+            code, out, err = self.stack.manage(*command, "--json", token="responder", seconds=HANGS)
+        except subprocess.TimeoutExpired:
+            outcome.hung += 1
+            code, out, err = 124, "", f"did not end within {HANGS:.0f} s"
         if code:
             said = (out or err).strip().splitlines()
             outcome.said.append(f"{command[0]}: exit {code}: {said[-1][:300] if said else ''}")

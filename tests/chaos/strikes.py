@@ -2,24 +2,54 @@
 
 import contextlib
 import errno
+import math
 import os
 import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import redis
 
+from console.supervisor.processes import is_alive
+from tests.chaos.database import Server
 from tests.stack import Stack
 
-VICTIMS: Final = ("worker", "worker", "worker", "web", "beat", "broker", "pipelines", "spark", "database")
-FREEZES: Final = (0.5, 9.0)  # seconds; the longer ones outlast the silence after which a step is taken away
+Deal = tuple[str, str]  # victim, how
+DECK: Final[
+    tuple[tuple[Deal, int], ...]
+] = (  # how often each lies in one deck; the worker does the recoveries
+    (("worker", "kill"), 5),
+    (("web", "kill"), 2),
+    (("beat", "kill"), 1),
+    (("broker", "kill"), 2),
+    (("pipelines", "kill"), 2),
+    (("spark", "kill"), 2),
+    (("worker", "freeze"), 2),
+    (("web", "freeze"), 1),
+    (("beat", "freeze"), 1),
+    (("broker", "freeze"), 1),
+    (("pipelines", "freeze"), 1),
+    (("spark", "freeze"), 1),
+    (("broker", "flush"), 1),
+    (("disk", "full"), 1),
+    (("database", "kill"), 3),
+    (("database", "freeze"), 1),
+)
+POOLS: Final = ("worker", "web", "database")  # of these, one process may be killed alone
+FREEZES: Final = (0.5, 6.0)  # seconds; the longer ones outlast the silence after which a step is taken away
 FULL: Final = (0.5, 4.0)  # seconds
-PAUSES: Final = (0.2, 7.0)  # seconds between two strikes
+PAUSES: Final = (0.1, 1.0)  # seconds between two strikes
+REST: Final = 8.0  # seconds that a part lives before it is struck again: one that never works loses nothing
+DISK_REST: Final = 45.0  # seconds with room between two full disks: nothing starts while it is full
+AGAIN: Final = 0.2  # seconds until somebody looks again whether there is anything to strike
+LEAST: Final = 4096  # bytes, a page of the file system
+PIECE: Final = 1 << 25  # bytes
 
 
 @dataclass(frozen=True)
@@ -30,6 +60,38 @@ class Strike:
     victim: str
     how: str
     seconds: float = 0.0
+
+
+class Deck:
+    """Every kind of strike, shuffled, and again when it is used up. What does not fit now keeps its place.
+
+    The order goes by the dice alone: what an instance has not is dealt out of it, so that the rest stays as it is.
+    """
+
+    def __init__(self, dice: random.Random, *, without: Collection[str] = ()) -> None:
+        self.dice, self.left = dice, list[Deal]()
+        self.without = without
+
+    def deal(self, fits: Callable[[Deal], bool]) -> Deal | None:
+        """The first that fits. Where none does, another deck is laid under what is left: of each kind no more
+        than lies in one deck, so that what seldom fits neither piles up nor keeps the rest from its turn.
+        """
+        found = next(filter(fits, self.left), None)
+        if found is None:
+            self._lay_under()
+            found = next(filter(fits, self.left), None)
+        if found is not None:
+            self.left.remove(found)
+        return found
+
+    def _lay_under(self) -> None:
+        whole = [deal for deal, times in DECK for _ in range(times)]
+        self.dice.shuffle(whole)
+        most, held = dict(DECK), Counter(self.left)
+        for deal in whole:
+            if deal[0] not in self.without and held[deal] < most[deal]:
+                held[deal] += 1
+                self.left.append(deal)
 
 
 def family(pid: int) -> list[int]:
@@ -54,17 +116,27 @@ def send(pids: list[int], number: signal.Signals) -> int:
 
 @dataclass
 class Striker:
-    """Strikes one instance on its own thread, `budget` times from each call of `more`; repeatable by its seed."""
+    """Strikes one instance on its own thread, `budget` times from each call of `more`.
+
+    The seed settles the order of the strikes; which part is away or rests when its turn comes is a matter of time.
+    """
 
     stack: Stack
     seed: int
     can_fill: bool
     log: Callable[[str], None]
+    database: Server | None = None
     done: list[Strike] = field(default_factory=list)
     budget: int = 0
+    filled: float = -math.inf  # when the disk was last full
+    rests: dict[str, tuple[int, float]] = field(default_factory=dict)  # of each part: its pid, since when
 
     def __post_init__(self) -> None:
-        self.dice = random.Random(self.seed)
+        self.dice = random.Random(self.seed)  # of pauses and lengths; the deck has its own
+        here = {"disk": self.can_fill, "database": self.database is not None}
+        self.deck = Deck(
+            random.Random(self.seed), without=[victim for victim, has in here.items() if not has]
+        )
         self.turn = threading.Condition()
         self.striking = threading.Lock()
         self.ended = False
@@ -90,51 +162,70 @@ class Striker:
         self.thread.join()
 
     def _run(self) -> None:
+        pause = self.dice.uniform(*PAUSES)
         while True:
             with self.turn:
                 self.turn.wait_for(lambda: self.budget or self.ended)
                 if self.ended:
                     return
-            time.sleep(self.dice.uniform(*PAUSES))
+            time.sleep(pause)
             with self.striking:
                 strike = self._next()
-            if strike is not None:
-                self.done.append(strike)
-                self.log(
-                    f"strike {len(self.done)}: {strike.how} {strike.victim} {strike.seconds:.1f} s".rstrip()
-                )
+            pause = self.dice.uniform(*PAUSES) if strike else AGAIN
 
     def _next(self) -> Strike | None:
-        """One strike of the budget; none when peace was asked for during the pause."""
+        """The next strike; none when peace was asked for during the pause, or nothing is there to be struck."""
         with self.turn:
             if not self.budget:
                 return None
-            self.budget -= 1
-        return self._strike()
-
-    def _strike(self) -> Strike | None:
-        roll = self.dice.random()
-        if roll < 0.05:
-            return self._flush()
-        if roll < 0.10 and self.can_fill:
-            return self._fill()
-        victim = self.dice.choice(VICTIMS)
-        pids = self._pids(victim)
-        if not pids:
+        deal = self.deck.deal(self._fits)
+        strike = self._strike(*deal) if deal else None
+        if deal is None or strike is None:
             return None
-        return self._freeze(victim, pids) if self.dice.random() < 0.3 else self._kill(victim, pids)
+        self.done.append(strike)
+        self.log(f"strike {len(self.done)}: {strike.how} {strike.victim} {strike.seconds:.1f} s")
+        with self.turn:
+            self.budget = max(0, self.budget - 1)
+        return strike
 
-    def _pids(self, victim: str) -> list[int]:
-        """Empty for a part that this instance has not, or that is just being started."""
+    def _fits(self, deal: Deal) -> bool:
+        """Whether the part lives, and has lived for long enough since it was struck or started again."""
+        victim, now = deal[0], time.monotonic()
+        if victim == "disk":
+            return self.filled + DISK_REST <= now
+        pid = self._pid(victim)
+        last, since = self.rests.get(victim, (pid, now - REST))
+        self.rests[victim] = (pid, since if pid == last else now)
+        return pid > 1 and self.rests[victim][1] + REST <= now
+
+    def _strike(self, victim: str, how: str) -> Strike | None:
+        if how == "full":
+            return self._fill()
+        pid = self._pid(victim)
+        if not pid:
+            return None
+        if how == "flush":
+            strike = self._flush()
+        elif how == "freeze":
+            strike = self._freeze(victim, family(pid))
+        else:
+            strike = self._kill(victim, family(pid))
+        self.rests[victim] = (pid, time.monotonic())
+        return strike
+
+    def _pid(self, victim: str) -> int:
+        """0 for a part that is just being started."""
+        if victim == "database":
+            return self.database.pid if self.database else 0
         try:
             pid = int(self.stack.demo["pids"].get(victim) or 0)
         except (OSError, ValueError):
-            return []
-        return family(pid) if pid > 1 else []
+            return 0
+        return pid if pid > 1 and is_alive(pid) else 0
 
     def _kill(self, victim: str, pids: list[int]) -> Strike | None:
-        """The whole part at once, or (of a worker, a web server) one process of its pool."""
-        whole = victim not in ("worker", "web") or self.dice.random() < 0.6
+        """The whole part at once, or (of a worker, a web server, a database) one process of its pool."""
+        whole = victim not in POOLS or self.dice.random() < 0.6
         chosen = pids if whole else [self.dice.choice(pids)]
         at = time.monotonic()
         return Strike(at, victim, "kill") if send(chosen, signal.SIGKILL) else None
@@ -160,19 +251,31 @@ class Striker:
         return Strike(at, "broker", "flush")
 
     def _fill(self) -> Strike:
-        """The file system under everything that the instance writes has no byte left, for some seconds."""
+        """The file system under everything that the instance writes has no byte left, for some seconds.
+
+        What others free meanwhile is taken too. In half of the cases a part dies while the disk is full.
+        """
         at, seconds, ballast = time.monotonic(), self.dice.uniform(*FULL), self.stack.home.parent / "ballast"
+        dies = self.dice.choice(("worker", "web", "pipelines", ""))
         try:
             with ballast.open("wb") as out:
-                for size in (1 << 22, 1 << 12):
-                    with contextlib.suppress(OSError):
-                        while True:
-                            out.write(b"\0" * size)
-                            out.flush()
-            time.sleep(seconds)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
+                take_all(out.fileno())
+                if pid := self._pid(dies):
+                    self.done += filter(None, [self._kill(dies, family(pid))])
+                while time.monotonic() < at + seconds:
+                    time.sleep(0.05)
+                    take_all(out.fileno())
         finally:
             ballast.unlink(missing_ok=True)
+            self.filled = time.monotonic()
         return Strike(at, "disk", "full", seconds)
+
+
+def take_all(file: int) -> None:
+    """Let `file` take every byte that is left on its file system, in pieces: what fails is not given back whole."""
+    while (free := (held := os.fstatvfs(file)).f_bavail * held.f_frsize) >= LEAST:
+        try:
+            os.posix_fallocate(file, os.fstat(file).st_size, min(free, PIECE))
+        except OSError as error:  # somebody was quicker: what is left now is asked anew
+            if error.errno != errno.ENOSPC:
+                raise

@@ -1,11 +1,13 @@
 """The life of a step: one worker, one effect, and three honest ends."""
 
+import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from recovery.errors import OutcomeUnknown, Refused
@@ -203,6 +205,26 @@ def test_a_worker_past_its_deadline_changes_nothing_more() -> None:
     assert mine is not None
     with pytest.raises(FenceLost, match="deadline"):
         Watch(mine).guard()
+
+
+@pytest.mark.parametrize("away", [OperationalError, InterfaceError])
+def test_a_step_lives_on_when_the_database_was_away_for_a_moment(
+    monkeypatch: Any, settings: Any, away: type[Exception]
+) -> None:
+    """Else a server that was started again would make every running step unknown."""
+    settings.REPRISE_HEARTBEAT_SECONDS = 0.01
+    beaten = threading.Event()
+    answers = iter([away("the server went away"), away("connection refused")])
+
+    def update(**values: Any) -> None:
+        if (problem := next(answers, None)) is not None:
+            raise problem
+        beaten.set()
+
+    watch = Watch(Step(pk=1))
+    monkeypatch.setattr(watch, "_mine", lambda: SimpleNamespace(update=update))
+    with watch:
+        assert beaten.wait(10)
 
 
 def test_the_reaper_makes_a_silent_step_unknown_never_failed(woken: list[Any], committing: Any) -> None:
