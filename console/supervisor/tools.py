@@ -38,7 +38,9 @@ def manage(arguments: list[str]) -> int:
 
 
 def run_tests(arguments: list[str]) -> int:
-    """bin/check, the unit tests on both databases and all cores, then all that share the one running instance.
+    """bin/check, the unit tests on both databases and all cores, then all that run against a running instance.
+
+    The latter mostly wait for Spark, so two processes share them, file by file, each with an instance of its own.
 
     With arguments pytest alone, on SQLite unless `--database postgresql` asks otherwise. Exit code of the first
     that failed; what comes after it runs all the same, but nothing does after a failed check.
@@ -52,7 +54,7 @@ def run_tests(arguments: list[str]) -> int:
         return code
     os.chdir(ROOT)
     unit = ["tests/unit", "-n", "auto", "--maxprocesses=8"]
-    rest = ["--ignore=tests/unit", "--durations=25"]
+    rest = ["--ignore=tests/unit", "-n", "2", "--dist", "loadfile", "--durations=25"]
     everything = [("sqlite", unit), ("postgresql", unit), ("sqlite", rest)]
     parts = [(database, asked)] if arguments else everything
     codes = [run_pytest(python, which, part) for which, part in parts]
