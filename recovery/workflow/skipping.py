@@ -93,5 +93,5 @@ def _mark(step: Step, reason: str, by: Actor) -> None:
 def _without_proof(recovery: Recovery) -> str:
     failed = [c["code"] for c in (recovery.measured or {}).get("criteria", []) if c["ok"] is not True]
     if failed:
-        return f"Ended without proof. When last measured, not proven were: {', '.join(failed)}."
-    return "Ended without proof: nothing was measured."
+        return f"When last measured, not proven were: {', '.join(failed)}."
+    return "Nothing was measured."

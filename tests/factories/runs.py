@@ -183,7 +183,7 @@ def unproven(of: Flow | None = None) -> Recovery:
     line = [told["at"], f"Skipped by responder: {told['reason']}"]
     step(made, "verify", "skipped", plan=made.plans.get(), result={"skipped": told}, log=[line])
     says = (
-        "Ended without proof. When last measured, not proven were: EVERY_ROW_ONCE, COUNTS_EQUAL_FORECAST. "
+        "When last measured, not proven were: EVERY_ROW_ONCE, COUNTS_EQUAL_FORECAST. "
         f"Step verify was skipped by responder: {told['reason']}"
     )
     return into(made, "unproven", reason=says)

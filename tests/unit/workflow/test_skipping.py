@@ -71,8 +71,7 @@ def test_without_its_proof_a_recovery_ends_as_unproven_and_says_who_wanted_that(
 
     assert (row.state, row.active, step.state) == ("unproven", False, "skipped")
     assert row.reason == (
-        "Ended without proof: nothing was measured. "
-        "Step verify was skipped by ada: The table is read by nobody yet."
+        "Nothing was measured. Step verify was skipped by ada: The table is read by nobody yet."
     )
     assert step.log[-1][1] == "Skipped by ada: The table is read by nobody yet."
     entry = AuditEntry.objects.get(action="recovery.skip")
