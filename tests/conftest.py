@@ -24,6 +24,8 @@ HOME = Path(tempfile.mkdtemp(prefix="reprise-test-"))
 os.environ["REPRISE_HOME"] = str(HOME)
 os.environ["REPRISE_OUTBOUND_ALLOW"] = "127.0.0.1,localhost"  # where the tests' own servers listen
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
+# Playwright's event loop stays in this thread once a browser was used; a test with a database may come after it.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 databases.use(_GIVEN)
 django.setup()
 # A password hash is slow on purpose. In this process only: the instance that `stack` runs hashes as people's do.
