@@ -11,8 +11,8 @@ from recovery.checkpoints import deltasink
 from recovery.checkpoints.report import Finding
 from recovery.sinks.base import SinkReport
 from recovery.sinks.files import EmptyReset
-from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
-from recovery.sources.base import Amount, InputFile, Precision
+from recovery.sinks.kinds import Memory, Risk, Start, by_query_id
+from recovery.sources.base import InputFile, Precision
 
 KIND = "delta"
 
@@ -48,21 +48,4 @@ def memory(facts: SinkReport) -> Memory:
 
 def risk(start: Start, facts: SinkReport) -> Risk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
-    head = facts.head
-    if start.query_id_kept and head is not None:
-        if start.planned == head == start.next_batch:
-            return Risk(Amount(0), f"Batch {head} is run again and skipped by the table, which has it.")
-        if gone := passed_over(head, start):
-            return skips(head, gone, "The table")
-    held = head is not None and head == start.planned
-    rows = repeated(start, held=held)
-    if rows is not None and not rows.value:
-        return Risk(rows, "The table takes the next batch, and nothing comes twice.")
-    do = (
-        f"Seed after batch {head}, which the table holds: its end is in the checkpoint's offsets."
-        if held
-        else ""
-    )
-    return Risk(
-        rows, f"The table takes what is read again as new: {in_words(rows)} would be there twice.", do=do
-    )
+    return by_query_id(facts.head, start, held=facts.head is not None and facts.head == start.planned)

@@ -8,8 +8,8 @@ snapshots were expired: then a repeated batch is written twice.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
-from recovery.sources.base import Amount, Precision
+from recovery.sinks.kinds import Memory, Risk, Start, by_query_id
+from recovery.sources.base import Precision
 
 KIND = "iceberg"
 
@@ -41,21 +41,7 @@ def memory(facts: Facts) -> Memory:
 
 def risk(start: Start, facts: Facts) -> Risk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
-    head = facts.head
-    if start.query_id_kept and head is not None:
-        if start.planned == head == start.next_batch:
-            return Risk(Amount(0), f"Batch {head} is run again and passed over by the table, which has it.")
-        if gone := passed_over(head, start):
-            return skips(head, gone, "The table")
-    held = head is not None and head == start.planned
     # Expired snapshots are older than the query's newest one; only where none of it is left may one be the planned.
-    rows = repeated(start, held=None if head is None and facts.expired else held)
-    if rows is not None and not rows.value:
-        return Risk(rows, "The table takes the next batch, and nothing comes twice.")
-    return Risk(
-        rows,
-        f"The table takes what is read again as new: {in_words(rows)} would be there twice.",
-        do=f"Seed after batch {head}, which the table holds: its end is in the checkpoint's offsets."
-        if held
-        else "",
-    )
+    forgotten = facts.head is None and facts.expired
+    held = facts.head is not None and facts.head == start.planned
+    return by_query_id(facts.head, start, held=None if forgotten else held)

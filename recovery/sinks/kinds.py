@@ -103,5 +103,28 @@ def skips(head: int, gone: range, who: str) -> Risk:
     )
 
 
+def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
+    """The risk at a table that holds the newest batch of each query id, this query's being `head`.
+
+    Under the old id, batches up to the head vanish; under a new one, what is read again is doubled. `held`: does the
+    table have the planned batch? None: nobody knows.
+    """
+    if start.query_id_kept and head is not None:
+        if start.planned == head == start.next_batch:
+            return Risk(Amount(0), f"Batch {head} is run again and skipped by the table, which has it.")
+        if gone := passed_over(head, start):
+            return skips(head, gone, "The table")
+    rows = repeated(start, held=held)
+    if rows is not None and not rows.value:
+        return Risk(rows, "The table takes the next batch, and nothing comes twice.")
+    return Risk(
+        rows,
+        f"The table takes what is read again as new: {in_words(rows)} would be there twice.",
+        do=f"Seed after batch {head}, which the table holds: its end is in the checkpoint's offsets."
+        if held
+        else "",
+    )
+
+
 def _batches(of: Sequence[int]) -> str:
     return f"batch {of[0]}" if len(of) == 1 else f"batches {of[0]} to {of[-1]}"

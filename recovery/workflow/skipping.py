@@ -5,14 +5,12 @@ from typing import Any
 
 from django.utils import timezone
 
-from recovery.approvals import selectors
 from recovery.errors import Refused
 from recovery.models import Recovery, Step
 from recovery.people.roles import Actor
 from recovery.workflow import engine, studies
 from recovery.workflow.moves import move, only_in, step_to
-from recovery.workflow.selectors import plan_of
-from recovery.workflow.starting import stuck
+from recovery.workflow.starting import may_go_on, stuck
 from recovery.workflow.transitions import SKIPS
 
 
@@ -65,13 +63,7 @@ def _skippable(recovery: Recovery) -> Step:
         raise Refused(f"Step {step.kind} is never skipped. {rule.because}", code="not_skippable")
     if recovery.steps.filter(state="running").exists() or _undoing(recovery):
         raise Refused("A step is running. Wait for its end, then skip.")
-    if step.state == "unknown" and not step.evidence:
-        raise Refused(
-            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then skip."
-        )
-    plan = plan_of(recovery)
-    if plan is not None and step.kind != "verify" and (no := selectors.run_refusal(recovery, plan)):
-        raise Refused(no.says, code=no.code)
+    may_go_on(recovery, step, then="skip")
     return step
 
 

@@ -48,13 +48,7 @@ def _begin(recovery: Recovery, by: Actor) -> Started:
 
 def _resume(recovery: Recovery, by: Actor) -> Started:
     step = stuck(recovery)
-    if step.state == "unknown" and not step.evidence:
-        raise Refused(
-            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then resume."
-        )
-    plan = plan_of(recovery)
-    if plan is not None and step.kind != "verify" and (no := selectors.run_refusal(recovery, plan)):
-        raise Refused(no.says, code=no.code)
+    may_go_on(recovery, step, then="resume")
     was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
     studies.put(recovery, "halt", {})
     if step.state == "done":
@@ -68,6 +62,17 @@ def _resume(recovery: Recovery, by: Actor) -> Started:
         recovery.refresh_from_db()
         announce(event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=by)
     return Started(f"Resumed at step {step.kind}, which was {was['state']}.", was)
+
+
+def may_go_on(recovery: Recovery, step: Step, *, then: str) -> None:
+    """Refused while nobody knows what the step has done, and where the environment's rules do not let its plan run."""
+    if step.state == "unknown" and not step.evidence:
+        raise Refused(
+            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then {then}."
+        )
+    plan = plan_of(recovery)
+    if plan is not None and step.kind != "verify" and (no := selectors.run_refusal(recovery, plan)):
+        raise Refused(no.says, code=no.code)
 
 
 def stuck(recovery: Recovery) -> Step:
