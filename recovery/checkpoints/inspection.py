@@ -4,10 +4,8 @@ Where the facts come from: MicroBatchExecution.populateStartOffsets reads the tw
 newest commit; FileStreamSource reads the newest compacted entry of its log and all later ones.
 """
 
-import hashlib
 import re
 from dataclasses import replace
-from typing import NamedTuple
 
 from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.agreement import judge_agreement, judge_resumption, repartitioned
@@ -16,12 +14,12 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.headers import asynchronous, judge_headers, strays
 from recovery.checkpoints.inputs import judge_inputs
+from recovery.checkpoints.marks import LOGS, Marks, marks_of, superseded
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.place import judge_place
 from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.checkpoints.state.deep import Progress
-from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.state.read import Standing, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
@@ -29,18 +27,10 @@ from recovery.checkpoints.writer import written_by
 from recovery.errors import Unreachable
 
 PARTS = {"metadata", "offsets", "commits", "sources", "state"}
-LOGS = ("offsets/", "commits/", "sources/")
 SHOWN_BATCHES = 100  # Spark keeps this many (minBatchesToRetain)
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 VERSION = re.compile(r"[0-9]{1,9}")
 OPERATOR_FILES = re.compile(r"state/[^/]+/(0/)?_(metadata|stateSchema)/")
-
-
-class Marks(NamedTuple):
-    """Two sha256 (hex) of one checkpoint: what `fingerprint` says, and every file's name and size as well."""
-
-    fingerprint: str
-    exact: str
 
 
 def versions(flow_location: str) -> list[int]:
@@ -71,7 +61,7 @@ def marks(location: str) -> Marks:
     """Both marks of a checkpoint: `fingerprint`, and `exact`, which counts every state file's name and size too."""
     with reaching(location):
         store, _, _ = _resolve(Store.open(location))
-        return _digest(tree_of(store))
+        return marks_of(tree_of(store))
 
 
 def inspect(
@@ -144,49 +134,13 @@ def tree_of(store: Store) -> Tree:
     tree = Tree(store, *store.walk())
     if store.local:
         return tree
-    unread = _superseded(tree)
+    unread = superseded(tree)
     read = {n: size for n, size in tree.files.items() if _is_log(n) and n not in unread}
     return replace(tree, store=store.ahead(read))
 
 
 def _is_log(name: str) -> bool:
     return name == "metadata" or name.startswith(LOGS) or bool(OPERATOR_FILES.match(name))
-
-
-def _digest(tree: Tree) -> Marks:
-    names = sorted(tree.files)
-    unread = _superseded(tree)
-    logs = [n for n in names if (n == "metadata" or n.startswith(LOGS)) and n not in unread]
-    contents = dict(zip(logs, tree.each(tree.digest_of, logs), strict=True))
-    moved, exact = hashlib.sha256(), hashlib.sha256()
-    for start in range(0, len(names), 10_000):
-        some = names[start : start + 10_000]
-        lines = {name: f"{name}\0{tree.files[name]}\0{contents.get(name, '')}\n" for name in some}
-        exact.update("".join(lines.values()).encode("utf-8", "surrogateescape"))
-        kept = [line for name, line in lines.items() if not is_state_data(name)]
-        moved.update("".join(kept).encode("utf-8", "surrogateescape"))
-    partitions = sorted({"/".join(n.split("/")[:3]) for n in names if is_state_data(n)})
-    moved.update("".join(f"{name}\n" for name in partitions).encode("utf-8", "surrogateescape"))
-    return Marks(moved.hexdigest(), exact.hexdigest())
-
-
-def _superseded(tree: Tree) -> set[str]:
-    """Source log files older than the newest compacted entry: nobody reads them at a restart.
-
-    With a hundred batches kept they are ten times the log that counts; their names and sizes stand for them.
-    """
-    found = set()
-    logs: dict[str, list[str]] = {}
-    for file in [n for n in tree.files if n.startswith("sources/")]:
-        folder, _, name = file.rpartition("/")
-        logs.setdefault(folder, []).append(name)
-    for folder, names in logs.items():
-        newest = max(filelog.compacted(filelog.index_of(names)), default=-1)
-        for name in names:
-            parsed = filelog.parse_name(name[1:-4] if name.endswith(".crc") else name)
-            if parsed and parsed[0] < newest:
-                found.add(f"{folder}/{name}")
-    return found
 
 
 def _judge(
@@ -230,7 +184,7 @@ def _judge(
     if sink is not None:
         with reaching(sink):
             findings += beside_table(Store.open(sink), query_id, committed, planned, operators, deep=deep)
-    told = _digest(tree)
+    told = marks_of(tree)
     return CheckpointReport(
         location=tree.store.location,
         format="structured-streaming" if known else "none",
