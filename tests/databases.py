@@ -70,10 +70,11 @@ def drop(made: dict[str, str]) -> None:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def administrator(url: str) -> psycopg.Connection[tuple[object, ...]]:
-    """A connection to the server's own database, in which databases are made."""
-    parts = urlsplit(named(url, "postgres"))
+def administrator(url: str, *, own: bool = False) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection to the server's database in which databases are made; with `own` to the one that `url` names."""
+    parts = urlsplit(url if own else named(url, "postgres"))
     host = dict(parse_qsl(parts.query)).get("host") or parts.hostname
     return psycopg.connect(
-        host=host, port=parts.port, user=parts.username, password=parts.password, dbname="postgres", autocommit=True
+        host=host, port=parts.port, user=parts.username, password=parts.password,
+        dbname=parts.path.lstrip("/"), autocommit=True,
     )  # fmt: skip

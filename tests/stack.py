@@ -6,11 +6,13 @@ def test_something(stack: Stack) -> None:
     page = stack.console("responder").get("/")
 """
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,7 @@ import pytest
 import requests
 
 from console.incident.making import Incident, make_incident
-from console.supervisor.home import read_json
+from console.supervisor.home import read_env, read_json
 from recovery.pipelines.client import PipelinesClient
 from tests import databases
 
@@ -118,6 +120,34 @@ class Stack:
 
     def environment(self, **more: str) -> dict[str, str]:
         return clean_environment(self.home, **more)
+
+    @property
+    def database_url(self) -> str:
+        """The instance's own PostgreSQL database; "": SQLite in its home."""
+        return read_env(self.home / "instance.env").get("REPRISE_DATABASE_URL", "")
+
+    def execute(self, statement: str) -> None:
+        """One SQL statement behind the instance's back, committed."""
+        if self.database_url:
+            with databases.administrator(self.database_url, own=True) as connection:
+                connection.execute(statement.encode())
+            return
+        with contextlib.closing(sqlite3.connect(self.home / "reprise.sqlite3", timeout=20)) as held, held:
+            held.execute(statement)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[dict[str, str]]:
+        """Another process holds the database; gives the variables with which a command waits half a second for it."""
+        if self.database_url:
+            with databases.administrator(self.database_url, own=True) as connection, connection.transaction():
+                connection.execute("LOCK TABLE recovery_token, recovery_auditentry IN ACCESS EXCLUSIVE MODE")
+                more = "&" if "?" in self.database_url else "?"
+                yield {"REPRISE_DATABASE_URL": f"{self.database_url}{more}options=-c%20lock_timeout%3D500"}
+            return
+        with contextlib.closing(sqlite3.connect(self.home / "reprise.sqlite3", isolation_level=None)) as held:
+            held.execute("BEGIN IMMEDIATE")
+            yield {"REPRISE_DATABASE_TIMEOUT": "0.5"}
+            held.execute("ROLLBACK")
 
     def manage(
         self, *arguments: str, token: str | None = None, seconds: float = 300, **more: str

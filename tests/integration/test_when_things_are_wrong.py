@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,21 +172,9 @@ class TestTheFailedFlowStaysAsItIs:
             address.write_text(right)
 
     def test_the_database_is_locked(self, stack: Stack, incident: Incident) -> None:
-        holder = sqlite3.connect(stack.home / "reprise.sqlite3", isolation_level=None)
-        holder.execute("BEGIN IMMEDIATE")
-        try:
-            says = refused(
-                stack,
-                "recover",
-                incident.name,
-                "--flow",
-                incident.flow,
-                code=2,
-                REPRISE_DATABASE_TIMEOUT="0.5",
-            )
-        finally:
-            holder.execute("ROLLBACK")
-            holder.close()
+        flow = ("--flow", incident.flow)
+        with stack.locked() as patience:
+            says = refused(stack, "recover", incident.name, *flow, code=2, **patience)
         assert "locked" in says
 
     def test_the_storage_is_away(self, stack: Stack, incident: Incident) -> None:
@@ -216,8 +203,7 @@ class TestTheFailedFlowStaysAsItIs:
         code, out, err = stack.manage("token", "--name", "short", "--days", "1", "--json", token="responder")
         assert code == 0, err
         text = json.loads(out)["token"]
-        with sqlite3.connect(stack.home / "reprise.sqlite3", timeout=20) as database:
-            database.execute("UPDATE recovery_token SET expires_at = '2001-01-01' WHERE name = 'short'")
+        stack.execute("UPDATE recovery_token SET expires_at = '2001-01-01' WHERE name = 'short'")
         assert "expired" in refused(stack, "recover", incident.name, code=1, token=text)
 
 

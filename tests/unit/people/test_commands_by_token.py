@@ -1,11 +1,13 @@
 """Who acts on the command line: the owner of the token, or nobody."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from django.db import OperationalError
 
 from recovery.errors import WrongUse
 from recovery.management.commands._base import shown, table, token_text
@@ -127,3 +129,25 @@ def test_columns_are_aligned_and_safe_on_a_terminal() -> None:
         "A       LONG\nx       y\nlonger  \\x1b[31mz"
     )
     assert shown("a\nb") == "a\\nb"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("database is locked", "locked by another process"),
+        ("canceling statement due to lock timeout\nLINE 1: …", "locked by another process"),
+        ("no such table: recovery_token", "has no tables yet"),
+        ('database "reprise" does not exist', "has no tables yet"),
+        ("connection refused", r"cannot be used: connection refused\. Check REPRISE_HOME"),
+    ],
+)
+def test_a_database_that_does_not_answer_is_said_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, said: str, words: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError(said)
+
+    monkeypatch.setattr("recovery.management.commands._base.actor_for_token", fail)
+    code, out, err = run(monkeypatch, "rp_any", "flows")
+    assert (code, out) == (2, "")
+    assert re.search(words, err)
