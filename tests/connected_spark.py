@@ -1,10 +1,6 @@
 """Spark with the connectors on its class path, in a process of its own: they must be there from the start."""
 
 import contextlib
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +8,7 @@ from typing import Any
 
 from console.supervisor import jars
 from recovery.server.driver import connectors
-from recovery.server.java import find_java
+from tests.spark_child import SparkChild
 
 # Runs the code that a line of stdin holds, with `spark` and what the line's `words` name; `answer` goes back.
 CHILD = """
@@ -42,24 +38,13 @@ SETTINGS = {
 }
 
 
-class ConnectedSpark:
+class ConnectedSpark(SparkChild):
     """The child. `run` executes Python there; what it assigns to `answer` comes back."""
 
     def __init__(self, folder: Path, more: Mapping[str, str]) -> None:
         archives = jars.ensure("connectors", tell=lambda _: None)[0].parent
         told = {**SETTINGS, **connectors(str(archives)), "spark.sql.warehouse.dir": str(folder / "warehouse")}
-        java = find_java(folder / "java").home
-        env = {
-            **os.environ,
-            "JAVA_HOME": str(java),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_PYTHON": sys.executable,
-        }
-        self.log = (folder / "spark.log").open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CHILD, json.dumps({**told, **more})],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env, cwd=folder, text=True,
-        )  # fmt: skip
+        super().__init__(folder, CHILD, {**told, **more})
 
     def run(self, code: str, **words: Any) -> Any:
         """What the code answered. AssertionError with the text of its failure."""
@@ -69,29 +54,8 @@ class ConnectedSpark:
 
     def attempt(self, code: str, **words: Any) -> dict[str, Any]:
         """{"answer": …}, or {"problem": its text}."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps({"code": code, "words": words}) + "\n")
-        self.process.stdin.flush()
-        for line in self.process.stdout:
-            if line.startswith("ANSWER "):
-                said: dict[str, Any] = json.loads(line.removeprefix("ANSWER "))
-                return said
-        raise AssertionError(Path(self.log.name).read_text()[-3000:])
-
-    def close(self) -> None:
-        """End it; gone when this returns."""
-        assert self.process.stdin
-        assert self.process.stdout
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-        self.log.close()
+        said: dict[str, Any] = self.answer({"code": code, "words": words})
+        return said
 
 
 @contextlib.contextmanager

@@ -3,15 +3,12 @@
 One child process for a module: Spark's settings for Delta are read when its JVM starts.
 """
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from console.supervisor import jars
-from recovery.server.java import find_java
+from recovery.server.driver import connectors
+from tests.spark_child import SparkChild
 
 CHILD = '''
 import json, sys, time
@@ -84,9 +81,6 @@ for line in sys.stdin:
 spark.stop()
 '''
 CONF = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "5",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.ui.enabled": "false",
@@ -98,31 +92,17 @@ CONF = {
 }
 
 
-class DeltaRoom:
+class DeltaRoom(SparkChild):
     """The child; each method is one thing it does. Raises AssertionError with its log when it dies."""
 
     def __init__(self, folder: Path, **conf: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        archives = jars.ensure("connectors", tell=lambda _: None)
-        told = {**CONF, "spark.driver.extraClassPath": os.pathsep.join(map(str, archives)), **conf}
-        env = {**os.environ, "JAVA_HOME": str(find_java(folder / "java").home), "SPARK_LOCAL_IP": "127.0.0.1"}
-        self.log = (folder / "spark.log").open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CHILD, json.dumps(told)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.log, env=env, cwd=folder, text=True,
-        )  # fmt: skip
+        archives = jars.ensure("connectors", tell=lambda _: None)[0].parent
+        super().__init__(folder, CHILD, {**connectors(str(archives)), **CONF, **conf})
 
     def ask(self, do: str, **words: Any) -> tuple[Any, str]:
         """(value, error) of one act."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps({"do": do, **words}) + "\n")
-        self.process.stdin.flush()
-        for line in self.process.stdout:
-            if line.startswith("ANSWER "):
-                said = json.loads(line.removeprefix("ANSWER "))
-                return said["value"], str(said["error"])
-        raise AssertionError(Path(self.log.name).read_text()[-3000:])
+        said = self.answer({"do": do, **words})
+        return said["value"], str(said["error"])
 
     def sql(self, text: str) -> list[list[Any]]:
         value, error = self.ask("sql", text=text)
@@ -142,15 +122,3 @@ class DeltaRoom:
 
     def ids(self, table: Path) -> list[int]:
         return sorted(row[0] for row in self.sql(f"SELECT id FROM delta.`{table}`"))  # noqa: S608
-
-    def close(self) -> None:
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.close()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-        self.log.close()

@@ -1,9 +1,6 @@
 """Spark's own checkpoint on s3a: read, seeded there, and gone on from exactly."""
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -11,8 +8,8 @@ import pytest
 
 from console.supervisor import jars
 from recovery.checkpoints import inspect, seed
-from recovery.server.java import find_java
 from tests.s3 import KEY, SECRET, S3Server
+from tests.spark_child import SparkChild
 from tests.unit.checkpoints.seeding import free
 
 pytestmark = pytest.mark.spark
@@ -65,39 +62,14 @@ def conf(server: S3Server) -> dict[str, str]:
     }
 
 
-class Updates:
+class Updates(SparkChild):
     """The child process; `run` gives the ids in the table after one more update."""
 
     def __init__(self, server: S3Server, folder: Path) -> None:
-        told = json.dumps({"conf": conf(server), "base": server.url("lake", "s3a")})
-        env = {**os.environ, "JAVA_HOME": str(find_java(folder / "java").home), "SPARK_LOCAL_IP": "127.0.0.1"}
-        self.log = (folder / "spark.log").open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CHILD, told], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
-            env=env, cwd=folder, text=True,
-        )  # fmt: skip
+        super().__init__(folder, CHILD, {"conf": conf(server), "base": server.url("lake", "s3a")})
 
     def run(self, version: int, rows: list[int], *, stateful: bool) -> list[int]:
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps({"version": version, "rows": rows, "stateful": stateful}) + "\n")
-        self.process.stdin.flush()
-        for line in self.process.stdout:
-            if line.startswith("ANSWER "):
-                return [int(n) for n in json.loads(line.removeprefix("ANSWER "))]
-        raise AssertionError(Path(self.log.name).read_text()[-3000:])
-
-    def close(self) -> None:
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.close()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-        self.log.close()
+        return [int(n) for n in self.answer({"version": version, "rows": rows, "stateful": stateful})]
 
 
 def test_spark_goes_on_exactly_from_a_seed_on_s3(s3: S3Server) -> None:

@@ -11,6 +11,7 @@ from django.db import connection
 from recovery.audit import anchor, guard, keeping
 from recovery.audit.actions import record
 from recovery.audit.anchoring import Signed
+from recovery.audit.verifying import check_chain
 from recovery.people.roles import SYSTEM, Actor, Role
 
 
@@ -100,3 +101,10 @@ def unguarded() -> Iterator[None]:
     guard.remove(connection)
     yield
     guard.install(connection)
+
+
+def problems() -> list[dict[str, Any]]:
+    """What a check of the whole log finds wrong."""
+    found = check_chain()
+    assert found["ok"] is (not found["problems"])
+    return found["problems"]  # type: ignore[no-any-return]

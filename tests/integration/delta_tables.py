@@ -1,0 +1,72 @@
+"""Delta tables by Spark, and checkpoints over them: what the tests of positions and of incidents share."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.sources.delta_facts import DeltaFacts
+from recovery.sources.live import delta as live
+from tests.delta_room import DeltaRoom
+
+ONE = {"maxFilesPerTrigger": 1}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaRoom]:
+    room = DeltaRoom(tmp_path_factory.mktemp("delta"))
+    yield room
+    room.close()
+
+
+@pytest.fixture(scope="session")
+def model(spark: DeltaRoom, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = tmp_path_factory.mktemp("model") / "source"
+    for first, files in ((0, 1), (100, 4), (200, 2)):
+        spark.add(table, first, files)
+    return table
+
+
+@pytest.fixture
+def source(model: Path, tmp_path: Path) -> Path:
+    """Three versions: one file, four files, two files, two rows each. A copy, with an id that is another's too."""
+    return Path(shutil.copytree(model, tmp_path / "source"))
+
+
+def committed(checkpoint: Path) -> tuple[int, str]:
+    """(newest committed batch, its line)."""
+    batch = max(int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit())
+    return batch, (checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
+
+
+def uncommitted(checkpoint: Path) -> None:
+    """As a crash leaves it that comes between the table's commit and the checkpoint's: nothing after is planned."""
+    batch, _ = committed(checkpoint)
+    for folder, number in (("commits", batch), ("offsets", batch + 1)):
+        (checkpoint / folder / str(number)).unlink()
+        (checkpoint / folder / f".{number}.crc").unlink()
+
+
+def standing_at(checkpoint: Path, model: Path, line: str) -> Path:
+    """A checkpoint by hand that has committed up to `line`, with the header of one that Spark wrote."""
+    head = (model / "offsets" / "0").read_text().splitlines()[:2]
+    for name in ("offsets", "commits"):
+        (checkpoint / name).mkdir(parents=True)
+    for batch in ("0", "1"):
+        (checkpoint / "offsets" / batch).write_text("\n".join([*head, line]))
+    shutil.copy(model / "commits" / "0", checkpoint / "commits" / "1")
+    (checkpoint / "metadata").write_text(json.dumps({"id": "00000000-0000-0000-0000-000000000001"}))
+    return checkpoint
+
+
+def rows(amount: Any) -> int:
+    assert amount is not None
+    assert amount.exact, amount
+    return int(amount.value)
+
+
+def look(source: Path, *lines: str | None, **options: Any) -> DeltaFacts:
+    return live.read(str(source), offsets=lines, options=options)
