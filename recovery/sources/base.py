@@ -6,7 +6,10 @@ A source adapter answers about one kind of source. Pure: it gets values that `li
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from recovery.sources.slices import Slice
 
 F_contra = TypeVar("F_contra", contravariant=True)
 
@@ -39,24 +42,6 @@ class Position:
     reachable: bool | None  # can what comes next still be read? None: not known
     earliest: str | None = None
     latest: str | None = None
-
-
-@dataclass(frozen=True)
-class SourceFacts:
-    """One source of a flow: its position, what it has read, what waits.
-
-    `processed` are the files of committed batches, `waiting` the listed files in none of them, both
-    in the order in which Spark would read them; `gone` are processed files that no longer exist.
-    """
-
-    position: Position
-    location: str
-    processed: tuple[InputFile, ...]
-    waiting: tuple[InputFile, ...]
-    gone: tuple[str, ...] = ()
-    max_files_per_trigger: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)  # reader options that decide the listing
-    ignored: tuple[InputFile, ...] = ()  # unread, but too old for Spark to take (maxFileAge)
 
 
 @dataclass(frozen=True)
@@ -172,6 +157,59 @@ class Candidate:
     reread: Distance
     changes: tuple[Change, ...] = ()
     fallbacks: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """What a source yields around two positions: where it was committed, and where the stream shall start.
+
+    They are the same where nobody chose another one. `processed`: up to the committed position, as far as it is still
+    there; `waiting`: from the start on; `reread`: committed, and after the start; `skipped`: not committed, and before
+    the start. None: it cannot be handed to a batch reader, so that its rows cannot be counted.
+    """
+
+    processed: "Slice | None" = None
+    waiting: "Slice | None" = None
+    reread: "Slice | None" = None
+    skipped: "Slice | None" = None
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """One source of a flow: its position, what it has read, what waits.
+
+    `processed` are the files of committed batches, `waiting` the listed files in none of them, both
+    in the order in which Spark would read them; `gone` are processed files that no longer exist. These four are of
+    file sources alone; of every kind are those below.
+
+    `start`: the position that a person chose, with what it costs; None: where it was committed. `latest`: the position
+    behind everything that is there now. `unread`: what lies between start and latest. `facts`: what the real system
+    said, as `registry.of(kind)` takes it; None: it was not asked, or `problem` says why it could not answer.
+    `described`: {format, path, options, location} of the reader in the code.
+    """
+
+    position: Position
+    location: str
+    processed: tuple[InputFile, ...] = ()
+    waiting: tuple[InputFile, ...] = ()
+    gone: tuple[str, ...] = ()
+    max_files_per_trigger: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # reader options that decide the listing
+    ignored: tuple[InputFile, ...] = ()  # unread, but too old for Spark to take (maxFileAge)
+    start: "Candidate | None" = None
+    latest: str | None = None
+    unread: "Distance" = field(default_factory=lambda: Distance())
+    spans: Spans = field(default_factory=Spans)
+    reach: "Reach | None" = None
+    option: "StartOption | None" = None
+    facts: Any = None
+    problem: str | None = None
+    described: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def begins(self) -> str | None:
+        """The offset line after which the stream shall go on."""
+        return self.start.offset_json if self.start else self.position.offset_json
 
 
 class SourceKind(Protocol[F_contra]):

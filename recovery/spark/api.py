@@ -40,7 +40,9 @@ class StudyRequest:
     `catalog.schema.flow` verbatim. `sets` maps a label to decoded input file URIs (`InputFile.path`).
     `key` None: the code's own, else the whole row. `table`: the flow's table, to count it and to
     find repeats. `by_file` also counts rows by input file. `write` maps labels to folders into
-    which the rows of that set are written as parquet; the folder must not exist.
+    which the rows of that set are written as parquet; the folder must not exist. `slices`: label -> index of the
+    source in plan order, as text -> `sources.slices.Slice.as_dict()`, for sources that are no files; a label has
+    what `sets` and `slices` name under it together, and a source that it does not name yields no row.
     """
 
     remote: str
@@ -56,6 +58,7 @@ class StudyRequest:
     table: str | None = None
     by_file: bool = False
     write: Mapping[str, str] | None = None
+    slices: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,9 +92,11 @@ class MeasureRequest:
     """Compare what the code yields over the new input files with what the update wrote.
 
     `old_files` and `new_files` are the data files that the sink's log names for the batches up to,
-    and after, the reset. `study.sets` names the new input files: all labels together. `key` None: as
-    in a study. `state_kept`: the rerun went on with the old dropDuplicates state, so rows whose key
-    an old data file holds are not expected again.
+    and after, the reset; of a Delta table `old_version` is its version before the rerun instead: what the
+    update wrote is what the table has now beyond that. `study.sets` and `study.slices` name the new input: all
+    labels together. `expected`: a folder of Parquet files with the rows that are expected, as a rehearsal wrote
+    them, in place of what the code yields over the new input. `key` None: as in a study. `state_kept`: the
+    rerun went on with the old dropDuplicates state, so rows whose key an old data file holds are not expected again.
     """
 
     remote: str
@@ -99,6 +104,8 @@ class MeasureRequest:
     old_files: tuple[str, ...]
     new_files: tuple[str, ...]
     study: StudyRequest
+    old_version: int | None = None
+    expected: str | None = None
     key: tuple[str, ...] | None = None
     state_kept: bool = False
 
@@ -132,6 +139,35 @@ class Measure:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class RehearsalRequest:
+    """Run the flow's own streaming query over exactly what `study.sets` and `study.slices` name, into a scratch folder.
+
+    For flows whose rows depend on state: the same operators, settings and watermark rules as in the update, over a copy
+    of the input. `scratch` is a folder that does not exist yet and that both Spark and Reprise reach. `watermark_ms`:
+    the watermark to begin with (None: none was reached). Without any input it leaves empty state of the code's shape.
+    """
+
+    study: StudyRequest
+    scratch: str
+    watermark_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What came out. `rows` written to `output` (Parquet), `checkpoint` with the state; `watermark_ms` at the end.
+
+    `late`: rows that stateful steps dropped behind the watermark. `problem` not None: it could not be run.
+    """
+
+    rows: int | None = None
+    watermark_ms: int | None = None
+    late: int | None = None
+    output: str = ""
+    checkpoint: str = ""
+    problem: str | None = None
 
 
 def study(request: StudyRequest, *, timeout: float = STUDY_SECONDS) -> Study:

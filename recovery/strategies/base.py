@@ -33,6 +33,7 @@ class Counts:
     `processed` / `waiting` / `everything`: rows the code yields over the files already committed, the
     unread ones, and both together (which differs from their sum where the code drops repeats).
     `table`: rows the table holds. `repeats_waiting`: waiting rows whose key is in the table already.
+    `waiting` counts from where the stream shall start (`SourceFacts.begins`).
     `swallowed(files)`-style questions of the empty strategy are answered from `by_file`.
     """
 
@@ -43,6 +44,8 @@ class Counts:
     repeats_waiting: int | None = None
     fresh_waiting: int | None = None  # different keys among the waiting rows that the table does not hold
     repeats_processed: int | None = None
+    reread: int | None = None  # rows of committed input that a chosen start reads again
+    skipped: int | None = None  # rows of unread input that a chosen start never reads
     by_file: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -1,0 +1,118 @@
+"""What a source yields between two positions, so that a batch reader can be handed exactly that. Pure.
+
+A slice is plain JSON (`as_dict`), for it goes to the process that asks Spark and, in a plan, into the database.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from recovery.sources import kafka_facts
+from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
+from recovery.sources.delta_facts import parse as parse_delta
+from recovery.sources.kafka_facts import KafkaFacts
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What lies between two positions of one source. Only the fields of its kind are set.
+
+    files: `files`, decoded URIs. kafka: `start` and `end`, topic -> partition -> offset, every partition by number;
+    `start` is read, `end` is not. delta: `versions`, each with the paths (as the log writes them) that the stream
+    reads: they are in the table's state at that version.
+    """
+
+    kind: str
+    files: tuple[str, ...] = ()
+    start: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    end: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    versions: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing lies in it."""
+        spans = ((t, p, at) for t, held in self.start.items() for p, at in held.items())
+        return not self.files and not self.versions and all(self.end[t][p] <= at for t, p, at in spans)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "kind": self.kind,
+            "files": list(self.files),
+            "start": {t: dict(held) for t, held in self.start.items()},
+            "end": {t: dict(held) for t, held in self.end.items()},
+            "versions": [[version, list(paths)] for version, paths in self.versions],
+        }
+
+
+def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | None:
+    """Records from `start` up to `end`. A partition that a position does not name begins at its lowest offset.
+
+    None where nobody can tell: a partition or topic is not the one that was read, or records of it are gone.
+    """
+    first, last = kafka_facts.parse(start), kafka_facts.parse(end)
+    held: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for key in sorted(last.keys()):
+        there = facts.partition(key)
+        if there is None:
+            return None
+        named = {kafka_facts.EARLIEST: there.low, kafka_facts.LATEST: there.high}
+        begins, stops = (named.get(o, o) for o in (first.get(key, there.low), last[key]))
+        if not facts.comparable(key, begins) or begins < there.low:
+            return None
+        topic, number = key
+        held.setdefault(topic, {})[str(number)] = begins
+        ends.setdefault(topic, {})[str(number)] = max(begins, stops)
+    return Slice("kafka", start=held, end=ends)
+
+
+def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> Slice | None:
+    """Files that a stream reads after `start` and up to `end`, by the version in which it reads them.
+
+    `start` None is where an empty checkpoint would begin. None where the facts do not hold them, for a change feed,
+    and where the table is another one. Nothing where `end` is not after `start`.
+    """
+    before = facts.fresh() if start is None else parse_delta(start)
+    after = None if end is None else parse_delta(end)
+    if before is None or after is None or facts.reading.change_feed or facts.reading.exclude:
+        return None
+    if {before.table_id, after.table_id} != {facts.table_id}:
+        return None
+    read = _versions(before, after, facts)
+    return None if read is None else Slice("delta", versions=_together(read, facts))
+
+
+Versions = tuple[tuple[int, tuple[str, ...]], ...]
+
+
+def _versions(before: DeltaOffset, after: DeltaOffset, facts: DeltaFacts) -> Versions | None:
+    first, head = before.version, []
+    if before.initial:
+        snapshot = facts.snapshots.get(before.version)
+        if snapshot is None or (after.initial and after.version != before.version):
+            return None
+        upto = after.read if after.initial else len(snapshot)
+        head = [(before.version, tuple(f.path for f in snapshot[before.read : upto]))]
+        if after.initial:
+            return tuple((v, paths) for v, paths in head if paths)
+        first += 1
+    elif after.initial:
+        return None
+    last = min(after.version if after.read else after.version - 1, facts.latest)
+    if any(v not in facts.commits for v in range(first, last + 1)):
+        return None
+    for v in range(first, last + 1):
+        skip = before.read if v == before.version else 0
+        upto = after.read if v == after.version else len(facts.commits[v].files)
+        head.append((v, tuple(f.path for f in facts.commits[v].files[skip:upto])))
+    return tuple((v, paths) for v, paths in head if paths)
+
+
+def _together(read: Versions, facts: DeltaFacts) -> Versions:
+    """All at one version, where nothing was taken out of the table since: one question instead of many."""
+    last = max((v for v, _ in read), default=0)
+    after = range(min((v for v, _ in read), default=0) + 1, last + 1)
+    if len(read) < 2 or any(facts.commits[v].removed for v in after if v in facts.commits):
+        return read
+    return ((last, tuple(path for _, paths in read for path in paths)),)

@@ -1,0 +1,54 @@
+"""A position as people and programs write it: `earliest`, `latest`, `time=…`, `version=…`, `file=…`, `json=…`. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from recovery.errors import WrongUse
+from recovery.sources.base import Wanted
+
+FORMS = "earliest, latest, time=2026-11-22T03:00:00Z, version=12, file=<path>, json=<the source's own offset>"
+
+
+def parse(text: str) -> Wanted:
+    """The wish that a text says. Raises WrongUse, whose sentence names the forms."""
+    name, separator, value = text.strip().partition("=")
+    if not separator and name in ("earliest", "latest"):
+        return Wanted(earliest=name == "earliest", latest=name == "latest")
+    if value and name == "time":
+        return Wanted(at_ms=_moment(value))
+    if value and name == "version" and value.isascii() and value.isdigit() and len(value) < 19:
+        return Wanted(version=int(value))
+    if value and name == "file":
+        return Wanted(file=value)
+    if value and name == "json":
+        return Wanted(by_hand=value)
+    raise WrongUse(f"{text!r} names no position. Write one of: {FORMS}.")
+
+
+def _moment(text: str) -> int:
+    """Milliseconds since the epoch of an ISO 8601 time, which must name its zone: no zone is guessed."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise WrongUse(f"{text!r} is no time. Write it as 2026-11-22T03:00:00Z.") from error
+    if found.tzinfo is None:
+        raise WrongUse(f"{text!r} names no zone. Write it as {text}Z for UTC, or with +02:00.")
+    return round(found.timestamp() * 1000)
+
+
+def as_dict(wanted: Wanted) -> dict[str, Any]:
+    """Plain JSON: the one field that is set."""
+    return {f.name: value for f in fields(wanted) if (value := getattr(wanted, f.name)) not in (None, False)}
+
+
+def of(body: Mapping[str, Any]) -> Wanted:
+    """Back from `as_dict`. Raises WrongUse for what it never wrote."""
+    try:
+        found = Wanted(**body)
+    except TypeError as error:
+        raise WrongUse(f"This names no position. Write one of: {FORMS}.") from error
+    if len(as_dict(found)) != 1:
+        raise WrongUse(f"Name one position for each source: {FORMS}.")
+    return found

@@ -1,0 +1,106 @@
+"""What a person writes becomes one wish, or a sentence; what lies between two positions is told to the record."""
+
+import pytest
+
+from recovery.errors import WrongUse
+from recovery.sources import slices, wishes
+from recovery.sources.base import Wanted
+from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("earliest", Wanted(earliest=True)),
+        ("latest", Wanted(latest=True)),
+        ("time=2026-11-22T03:00:00Z", Wanted(at_ms=1795316400000)),
+        ("time=2026-11-22T05:00:00+02:00", Wanted(at_ms=1795316400000)),
+        ("version=12", Wanted(version=12)),
+        ("file=file:///in/a=b.json", Wanted(file="file:///in/a=b.json")),
+        ('json={"t":{"0":5}}', Wanted(by_hand='{"t":{"0":5}}')),
+    ],
+)
+def test_a_wish_is_read_and_comes_back_from_json(text, wanted):
+    assert wishes.parse(text) == wanted
+    assert wishes.of(wishes.as_dict(wanted)) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "time=2026-11-22T03:00:00", "time=noon", "version=-1", "version=x", "file=", "latest=1"],
+)
+def test_what_names_no_position_is_refused_with_the_forms_it_may_have(text):
+    with pytest.raises(WrongUse):
+        wishes.parse(text)
+
+
+@pytest.mark.parametrize("body", [{}, {"at_ms": 1, "version": 2}, {"hour": 3}])
+def test_stored_wishes_name_exactly_one_position(body):
+    with pytest.raises(WrongUse):
+        wishes.of(body)
+
+
+def kafka(low: int = 0, high: int = 10, noted: str = "a") -> KafkaFacts:
+    topic = TopicFacts("a", {0: PartitionFacts(low, high), 1: PartitionFacts(0, 4)}, plain=True)
+    return KafkaFacts(1, {"t": topic}, {"t": None}, {"t": noted})
+
+
+def test_a_slice_of_kafka_names_every_partition_and_new_ones_from_their_first_record():
+    found = slices.of_kafka('{"t":{"0":3}}', '{"t":{"0":10,"1":-1}}', kafka())
+    assert found is not None
+    assert found.as_dict()["start"] == {"t": {"0": 3, "1": 0}}
+    assert found.as_dict()["end"] == {"t": {"0": 10, "1": 4}}
+    assert not found.empty
+
+
+def test_a_slice_of_kafka_that_ends_before_it_begins_is_empty():
+    found = slices.of_kafka('{"t":{"0":8}}', '{"t":{"0":3}}', kafka())
+    assert found is not None
+    assert found.empty
+
+
+@pytest.mark.parametrize("facts", [kafka(low=5), kafka(high=2), kafka(noted="b")])
+def test_records_that_are_gone_or_of_another_topic_are_no_slice(facts):
+    assert slices.of_kafka('{"t":{"0":3}}', '{"t":{"0":10}}', facts) is None
+
+
+def delta(removed: bool = False) -> DeltaFacts:
+    def commit(version: int, *paths: str) -> Commit:
+        gone = (("a", 1),) if removed and version == 3 else ()
+        return Commit(version, version, tuple(DataFile(p, 1, 1) for p in paths), adds=True, removed=gone)
+
+    commits = {1: commit(1, "a", "b"), 2: commit(2, "c"), 3: commit(3, "d")}
+    return DeltaFacts(9, "loc", "id", 0, 3, commits, snapshots={3: tuple(DataFile(p, 1, 1) for p in "abcd")})
+
+
+def line(version: int, index: int = -100, initial: bool = False) -> str:
+    return DeltaOffset("id", version, index, initial).as_json()
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "read"),
+    [
+        (line(1, 0), line(4), ((3, ("b", "c", "d")),)),
+        (line(2), line(2, 0), ((2, ("c",)),)),
+        (line(4), line(4), ()),
+        (line(3), line(2), ()),
+        (line(3, 1, True), line(4), ((3, ("c", "d")),)),
+        (None, line(4), ((3, ("a", "b", "c", "d")),)),
+    ],
+)
+def test_a_slice_of_delta_holds_the_files_between_two_positions(start, end, read):
+    found = slices.of_delta(start, end, delta())
+    assert found is not None
+    assert found.versions == read
+
+
+def test_where_files_left_the_table_each_version_is_read_by_itself():
+    found = slices.of_delta(line(1), line(4), delta(removed=True))
+    assert found is not None
+    assert found.versions == ((1, ("a", "b")), (2, ("c",)), (3, ("d",)))
+
+
+@pytest.mark.parametrize("end", [None, DeltaOffset("other", 4).as_json(), line(2, 5, True)])
+def test_what_the_facts_do_not_hold_is_no_slice_of_delta(end):
+    assert slices.of_delta(line(1), end, delta()) is None
