@@ -28,6 +28,7 @@ class SinkReport:
     size_bytes: int = 0
     older: tuple[str, ...] = ()  # data files whose batch was compacted away
     heads: Mapping[str, int] = field(default_factory=dict)
+    version: int | None = None  # of a table that counts its own commits (Delta)
 
     def as_dict(self) -> dict[str, Any]:
         return {

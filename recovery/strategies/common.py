@@ -185,7 +185,7 @@ def criteria(facts: Facts, codes: Mapping[str, Any]) -> tuple[Criterion, ...]:
 
 WORDS = {
     "FIRST_BATCH_AT_POSITION": "The first new batch began at the planned position.",
-    "EACH_FILE_ONCE": "Every input file stands in exactly one committed batch.",
+    "EACH_FILE_ONCE": "Every input stands in exactly one committed batch.",
     "TABLE_GREW_BY_NEW_BATCHES": "The table grew by exactly the rows that the new batches wrote.",
     "EVERY_ROW_ONCE": "Every expected row is in the table exactly once.",
     "COUNTS_EQUAL_FORECAST": "The counts equal the forecast.",

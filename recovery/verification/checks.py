@@ -11,8 +11,10 @@ from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.verification.evidence import (
     Evidence,
+    Reached,
     arrivals,
     batches,
+    measured_from,
     new_data_files,
     new_inputs,
 )
@@ -63,17 +65,20 @@ def _nothing_due(batch: int, offsets: list[Any], evidence: Evidence) -> Finding:
         return _unknown("No batch was seen, and it is not known whether one was due.")
     stands = [_value(s.offset_json) for s in new.sources]
     waited = _listed(evidence) - _files(batches(evidence.scope, evidence.old, new).before)
+    waited |= {str(n) for n, r in evidence.reached.items() if not r.left_empty}
     if batch and new.last_committed == batch - 1 and stands == offsets and not waited:
+        nothing = "Nothing" if evidence.reached else "No file"
         return Finding(
             {"batch": None, "offsets": stands},
             True,
-            "No file waited, so no batch was due; the position stands.",
+            f"{nothing} waited, so no batch was due; the position stands.",
         )
     return _unknown(f"No committed batch {batch} was seen in the checkpoint or among the progress events.")
 
 
 def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
-    """Every listed file in exactly one committed batch, source by source."""
+    """Every listed file in exactly one committed batch, source by source; of other sources, everything up to what
+    was there before the rerun. Their batches have no gap and no overlap: each begins where the last one ended."""
     if evidence.old is None or evidence.new is None or evidence.listed is None:
         return _unknown("The checkpoint or the list of input files could not be read.")
     if expected.get("scope", evidence.scope) != evidence.scope:
@@ -86,6 +91,8 @@ def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         twice += [p for p, n in sorted(times.items()) if n > 1]
         missing += [p for p in sorted(set(evidence.listed.get(index, ()))) if not times[p]]
     measured = {"files": total, "missing": len(missing), "more_than_once": len(twice)}
+    if evidence.reached and (found := _short_of(evidence, measured)):
+        return found
     if missing or twice:
         return Finding(measured, False, _bad_files(missing, twice))
     known = len(_listed(evidence) | _files(held.before) | _files(held.after))
@@ -95,7 +102,27 @@ def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         )
     late = arrivals(evidence)
     more = f" {plural(len(late), 'file')} arrived after the plan was sealed: {_names(late)}." if late else ""
-    return Finding(measured, True, f"{plural(total, 'file')}, each in one batch.{more}")
+    read = f"{plural(total, 'file')}, each in one batch." if total or not evidence.reached else ""
+    beside = f" {_all_read(evidence.reached)}" if evidence.reached else ""
+    return Finding(measured, True, f"{read}{beside}{more}".strip())
+
+
+def _short_of(evidence: Evidence, measured: dict[str, Any]) -> Finding | None:
+    """A source whose batches did not come to where it ended before the rerun; None: all did."""
+    measured["positions"] = {str(n): _value(r.end) for n, r in evidence.reached.items()}
+    short = [str(n) for n, r in evidence.reached.items() if r.left_empty is False]
+    unknown = [str(n) for n, r in evidence.reached.items() if r.left_empty is None]
+    if short:
+        says = f"Source {', '.join(short)} was not read to where it ended before the rerun."
+        return Finding(measured, False, says)
+    if unknown:
+        return Finding(measured, None, f"Source {', '.join(unknown)} could not be asked how far it goes.")
+    return None
+
+
+def _all_read(reached: Mapping[int, Reached]) -> str:
+    which = ", ".join(f"{n} ({r.kind})" for n, r in sorted(reached.items()))
+    return f"Source {which}: every batch began where the one before it ended, and all that waited was read."
 
 
 def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
@@ -168,11 +195,11 @@ def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Fi
     if not wanted or not wanted.keys() <= got.keys():
         return _unknown("The plan has no forecast that can be measured.")
     late = arrivals(evidence)
-    if late and evidence.arrived_rows is None:
-        return _unknown(
-            f"{plural(len(late), 'file')} arrived after the forecast, and their rows were not counted."
-        )
-    more = (evidence.arrived_rows or 0) if late else 0
+    beyond = [str(n) for n, r in evidence.reached.items() if r.arrived]
+    if (late or beyond) and evidence.arrived_rows is None:
+        came = plural(len(late), "file") if late else f"More of source {', '.join(beyond)}"
+        return _unknown(f"{came} arrived after the forecast, and their rows were not counted.")
+    more = (evidence.arrived_rows or 0) if late or beyond else 0
     for name in ("new_rows", "table_after"):
         if name in wanted:
             wanted[name] += more
@@ -186,7 +213,7 @@ def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Fi
     says = (
         "Exactly as forecast."
         if not more
-        else f"As forecast, and {plural(more, 'row')} of files that came later."
+        else f"As forecast, and {plural(more, 'row')} of {'input' if beyond else 'files'} that came later."
     )
     return Finding(measured, True, says)
 
@@ -252,7 +279,22 @@ def _usable(evidence: Evidence) -> tuple[Measure | None, str]:
         return None, "Measured were other input files than those the new batches hold; verify again."
     if set(evidence.measured_files) != set(files):
         return None, "Measured were other data files than those the new batches wrote; verify again."
+    if wrong := _other_input(evidence):
+        return None, wrong
     return measure, measure.problem or ""
+
+
+def _other_input(evidence: Evidence) -> str:
+    """Why a measure over sources or tables that are no files does not count; "" where it does."""
+    for index, source in sorted(evidence.reached.items()):
+        if source.measured is None:
+            return f"What source {index} yielded could not be read again, so its rows could not be compared."
+        if source.measured != (source.start, source.end):
+            return f"Of source {index} another stretch was measured than the new batches read; verify again."
+    before = evidence.sink_before
+    if before is not None and evidence.measured_since != measured_from(evidence.scope, before):
+        return "The table was measured since another version than it had before the rerun; verify again."
+    return ""
 
 
 def _should_measure(evidence: Evidence) -> tuple[tuple[str, ...], tuple[str, ...]]:

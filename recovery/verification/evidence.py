@@ -26,6 +26,23 @@ class FirstBatch:
 
 
 @dataclass(frozen=True)
+class Reached:
+    """How far the rerun came in a source that is no file source. Offset lines as Spark writes them.
+
+    `start` as planned; `end` as committed; `left_empty`: nothing lies between `end` and what was there right before the
+    rerun (None: could not be asked). `measured`: start and end of what the measure replayed; None: it did not.
+    `arrived`: something came after the plan was sealed, and was read.
+    """
+
+    kind: str
+    start: str | None
+    end: str | None
+    left_empty: bool | None
+    measured: tuple[str | None, str | None] | None = None
+    arrived: bool = False
+
+
+@dataclass(frozen=True)
 class FurtherUpdate:
     """One more update after the rerun. `arrived`: input files listed after it that were not before it."""
 
@@ -64,6 +81,8 @@ class Evidence:
     further: FurtherUpdate | None = None
     planned: Mapping[int, tuple[str, ...]] | None = None  # as sealed, where `listed` has later files too
     arrived_rows: int | None = None
+    reached: Mapping[int, Reached] = field(default_factory=dict)  # sources that are no file sources
+    measured_since: int | None = None  # version of a Delta table beyond which the measure looked
 
 
 @dataclass(frozen=True)
@@ -110,9 +129,21 @@ def data_files(report: SinkReport) -> tuple[str, ...]:
 
 
 def new_data_files(scope: str, before: SinkReport, after: SinkReport) -> tuple[str, ...]:
-    """Data files that the rerun's batches wrote. A full refresh began with an empty table."""
+    """Data files that the rerun's batches wrote. A full refresh began with an empty table.
+
+    None of a Delta table, which is measured by its versions: its log names files of many writers.
+    """
+    if after.version is not None:
+        return ()
     stood = set() if scope == "new" else set(data_files(before))
     return tuple(f for f in data_files(after) if f not in stood)
+
+
+def measured_from(scope: str, before: SinkReport) -> int | None:
+    """The version of a Delta table beyond which the rerun's rows lie: -1 where it began empty. None: a file table."""
+    if before.version is None:
+        return None
+    return -1 if scope == "new" else before.version
 
 
 def arrivals(evidence: Evidence) -> tuple[str, ...]:

@@ -7,40 +7,96 @@ from typing import Any
 from recovery.checkpoints import inspect
 from recovery.checkpoints.reconciled import counted
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
+from recovery.models import Flow
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import spark_remote
 from recovery.sinks.base import SinkReport
-from recovery.sinks.live import files as sink_files
+from recovery.sinks.live import reading as sinks
+from recovery.sources.live import looking
+from recovery.sources.slices import Slice
 from recovery.sources.uris import decoded
-from recovery.spark.api import Measure, MeasureRequest, StudyRequest, measure, study
-from recovery.verification.evidence import Evidence, FirstBatch, arrivals, new_data_files, new_inputs
-from recovery.workflow.gather import Scene, listing, request_for
+from recovery.spark.api import Measure, MeasureRequest, measure, study
+from recovery.verification.evidence import (
+    Evidence,
+    FirstBatch,
+    Reached,
+    arrivals,
+    data_files,
+    measured_from,
+    new_data_files,
+    new_inputs,
+)
+from recovery.workflow.gather import NOTHING, Scene, listing, look, request_for
+from recovery.workflow.inputs import Counted
 
 # a repaired version holds the old one's logs, mended: it is cut back to the position as one that went on
-SCOPES = {"continue": "both", "revert": "same", "repair": "same", "full-refresh": "new"}
+SCOPES = {"continue": "both", "rewind": "same", "revert": "same", "repair": "same", "full-refresh": "new"}
 
 
-def listed(body: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Input files that lie there now, by source index (as text: it is kept as JSON)."""
-    return {str(s["source"]): [f.path for f in listing(s["location"], s["options"])] for s in body["inputs"]}
+def scope_of(body: Mapping[str, Any]) -> str:
+    """Where the rerun's batches are told from those before. At a chosen position the new version's own log begins."""
+    return "same" if body.get("wishes") else SCOPES[body["strategy"]]
+
+
+def seen(flow: Flow, body: Mapping[str, Any], scene: Scene | None = None) -> dict[str, Any]:
+    """What is there now, by source (index as text; JSON): the input files, or the position behind everything."""
+    found: dict[str, Any] = {}
+    reads: Sequence[Mapping[str, Any]] | None = None
+    for source in body["inputs"]:
+        number = str(source["source"])
+        if source.get("kind", "files") == "files":
+            found[number] = [f.path for f in listing(source["location"], source["options"])]
+            continue
+        if reads is None:
+            reads = described(scene or look(flow, known=places(body)))
+        found[number] = {"latest": looking.latest(_told(reads, number), source["kind"], source["start"])}
+    return found
+
+
+def places(body: Mapping[str, Any]) -> dict[str, str]:
+    """Where the tables lie, as the plan knows it."""
+    return {body["dataset"]: body["table_place"], **body["other_tables"]}
+
+
+def described(scene: Scene) -> Sequence[Mapping[str, Any]]:
+    """Where the code of now reads from, in plan order, with the options of its readers: they may be secret."""
+    return study(request_for(scene, scene.code, NOTHING, ())).sources
+
+
+def _told(reads: Sequence[Mapping[str, Any]], number: str) -> Mapping[str, Any]:
+    return reads[int(number)] if number.isdigit() and int(number) < len(reads) else {}
+
+
+def arrived(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """What came between two looks: files, or the number of a source whose end has moved."""
+    found: list[str] = []
+    for number, now in after.items():
+        was = before.get(number)
+        if isinstance(now, list):
+            found += [p for p in now if p not in set(was or ())]
+        elif was is not None and now != was:
+            found.append(f"source {number}")
+    return tuple(found)
 
 
 def collect(
     scene: Scene,
     body: Mapping[str, Any],
     *,
-    seen: Mapping[str, Sequence[str]],
+    seen: Mapping[str, Any],
     sink_before: Sequence[str],
+    version_before: int | None,
     update_id: str,
 ) -> Evidence:
     """Evidence of one rerun, but for the other places and the further update, which come after.
 
-    `seen`: what was listed right before the rerun; `sink_before`: the data files of the table's log then.
+    `seen`: what was there right before the rerun. `sink_before`: the data files of the table's log then;
+    `version_before`: its version, of a table that counts its commits.
     """
-    scope = SCOPES[body["strategy"]]
+    scope = scope_of(body)
     new = scene.checkpoint
     old = _old(scene, body, scope)
-    before = _sink_before(scene, body, sink_before)
+    before = _sink_before(scene, body, sink_before, version_before)
     evidence = Evidence(
         scope=scope,
         old=old,
@@ -52,11 +108,73 @@ def collect(
         measure=None,
         planned=_planned(old, body),
     )
+    stretches = _stretches(scene, body)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, scene.sink)
-    found = _measure(scene, body, scope, inputs, files, sink_before)
-    evidence = replace(evidence, measure=found, measured_inputs=inputs, measured_files=files)
+    since = measured_from(scope, before)
+    wanted = Counted({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
+    evidence = replace(
+        evidence,
+        measure=_measure(scene, body, scope, wanted, files, sink_before, since),
+        measured_inputs=inputs,
+        measured_files=files,
+        measured_since=since,
+        reached=_reached(scene, body, seen, stretches),
+    )
     late = arrivals(evidence)
-    return replace(evidence, arrived_rows=_arrived_rows(scene, body, late)) if late else evidence
+    if late or any(r.arrived for r in evidence.reached.values()):
+        evidence = replace(evidence, arrived_rows=_arrived_rows(scene, body, late))
+    return evidence
+
+
+def _others(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The inputs that are no files."""
+    return [s for s in body["inputs"] if s.get("kind", "files") != "files"]
+
+
+def _end(scene: Scene, number: str) -> str | None:
+    """How far a source is committed now."""
+    return next((s.offset_json for s in scene.checkpoint.sources if str(s.name or s.index) == number), None)
+
+
+def _start(body: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
+    """Where the rerun began in a source; a full refresh begins anew."""
+    start: str | None = None if scope_of(body) == "new" else source["start"]
+    return start
+
+
+def _stretches(scene: Scene, body: Mapping[str, Any]) -> dict[str, Slice | None]:
+    """What the rerun has read of each source that is no file source, so that it can be read again."""
+    others = _others(body)
+    reads = described(scene) if others else ()
+    found = {}
+    for source in others:
+        number = str(source["source"])
+        start, end = _start(body, source), _end(scene, number)
+        found[number] = looking.between(_told(reads, number), source["kind"], start, end)
+    return found
+
+
+def _reached(
+    scene: Scene, body: Mapping[str, Any], seen: Mapping[str, Any], stretches: Mapping[str, Slice | None]
+) -> dict[int, Reached]:
+    others = _others(body)
+    reads = described(scene) if others else ()
+    found = {}
+    for source in others:
+        number, kind = str(source["source"]), source["kind"]
+        start, end, was = _start(body, source), _end(scene, number), (seen.get(number) or {}).get("latest")
+        told = _told(reads, number)
+        left = looking.between(told, kind, end, was) if was else None
+        beyond = looking.between(told, kind, source["latest"], end) if source["latest"] else None
+        found[int(number)] = Reached(
+            kind=kind,
+            start=start,
+            end=end,
+            left_empty=None if left is None else left.empty,
+            measured=(start, end) if stretches.get(number) is not None else None,
+            arrived=beyond is None or not beyond.empty,
+        )
+    return found
 
 
 def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
@@ -65,30 +183,35 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
     if scope != "same":
         found = inspect(f"{scene.checkpoint_place}/{planned['version']}")
         return counted(found, body["numbering"]["next_batch"] - 1) if scope == "both" else found
-    offsets = [p["before"]["offset_json"] for p in body["positions"]]
+    offsets = [p["after"]["offset_json"] for p in body["positions"]]
     cut = tuple(_cut(s, o) for s, o in zip(scene.checkpoint.sources, offsets, strict=True))
     return replace(scene.checkpoint, sources=cut, last_committed=planned["last_committed"])
 
 
 def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
+    if source.kind != "files":
+        return replace(source, offset_json=offset)
     edge = api_events.as_object(offset).get("logOffset") if offset else None
     edge = -1 if edge is None else int(edge)
     kept = Entries.of(e for e in source.committed if e.batch_id <= edge)
     return replace(source, committed=kept, offset_json=offset, log_offset=edge, planned=Entries())
 
 
-def _sink_before(scene: Scene, body: Mapping[str, Any], files: Sequence[str]) -> SinkReport:
+def _sink_before(
+    scene: Scene, body: Mapping[str, Any], files: Sequence[str], version: int | None
+) -> SinkReport:
     head = body["preconditions"]["sink"]["head"]
-    return SinkReport("files", scene.sink.location, head, older=tuple(files))
+    return SinkReport(scene.sink.kind, scene.sink.location, head, older=tuple(files), version=version)
 
 
 def _planned(old: CheckpointReport, body: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
-    read = {s.index: tuple(decoded(e.path) for e in s.committed) for s in old.sources}
-    return {int(s["source"]): (*read.get(int(s["source"]), ()), *s["waiting"]) for s in body["inputs"]}
+    read = {s.index: tuple(decoded(e.path) for e in s.committed) for s in old.sources if s.kind == "files"}
+    files = [s for s in body["inputs"] if s.get("kind", "files") == "files"]
+    return {int(s["source"]): (*read.get(int(s["source"]), ()), *s["waiting"]) for s in files}
 
 
 def _listed(
-    old: CheckpointReport, body: Mapping[str, Any], seen: Mapping[str, Sequence[str]], scope: str
+    old: CheckpointReport, body: Mapping[str, Any], seen: Mapping[str, Any], scope: str
 ) -> dict[int, tuple[str, ...]]:
     """Files that must stand in one batch: known to the plan, or there when the rerun began.
 
@@ -126,41 +249,50 @@ def _measure(
     scene: Scene,
     body: Mapping[str, Any],
     scope: str,
-    inputs: tuple[str, ...],
+    wanted: Counted,
     files: tuple[str, ...],
     sink_before: Sequence[str],
+    since: int | None,
 ) -> Measure:
     key = tuple(body["key"])
     return measure(
         MeasureRequest(
             remote=spark_remote(scene.flow.pipeline.workspace),
             table=body["dataset"],
-            old_files=() if scope == "new" else tuple(sink_before),
+            old_files=() if scope == "new" or since is not None else tuple(sink_before),
             new_files=files,
-            study=_request(scene, {"new": inputs}, key),
+            old_version=since,
+            study=request_for(scene, scene.code, wanted, key),
             key=key or None,
-            state_kept=scope == "same",
+            state_kept=body["state"] == "keep",
         )
     )
 
 
-def _request(scene: Scene, sets: Mapping[str, tuple[str, ...]], key: tuple[str, ...]) -> StudyRequest:
-    return request_for(scene, scene.code, sets, key)
-
-
 def _arrived_rows(scene: Scene, body: Mapping[str, Any], late: tuple[str, ...]) -> int | None:
-    """Rows of the files that the plan did not know; with kept state nobody can tell them apart."""
+    """Rows of the input that the plan did not know; with kept state nobody can tell them apart."""
     if body["state"] == "keep" and scene.checkpoint.state_operators:
         return None
-    return study(_request(scene, {"arrived": late}, tuple(body["key"]))).rows.get("arrived")
+    others = _others(body)
+    reads = described(scene) if others else ()
+    slices = {}
+    for source in others:
+        number = str(source["source"])
+        beyond = looking.between(_told(reads, number), source["kind"], source["latest"], _end(scene, number))
+        if beyond is None:
+            return None
+        slices[number] = beyond.as_dict()
+    wanted = Counted({"arrived": late}, {"arrived": slices} if slices else {})
+    return study(request_for(scene, scene.code, wanted, tuple(body["key"]))).rows.get("arrived")
 
 
 def table_rows(scene: Scene, dataset: str) -> int | None:
     """Rows of the table, counted in a session of its own."""
-    request = replace(_request(scene, {}, ()), table=dataset)
+    request = replace(request_for(scene, scene.code, NOTHING, ()), table=dataset)
     return study(request).table_rows
 
 
-def sink_of(body: Mapping[str, Any]) -> SinkReport:
-    """The table's log as it is now."""
-    return sink_files.read(body["table_place"])
+def changed_since(scene: Scene, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Data files that the table has gained or lost since `scene` was looked at."""
+    now = sinks.read(body["table_place"], query_id=scene.checkpoint.query_id)
+    return sinks.written_since(now, scene.sink.version, data_files(scene.sink))

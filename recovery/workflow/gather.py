@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import Any
 
@@ -18,14 +18,13 @@ from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for, spark_remote
 from recovery.sinks.base import SinkReport
-from recovery.sinks.live import files as sink_files
-from recovery.sources.base import InputFile, SourceFacts
-from recovery.sources.files import source_facts
+from recovery.sinks.live import reading as sinks
+from recovery.sources.base import InputFile, SourceFacts, Wanted
 from recovery.sources.live import files as live_files
 from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies.base import CodeFacts, Counts, Facts
-from recovery.workflow import fingerprints, repairing
+from recovery.workflow import fingerprints, inputs, repairing
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
 
@@ -96,6 +95,7 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         raise Refused(
             f"Table {flow.dataset} does not exist in Spark's catalog; there is nothing to recover into."
         )
+    report = inspect(place, sink=own)
     updates = answer.get("latest_updates") or []
     active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
     return Scene(
@@ -105,9 +105,9 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         code=code,
         libraries=libraries,
         checkpoint_place=place,
-        checkpoint=inspect(place, sink=own),
+        checkpoint=report,
         table_place=own,
-        sink=sink_files.read(own),
+        sink=sinks.read(own, query_id=report.query_id),
         others={name: where for name, where in known.items() if name != flow.dataset},
         active_update=active,
         last_update=updates[0]["update_id"] if updates else None,
@@ -162,21 +162,31 @@ def _text(client: PipelinesClient, path: str) -> str:
 
 
 def gather(
-    flow: Flow, *, patch: Mapping[str, str] | None = None, strategy: str = "", key: tuple[str, ...] = ()
+    flow: Flow,
+    *,
+    patch: Mapping[str, str] | None = None,
+    strategy: str = "",
+    key: tuple[str, ...] = (),
+    wishes: Mapping[str, Wanted] | None = None,
 ) -> tuple[Scene, Facts]:
-    """Look, list the inputs, and let Spark count what each code would yield.
+    """Look, look at the inputs, and let Spark count what each code would yield.
 
-    `patch` changes the code of `continue` and `full-refresh`; for `revert` it is the code to put back.
+    `patch` changes the code of `continue` and `full-refresh`; for `revert` it is the code to put back. `wishes`: where
+    sources shall start, by their index as text; a wish that cannot be met is refused.
     """
     prepare()  # the first question to Spark is only seconds away
     scene = look(flow)
     reverting = strategy == "revert"
     new_files = {**scene.code, **(patch or {})} if not reverting else dict(scene.code)
     old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
-    known, old_known = _both(scene, new_files, old_files, {}, key)
+    known, old_known = _both(scene, new_files, old_files, NOTHING, key)
     repair = _repair(scene, known, old_known)
-    sources = _sources(scene, known, old_known, repair)
-    new_study, old_study = _both(scene, new_files, old_files, input_sets(sources), key)
+    found = _inputs(scene, known, old_known, repair, wishes)
+    for source in found.sources:
+        if source.problem and str(source.position.source) in (wishes or {}):
+            raise Refused(f"Source {source.position.source}: {source.problem}", code="no_such_position")
+    wanted = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES)
+    new_study, old_study = _both(scene, new_files, old_files, wanted, key)
     return scene, Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
@@ -189,7 +199,7 @@ def gather(
         last_update=scene.last_update,
         checkpoint=scene.checkpoint,
         sink=scene.sink,
-        sources=sources,
+        sources=found.sources,
         old_code=code_facts(old_files, old_study) if old_files and old_study else None,
         code=code_facts(scene.code, new_study),
         new_code=code_facts(new_files, new_study),
@@ -201,19 +211,15 @@ def gather(
     )
 
 
-def input_sets(sources: tuple[SourceFacts, ...]) -> dict[str, tuple[str, ...]]:
-    """Which inputs Spark shall count. Above the limit the committed ones are left out: counting them would
-    read all of them, and the page then says that it was not counted instead of making somebody wait."""
-    waiting = [f for s in sources for f in s.waiting]
-    processed = [f for s in sources for f in s.processed]
-    limit = settings.REPRISE_COUNT_BYTES
-    sets = {}
-    if sum(f.size for f in waiting) <= limit:
-        sets["waiting"] = tuple(f.path for f in waiting)
-    if sum(f.size for f in (*processed, *waiting)) <= limit:
-        sets["processed"] = tuple(f.path for f in processed)
-        sets["everything"] = tuple(f.path for f in (*processed, *waiting))
-    return sets
+def positions(flow: Flow, wishes: Mapping[str, Wanted]) -> list[SourceFacts]:
+    """Every source of the code of today, and what starting where `wishes` say would cost. Changes nothing."""
+    prepare()
+    scene = look(flow)
+    known = study(request_for(scene, scene.code, NOTHING, ()))
+    return list(_inputs(scene, known, None, None, wishes).sources)
+
+
+NOTHING = inputs.Counted({}, {})
 
 
 def last_good_code(scene: Scene) -> dict[str, str] | None:
@@ -240,7 +246,7 @@ def last_good_source(client: PipelinesClient, pipeline_id: str) -> dict[str, str
 def request_for(
     scene: Scene,
     files: Mapping[str, str],
-    sets: Mapping[str, tuple[str, ...]],
+    wanted: inputs.Counted,
     key: tuple[str, ...],
     *,
     by_file: bool = False,
@@ -256,9 +262,10 @@ def request_for(
         catalog=spec.get("catalog") or "spark_catalog",
         schema=spec.get("schema") or spec.get("target") or "default",
         flow=scene.flow.name,
-        sets=dict(sets),
+        sets=dict(wanted.sets),
+        slices=dict(wanted.slices),
         key=key or None,
-        table=scene.flow.dataset if sets or by_file else None,
+        table=scene.flow.dataset if wanted.sets or by_file else None,
         by_file=by_file,
         write=None,
     )
@@ -268,14 +275,15 @@ def _both(
     scene: Scene,
     new: Mapping[str, str],
     old: Mapping[str, str] | None,
-    sets: Mapping[str, tuple[str, ...]],
+    wanted: inputs.Counted,
     key: tuple[str, ...],
 ) -> tuple[Study, Study | None]:
     """The code that shall run and the last good one; once where they are the same. One after the other: the
     same warm child answers both, and a second one would take longer to start than most studies take."""
 
     def ask(files: Mapping[str, str]) -> Study:
-        return study(request_for(scene, files, sets, key, by_file=bool(sets) and files is new))
+        by_file = bool(wanted.sets) and wanted.only_files and files is new
+        return study(request_for(scene, files, wanted, key, by_file=by_file))
 
     found = ask(new)
     if old is None:
@@ -299,38 +307,27 @@ def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan |
     )
 
 
-def _sources(
-    scene: Scene, known: Study, old_known: Study | None, repair: RepairPlan | None
-) -> tuple[SourceFacts, ...]:
-    """Each source of the checkpoint beside the place the code reads it from (old code where new has none).
+def _inputs(
+    scene: Scene,
+    known: Study,
+    old_known: Study | None,
+    repair: RepairPlan | None,
+    wishes: Mapping[str, Wanted] | None,
+) -> inputs.Inputs:
+    """Each source beside the place the code reads it from (old code where new has none).
 
     Where damage can be mended, the mended logs tell what was read.
     """
     described = known.sources or (old_known.sources if old_known else ())
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
-    found = []
-    for progress in reconciled(report).sources:  # what the table holds is not read anew
-        told = described[progress.index] if progress.index < len(described) else {}
-        path, options = told.get("path") or "", dict(told.get("options") or {})
-        facts = source_facts(
-            progress,
-            listing(path, options),
-            location=path or "unknown place",
-            max_files_per_trigger=_number(options, "maxFilesPerTrigger"),
-        )
-        found.append(replace(facts, options=options))
-    return tuple(found)
+    return inputs.inputs_of(
+        reconciled(report), described, wishes=wishes
+    )  # what the table holds is not read anew
 
 
 def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
     """The input files of one source as Spark would list them now; none where the place is not known."""
     return live_files.listing(path, options=options) if path else ()
-
-
-def _number(options: Mapping[str, Any], name: str) -> int | None:
-    """An option by name, as Spark reads it: the case does not matter."""
-    value = next((v for k, v in options.items() if k.lower() == name.lower()), None)
-    return int(value) if value is not None and str(value).isdigit() else None
 
 
 def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
@@ -353,6 +350,8 @@ def counts(answer: Study) -> Counts:
         repeats_waiting=answer.repeats.get("waiting"),
         fresh_waiting=answer.fresh.get("waiting"),
         repeats_processed=answer.repeats.get("processed"),
+        reread=answer.rows.get("reread"),
+        skipped=answer.rows.get("skipped"),
         by_file=dict(answer.by_file),
     )
 

@@ -14,6 +14,8 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.plans.values import seal
+from recovery.sources import wishes
+from recovery.sources.base import SourceFacts
 from recovery.strategies.base import Facts, Option
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys
@@ -42,7 +44,8 @@ def _seal(recovery: Recovery, by: Actor) -> Plan:
         raise Refused(f"Choose how the flow shall go on first: one of {', '.join(EXECUTABLE)}.")
     patch = dict(recovery.choices.get("patch") or {})
     key = tuple(recovery.choices.get("key") or ())
-    scene, facts = gather(recovery.flow, patch=patch, strategy=strategy, key=key)
+    wanted = {n: wishes.of(w) for n, w in (recovery.choices.get("positions") or {}).items()}
+    scene, facts = gather(recovery.flow, patch=patch, strategy=strategy, key=key, wishes=wanted)
     option = next(o for o in judge_all(facts) if o.strategy == strategy)
     if option.blocked:
         raise Refused(f"{strategy} cannot run: {option.blocked}", code="blocked")
@@ -118,21 +121,28 @@ def build(
         "waiting_files": [
             {"path": f.path, "size": f.size, "mtime_ms": f.mtime_ms} for f in files_of(facts, "waiting")
         ],
-        "inputs": [
-            {
-                "source": s.position.source,
-                "location": s.location,
-                "options": {k: str(v) for k, v in s.options.items()},
-                "waiting": [f.path for f in s.waiting],
-                "gone": list(s.gone),
-            }
-            for s in facts.sources
-        ],
+        "wishes": dict(recovery.choices.get("positions") or {}),
+        "inputs": [_input(s) for s in facts.sources],
         "gathered_at": facts.gathered_at,
         "steps": shown["steps"],
         "criteria": shown["criteria"],
         "rollback": option.rollback,
         "findings": shown["findings"],
+    }
+
+
+def _input(source: SourceFacts) -> dict[str, Any]:
+    """What the steps need to know of a source. Only of files the reader's options: others hold passwords."""
+    files = source.position.kind == "files"
+    return {
+        "source": source.position.source,
+        "kind": source.position.kind,
+        "location": source.location,
+        "options": {k: str(v) for k, v in source.options.items()} if files else {},
+        "waiting": [f.path for f in source.waiting],
+        "gone": list(source.gone),
+        "start": source.begins,
+        "latest": source.latest,
     }
 
 

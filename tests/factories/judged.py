@@ -113,7 +113,7 @@ CRITERIA = [
     },
     {
         "code": "EACH_FILE_ONCE",
-        "says": "Every input file stands in exactly one committed batch.",
+        "says": "Every input stands in exactly one committed batch.",
         "expected": {"scope": "both", "files": 7},
     },
     {

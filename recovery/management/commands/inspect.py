@@ -11,7 +11,7 @@ from recovery.checkpoints.survey import is_storage_root, survey
 from recovery.errors import WrongUse
 from recovery.management.commands import _inspecting as texts
 from recovery.management.commands._base import Answer, RepriseCommand
-from recovery.sinks.live import files as sink_files
+from recovery.sinks.live import reading as sinks
 from recovery.sources import labels
 
 SECONDS_BETWEEN = 0.5  # two words of progress
@@ -65,7 +65,7 @@ class Command(RepriseCommand):
             inputs=options["inputs"],
             progress=Progress() if options["deep"] else None,
         )
-        sink = sink_files.read(options["sink"]) if options["sink"] else None
+        sink = sinks.read(options["sink"], query_id=report.query_id) if options["sink"] else None
         told = report.as_dict()
         for source, progress in zip(told["sources"], report.sources, strict=True):
             source["label"] = labels.words(progress)

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from recovery.checkpoints import deltasink
+from recovery.checkpoints import deltalog, deltasink
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Unreachable
@@ -34,4 +34,27 @@ def read(location: str, *, query_id: str | None, now_ms: int | None = None) -> S
         absorbs_repeats=True,
         fingerprint=hashlib.sha256(told.encode()).hexdigest(),
         heads=dict(sink.heads),
+        version=sink.version,
     )
+
+
+def data_files_since(location: str, version: int) -> tuple[str, ...]:
+    """Data files that came or went with data in the commits after `version`, as the log writes their paths.
+
+    What only moves rows to other files (OPTIMIZE) is left out. Raises Unreachable where the log no longer has them.
+    """
+    with reaching(location):
+        log = deltalog.listed(Store.open(location))
+        if log is None:
+            raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
+        if log.earliest > version + 1:
+            raise Unreachable(f"The log of {location} begins at version {log.earliest}, after {version}.")
+        since = deltalog.commits(log, range(version + 1, log.latest + 1))
+        moved = [body for _, actions in since for action in actions if (body := _moved(action))]
+    return tuple(str(body["path"]) for body in moved if body.get("dataChange", True))
+
+
+def _moved(action: deltalog.Action) -> deltalog.Action | None:
+    """What an action says of a data file that came or went."""
+    found: deltalog.Action | None = action.get("add") or action.get("remove")
+    return found

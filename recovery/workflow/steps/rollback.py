@@ -11,7 +11,7 @@ from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
-from recovery.sinks.live import files as sink_files
+from recovery.sinks.live import reading as sinks
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps import backup
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -42,8 +42,9 @@ def refusal(recovery: Recovery) -> str | None:
 
 
 def _head(step: Step) -> int | None:
+    """The newest batch that the table has; where it knows queries apart, of the seed's query."""
     table = step.plan.body["table_place"] if step.plan else None
-    return sink_files.read(table).head if table else None
+    return sinks.read(table, query_id=step.result.get("query_id")).head if table else None
 
 
 def run(context: Context) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from recovery.checkpoints.placing import Prepared
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.models import Step
-from recovery.sinks.live import files as sink_files
+from recovery.sinks.live import reading as sinks
 from recovery.workflow import repairing
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -61,7 +61,7 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
     plan = repairing.preview(
         place,
         table=body["table_place"],
-        sink=sink_files.read(body["table_place"]),
+        sink=sinks.read(body["table_place"], query_id=report.query_id),
         query_id=args["query_id"],
         operators=args["operators"],
         inputs=body["inputs"],

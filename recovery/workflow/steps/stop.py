@@ -15,6 +15,7 @@ from recovery.pipelines.workspaces import client_for
 from recovery.plans.drift import compare
 from recovery.verification.evidence import data_files
 from recovery.workflow import holds
+from recovery.workflow.evidence import places
 from recovery.workflow.gather import ACTIVE, look, other_fingerprints
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
 
@@ -25,8 +26,7 @@ def run(context: Context) -> Mapping[str, Any]:
     """The early stop asks the API to stop; a plan's stop only proves that it still is stopped."""
     if context.step.plan is None:
         return _stop(context)
-    known = {context.body["dataset"]: context.body["table_place"], **context.body["other_tables"]}
-    scene = look(context.flow, known=known)
+    scene = look(context.flow, known=places(context.body))
     if drift := compare(context.body["preconditions"], scene.preconditions()):
         raise PlanVoid(drift)
     holds.prove(context.recovery, context.client)
@@ -37,7 +37,8 @@ def run(context: Context) -> Mapping[str, Any]:
         "proved": ["checkpoint", "code", "sink", "active_update"],
         "others": other_fingerprints(scene),
         "newest_update": scene.last_update,
-        "sink_files": list(data_files(scene.sink)),
+        "sink_files": list(data_files(scene.sink)) if scene.sink.version is None else [],
+        "sink_version": scene.sink.version,
     }
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.spark.process import prepare
-from recovery.verification.evidence import Evidence, FurtherUpdate, data_files
+from recovery.verification.evidence import Evidence, FurtherUpdate
 from recovery.verification.judge import judge
 from recovery.workflow import evidence as reading
 from recovery.workflow.gather import Scene, look, other_fingerprints
@@ -29,13 +29,13 @@ def run(context: Context) -> Mapping[str, Any]:
     done = {s.kind: s.result for s in context.recovery.steps.filter(plan=context.plan, state="done")}
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
-    known = {context.body["dataset"]: context.body["table_place"], **context.body["other_tables"]}
-    scene = look(context.flow, known=known)
+    scene = look(context.flow, known=reading.places(context.body))
     evidence = reading.collect(
         scene,
         context.body,
         seen=done["rerun"].get("listed") or {},
         sink_before=done["stop"]["sink_files"],
+        version_before=done["stop"].get("sink_version"),
         update_id=done["rerun"]["update_id"],
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
@@ -56,22 +56,21 @@ def run(context: Context) -> Mapping[str, Any]:
 
 def _further(context: Context, scene: Scene, evidence: Evidence) -> FurtherUpdate:
     body = context.body
-    before = reading.listed(body)
+    before = reading.seen(context.flow, body, scene)
     context.watch.guard()
     update_id = context.client.start_update(context.pipeline_id, refresh_selection=[body["dataset"]])
     context.log(f"Further update {update_id} accepted; it must add nothing.")
     state = rerun.watch(context, update_id)
     if state != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
-    after = reading.listed(body)
-    arrived = [p for index, paths in after.items() for p in paths if p not in set(before.get(index, ()))]
+    after = reading.seen(context.flow, body, scene)
     return FurtherUpdate(
         state=state,
         rows_before=evidence.measure.table_rows if evidence.measure else None,
         rows_after=reading.table_rows(scene, body["dataset"]) if state == "COMPLETED" else None,
-        files_before=data_files(scene.sink),
-        files_after=data_files(reading.sink_of(body)),
-        arrived=tuple(arrived),
+        files_before=(),
+        files_after=reading.changed_since(scene, body),
+        arrived=reading.arrived(before, after),
     )
 
 

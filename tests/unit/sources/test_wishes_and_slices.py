@@ -1,5 +1,7 @@
 """What a person writes becomes one wish, or a sentence; what lies between two positions is told to the record."""
 
+from typing import Any
+
 import pytest
 
 from recovery.errors import WrongUse
@@ -21,7 +23,7 @@ from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
         ('json={"t":{"0":5}}', Wanted(by_hand='{"t":{"0":5}}')),
     ],
 )
-def test_a_wish_is_read_and_comes_back_from_json(text, wanted):
+def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: Wanted) -> None:
     assert wishes.parse(text) == wanted
     assert wishes.of(wishes.as_dict(wanted)) == wanted
 
@@ -30,13 +32,13 @@ def test_a_wish_is_read_and_comes_back_from_json(text, wanted):
     "text",
     ["", "soon", "time=2026-11-22T03:00:00", "time=noon", "version=-1", "version=x", "file=", "latest=1"],
 )
-def test_what_names_no_position_is_refused_with_the_forms_it_may_have(text):
+def test_what_names_no_position_is_refused_with_the_forms_it_may_have(text: str) -> None:
     with pytest.raises(WrongUse):
         wishes.parse(text)
 
 
 @pytest.mark.parametrize("body", [{}, {"at_ms": 1, "version": 2}, {"hour": 3}])
-def test_stored_wishes_name_exactly_one_position(body):
+def test_stored_wishes_name_exactly_one_position(body: dict[str, Any]) -> None:
     with pytest.raises(WrongUse):
         wishes.of(body)
 
@@ -46,7 +48,7 @@ def kafka(low: int = 0, high: int = 10, noted: str = "a") -> KafkaFacts:
     return KafkaFacts(1, {"t": topic}, {"t": None}, {"t": noted})
 
 
-def test_a_slice_of_kafka_names_every_partition_and_new_ones_from_their_first_record():
+def test_a_slice_of_kafka_names_every_partition_and_new_ones_from_their_first_record() -> None:
     found = slices.of_kafka('{"t":{"0":3}}', '{"t":{"0":10,"1":-1}}', kafka())
     assert found is not None
     assert found.as_dict()["start"] == {"t": {"0": 3, "1": 0}}
@@ -54,14 +56,14 @@ def test_a_slice_of_kafka_names_every_partition_and_new_ones_from_their_first_re
     assert not found.empty
 
 
-def test_a_slice_of_kafka_that_ends_before_it_begins_is_empty():
+def test_a_slice_of_kafka_that_ends_before_it_begins_is_empty() -> None:
     found = slices.of_kafka('{"t":{"0":8}}', '{"t":{"0":3}}', kafka())
     assert found is not None
     assert found.empty
 
 
 @pytest.mark.parametrize("facts", [kafka(low=5), kafka(high=2), kafka(noted="b")])
-def test_records_that_are_gone_or_of_another_topic_are_no_slice(facts):
+def test_records_that_are_gone_or_of_another_topic_are_no_slice(facts: KafkaFacts) -> None:
     assert slices.of_kafka('{"t":{"0":3}}', '{"t":{"0":10}}', facts) is None
 
 
@@ -89,18 +91,20 @@ def line(version: int, index: int = -100, initial: bool = False) -> str:
         (None, line(4), ((3, ("a", "b", "c", "d")),)),
     ],
 )
-def test_a_slice_of_delta_holds_the_files_between_two_positions(start, end, read):
+def test_a_slice_of_delta_holds_the_files_between_two_positions(
+    start: str | None, end: str | None, read: tuple[tuple[int, tuple[str, ...]], ...]
+) -> None:
     found = slices.of_delta(start, end, delta())
     assert found is not None
     assert found.versions == read
 
 
-def test_where_files_left_the_table_each_version_is_read_by_itself():
+def test_where_files_left_the_table_each_version_is_read_by_itself() -> None:
     found = slices.of_delta(line(1), line(4), delta(removed=True))
     assert found is not None
     assert found.versions == ((1, ("a", "b")), (2, ("c",)), (3, ("d",)))
 
 
 @pytest.mark.parametrize("end", [None, DeltaOffset("other", 4).as_json(), line(2, 5, True)])
-def test_what_the_facts_do_not_hold_is_no_slice_of_delta(end):
+def test_what_the_facts_do_not_hold_is_no_slice_of_delta(end: str | None) -> None:
     assert slices.of_delta(line(1), end, delta()) is None

@@ -1,0 +1,145 @@
+"""The sources of a flow as a plan needs them: which of the code is which of the checkpoint, and what to count."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.errors import Refused
+from recovery.sources import mapping, registry
+from recovery.sources.base import SourceFacts, Wanted
+from recovery.sources.delta_facts import DeltaFacts
+from recovery.sources.live import looking
+from recovery.sources.slices import Slice
+
+LABELS = ("processed", "waiting", "everything", "reread", "skipped")
+RECORD_BYTES = 1000  # what a record of Kafka is taken for, where a limit in bytes has to be kept
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The sources of the code in plan order, and which source of the checkpoint each of them goes on as.
+
+    `old`: index in the checkpoint, None for a source that was added. One to one where nothing was added, removed or
+    changed places.
+    """
+
+    sources: tuple[SourceFacts, ...]
+    old: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What Spark shall count, by label: files of all sources together, and slices by the index of their source."""
+
+    sets: Mapping[str, tuple[str, ...]]
+    slices: Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+    @property
+    def only_files(self) -> bool:
+        return not any(self.slices.values())
+
+
+def inputs_of(
+    report: CheckpointReport,
+    described: Sequence[Mapping[str, Any]],
+    *,
+    wishes: Mapping[str, Wanted] | None = None,
+    noted: Mapping[str, Mapping[str, str]] | None = None,
+) -> Inputs:
+    """Every source, looked at. `wishes` and `noted` (ids of Kafka topics) by the index of the source, as text.
+
+    Where the code could not be analysed (`described` empty) the checkpoint's own sources are told, without a place.
+    Raises Refused for a wish about a source that there is not, Unreachable for input files that cannot be listed.
+    """
+    wanted = dict(wishes or {})
+    paired = matched(report, described)
+    if strange := sorted(set(wanted) - {str(n) for n in range(len(paired))}):
+        raise Refused(f"There is no source {', '.join(strange)}; the code has {len(paired)}, counted from 0.")
+    found = tuple(
+        looking.look(
+            progress,
+            described[n] if n < len(described) else {},
+            wanted=wanted.get(str(n)),
+            noted=(noted or {}).get(str(n)),
+        )
+        for n, (_, progress) in enumerate(paired)
+    )
+    return Inputs(found, tuple(old for old, _ in paired))
+
+
+def matched(
+    report: CheckpointReport, described: Sequence[Mapping[str, Any]]
+) -> list[tuple[int | None, SourceProgress]]:
+    """For each source of the code: the checkpoint's source that it goes on as, and its progress under the new index.
+
+    By their order, as Spark takes them, unless their number or kinds differ or a certain pair says otherwise.
+    """
+    held = list(report.sources)
+    if not described:
+        return [(s.index, s) for s in held]
+    new = [new_source(n, told) for n, told in enumerate(described)]
+    proposal = mapping.proposed([mapping.old_source(s) for s in held], new)
+    keys = {s.name or str(s.index): s for s in held}
+    to = {p.new: keys[p.old] for p in proposal.pairs}
+    crossed = [p for p in proposal.pairs if p.certainty is mapping.Certainty.CERTAIN and p.old != p.new]
+    same = len(held) == len(new) and all(
+        "unknown" in (s.kind, n.kind) or s.kind == n.kind for s, n in zip(held, new, strict=True)
+    )
+    if same and not [p for p in crossed if keys[p.old].index != int(p.new)]:
+        return [(s.index, s) for s in held]
+    return [_progress(n, to.get(n.key)) for n in new]
+
+
+def _progress(new: mapping.NewSource, old: SourceProgress | None) -> tuple[int | None, SourceProgress]:
+    if old is None:
+        return None, SourceProgress(int(new.key), new.kind, None)
+    return old.index, replace(old, index=int(new.key), log=old.folder.removeprefix("sources/"))
+
+
+def new_source(index: int, told: Mapping[str, Any]) -> mapping.NewSource:
+    """A source as the code describes it: its kind, and where it reads (topics, directories, tables)."""
+    kind = registry.kind_of_format(str(told.get("format") or "parquet"))
+    options = {k.lower(): str(v) for k, v in (told.get("options") or {}).items()}
+    if kind == "kafka":
+        places = {t.strip() for t in options.get("subscribe", "").split(",") if t.strip()}
+    else:
+        places = {str(p) for p in (told.get("location") or told.get("path"),) if p}
+    return mapping.NewSource(str(index), kind, frozenset(places))
+
+
+def counted(sources: Sequence[SourceFacts], limit: int) -> Counted:
+    """What Spark shall count, up to `limit` bytes. Above it the committed input is left out: counting it would read all
+    of it, and the page then says that it was not counted instead of making somebody wait."""
+    sets: dict[str, tuple[str, ...]] = {}
+    slices: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for label in LABELS:
+        spans: list[Slice | None] = [getattr(s.spans, label) for s in sources]
+        held = [s for s in spans if s is not None]
+        if len(held) < len(spans) or _too_large(label, sources, limit):
+            continue
+        if label in ("reread", "skipped") and all(s.empty for s in held):
+            continue
+        sets[label] = tuple(path for s in held for path in s.files)
+        slices[label] = {str(n): s.as_dict() for n, s in enumerate(held) if s.kind != "files"}
+    return Counted(sets, slices if any(slices.values()) else {})
+
+
+def _too_large(label: str, sources: Sequence[SourceFacts], limit: int) -> bool:
+    """`processed` is only told together with all that is there: one is not worth the reading without the other."""
+    of = "everything" if label == "processed" else label
+    return sum(_bytes(s, getattr(s.spans, of)) for s in sources) > limit
+
+
+def _bytes(source: SourceFacts, span: Slice | None) -> int:
+    if span is None:
+        return 0
+    if span.kind == "kafka":
+        offsets = (max(0, span.end[t][p] - at) for t, held in span.start.items() for p, at in held.items())
+        return RECORD_BYTES * sum(offsets)
+    if isinstance(source.facts, DeltaFacts):
+        lists = (*(c.files for c in source.facts.commits.values()), *source.facts.snapshots.values())
+        sizes = {f.path: f.size for held in lists for f in held}
+        return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)
+    sizes = {f.path: f.size for f in (*source.processed, *source.waiting)}
+    return sum(sizes.get(path, 0) for path in span.files)

@@ -1,0 +1,104 @@
+"""Which source of the code is which of the checkpoint, and what Spark is asked to count of them."""
+
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
+from recovery.errors import Refused
+from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Spans, Wanted
+from recovery.sources.slices import Slice
+from recovery.workflow.inputs import counted, inputs_of, matched
+
+KAFKA = {"format": "kafka", "path": None, "options": {"subscribe": "clicks"}}
+OTHER = {"format": "kafka", "path": None, "options": {"subscribe": "orders"}}
+FILES = {"format": "json", "path": "file:///in", "options": {}}
+
+
+def progress(index: int, kind: str, line: str | None, *paths: str) -> SourceProgress:
+    entries = Entries.of(SourceEntry(p, 1, 0) for p in paths)
+    position = {"clicks": {"0": 5}} if line and "clicks" in line else {"orders": {"0": 5}} if line else None
+    return SourceProgress(
+        index, kind, line, 0 if paths else None, entries, position=position if kind == "kafka" else None
+    )
+
+
+CLICKS = progress(0, "kafka", '{"clicks":{"0":5}}')
+ORDERS = progress(1, "kafka", '{"orders":{"0":5}}')
+READ = progress(1, "files", '{"logOffset":0}', "file:///in/a.json")
+
+
+def report(*sources: SourceProgress) -> CheckpointReport:
+    return CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, sources)
+
+
+@pytest.mark.parametrize(
+    ("held", "code", "old"),
+    [
+        ((CLICKS, READ), (KAFKA, FILES), [0, 1]),
+        ((CLICKS, READ), (), [0, 1]),
+        ((CLICKS, ORDERS), (OTHER, KAFKA), [1, 0]),
+        ((CLICKS,), (FILES, KAFKA), [None, 0]),
+        ((CLICKS, READ), (FILES,), [1]),
+        ((CLICKS, READ), (FILES, KAFKA), [1, 0]),
+        ((READ,), ({**FILES, "path": "file:///elsewhere"},), [1]),
+    ],
+    ids=["as before", "code unknown", "swapped", "added", "removed", "kinds swapped", "one to one by order"],
+)
+def test_sources_go_on_as_what_they_were_wherever_the_code_puts_them(
+    held: tuple[SourceProgress, ...], code: tuple[dict[str, Any], ...], old: list[int | None]
+) -> None:
+    found = matched(report(*held), code)
+    assert [was for was, _ in found] == old
+    assert [p.offset_json for _, p in found] == [
+        None if was is None else next(s.offset_json for s in held if s.index == was) for was in old
+    ]
+
+
+def test_a_source_that_changed_its_place_keeps_the_folder_of_its_log() -> None:
+    (_, moved), _ = matched(report(CLICKS, READ), (FILES, KAFKA))
+    assert moved.index == 0
+    assert moved.folder == "sources/1"
+
+
+def test_a_wish_about_a_source_that_there_is_not_is_refused() -> None:
+    with pytest.raises(Refused, match="no source 3"):
+        inputs_of(report(CLICKS), (KAFKA,), wishes={"3": Wanted(earliest=True)})
+
+
+def source(**spans: Slice | None) -> SourceFacts:
+    files = (InputFile("a", 600, 1), InputFile("b", 600, 2))
+    at = Position(0, "files", None, "", Precision.EXACT, True)
+    return SourceFacts(at, "in", processed=files[:1], waiting=files[1:], spans=Spans(**spans))
+
+
+def both(count: int) -> Slice:
+    return Slice("kafka", start={"t": {"0": 0}}, end={"t": {"0": count}})
+
+
+def test_what_one_source_cannot_tell_is_not_counted_for_the_others_alone() -> None:
+    known = source(processed=Slice("files", ("a",)), waiting=Slice("files", ("b",)))
+    unknown = source(processed=None, waiting=both(3))
+    found = counted((known, unknown), 10_000)
+    assert set(found.sets) == {"waiting"}
+    assert found.slices["waiting"] == {"1": both(3).as_dict()}
+    assert not found.only_files
+
+
+def test_what_is_committed_is_left_out_where_all_of_it_is_too_much_to_read() -> None:
+    files = {"processed": ("a",), "waiting": ("b",), "everything": ("a", "b")}
+    one = source(**{name: Slice("files", paths) for name, paths in files.items()})
+    assert set(counted((one,), 1000).sets) == {"waiting"}
+    assert set(counted((one,), 1200).sets) == {"processed", "waiting", "everything"}
+    assert set(counted((one,), 599).sets) == set()
+
+
+def test_records_of_kafka_weigh_too() -> None:
+    one = source(waiting=both(10))
+    assert set(counted((one,), 9_999).sets) == set()
+    assert set(counted((one,), 10_000).sets) == {"waiting"}
+
+
+def test_nothing_read_again_is_nothing_to_count() -> None:
+    one = source(waiting=both(1), reread=Slice("kafka"), skipped=both(2))
+    assert set(counted((one,), 10_000).sets) == {"waiting", "skipped"}
