@@ -242,12 +242,16 @@ def _unasked(
 ) -> SourceFacts:
     """A source whose system nobody can ask, or could not: its offset line is kept as it is."""
     kind = registry.of(progress.kind)
+    try:
+        label = kind.label(progress.offset_json)
+    except Malformed:
+        label = registry.of("unknown").label(progress.offset_json)
     return SourceFacts(
         position=Position(
             source=progress.name or progress.index,
             kind=progress.kind,
             offset_json=progress.offset_json,
-            label=kind.label(progress.offset_json),
+            label=label,
             precision=Precision.UNKNOWN,
             reachable=None,
         ),

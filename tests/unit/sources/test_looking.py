@@ -1,0 +1,167 @@
+"""One look at a source: what waits, what a wished start costs; a system that does not answer is said, not guessed."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
+from recovery.sources.base import Amount, Wanted
+from recovery.sources.delta_facts import DeltaOffset
+from recovery.sources.live import looking
+from tests.delta_tables import TABLE, add, table
+
+SECRET = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hunter2";'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Five files, a second apart."""
+    for n in range(1, 6):
+        file = tmp_path / "in" / f"{n}.json"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text('{"id": 1}\n')
+        os.utime(file, (1000 + n, 1000 + n))
+    return tmp_path / "in"
+
+
+def uri(folder: Path, *numbers: int) -> tuple[str, ...]:
+    return tuple(f"file://{folder}/{n}.json" for n in numbers)
+
+
+def read(folder: Path, *numbers: int) -> SourceProgress:
+    """A source that has read these files, a batch each."""
+    entries = [
+        SourceEntry(p, (1000 + n) * 1000, i)
+        for i, (p, n) in enumerate(zip(uri(folder, *numbers), numbers, strict=True))
+    ]
+    last = len(entries) - 1
+    return SourceProgress(0, "files", f'{{"logOffset":{last}}}', last, Entries.of(entries))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "waiting", "reread", "skipped"),
+    [
+        (None, (4, 5), (), ()),
+        (Wanted(earliest=True), (1, 2, 3, 4, 5), (1, 2, 3), ()),
+        (Wanted(latest=True), (), (), (4, 5)),
+        (Wanted(by_hand='{"logOffset":1}'), (3, 4, 5), (3,), ()),
+        (Wanted(at_ms=1_005_000), (5,), (), (4,)),
+    ],
+    ids=["committed", "earliest", "latest", "an entry back", "at a time"],
+)
+def test_a_start_of_files_says_which_are_read_again_and_which_never(
+    folder: Path,
+    wanted: Wanted | None,
+    waiting: tuple[int, ...],
+    reread: tuple[int, ...],
+    skipped: tuple[int, ...],
+) -> None:
+    found = looking.look(
+        read(folder, 1, 2, 3), {"format": "json", "path": str(folder), "options": {}}, wanted=wanted
+    )
+    spans = found.spans
+    assert found.problem is None
+    assert tuple(f.path for f in found.waiting) == uri(folder, *waiting)
+    for span, wished in ((spans.waiting, waiting), (spans.reread, reread), (spans.skipped, skipped)):
+        assert span is not None
+        assert span.files == uri(folder, *wished)
+    assert spans.everything is not None
+    assert set(spans.everything.files) == set(uri(folder, 1, 2, 3, 4, 5))
+    assert found.unread.files == Amount(len(waiting))
+
+
+def delta(place: Path) -> Path:
+    """Versions 1 to 3 add a file each."""
+    table(place, [[], [add("f1")], [add("f2")], [add("f3")]])
+    return place
+
+
+@pytest.mark.parametrize(
+    ("wanted", "waiting", "reread", "skipped"),
+    [
+        (None, {"f2", "f3"}, set(), set()),
+        (Wanted(version=1), {"f1", "f2", "f3"}, {"f1"}, set()),
+        (Wanted(latest=True), set(), set(), {"f2", "f3"}),
+        (Wanted(version=3), {"f3"}, set(), {"f2"}),
+    ],
+    ids=["committed", "a version back", "latest", "a version on"],
+)
+def test_a_start_of_delta_says_which_files_are_read_again_and_which_never(
+    tmp_path: Path, wanted: Wanted | None, waiting: set[str], reread: set[str], skipped: set[str]
+) -> None:
+    place = delta(tmp_path / "t")
+    progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
+    found = looking.look(progress, {"format": "delta", "path": str(place), "options": {}}, wanted=wanted)
+    assert found.problem is None
+    for span, wished in (
+        (found.spans.waiting, waiting),
+        (found.spans.reread, reread),
+        (found.spans.skipped, skipped),
+        (found.spans.processed, {"f1"}),
+        (found.spans.everything, {"f1", "f2", "f3"}),
+    ):
+        assert span is not None
+        assert {p for _, paths in span.versions for p in paths} == wished
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "told", "says"),
+    [
+        ("delta", DeltaOffset(TABLE, 2).as_json(), {"path": "/nowhere/at/all"}, "no Delta table"),
+        ("delta", DeltaOffset(TABLE, 2).as_json(), {}, "does not tell where"),
+        ("kafka", '{"t":{"0":1}}', {}, "does not tell where"),
+        (
+            "kafka",
+            '{"t":{"0":1}}',
+            {
+                "options": {
+                    "kafka.bootstrap.servers": "localhost:1",
+                    "subscribe": "t",
+                    "kafka.security.protocol": "SASL_PLAINTEXT",
+                    "kafka.sasl.mechanism": "PLAIN",
+                    "kafka.sasl.jaas.config": SECRET,
+                }
+            },
+            "",
+        ),
+        (
+            "kafka",
+            '{"t":1}',
+            {"options": {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"}},
+            "cannot be read",
+        ),
+    ],
+    ids=["no table", "no place", "no options", "broker away", "no position"],
+)
+def test_a_system_that_cannot_be_asked_is_said_without_a_secret(
+    kind: str, line: str, told: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        looking.live_kafka.facts,
+        "__kwdefaults__",
+        {**looking.live_kafka.facts.__kwdefaults__, "seconds": 0.5},
+    )
+    found = looking.look(SourceProgress(0, kind, line), told)
+    assert found.problem
+    assert says in found.problem
+    assert "hunter2" not in found.problem
+    assert found.position.offset_json == line
+    assert found.spans.waiting is None
+
+
+def test_a_kind_that_cannot_be_positioned_says_so_to_a_wish() -> None:
+    found = looking.look(SourceProgress(0, "pubsub", "7"), {}, wanted=Wanted(earliest=True))
+    assert found.start is None
+    assert found.problem is not None
+    assert "pubsub" in found.problem
+
+
+def test_a_wish_that_cannot_be_met_is_a_sentence_and_the_committed_position_stays(tmp_path: Path) -> None:
+    place = delta(tmp_path / "t")
+    progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
+    found = looking.look(progress, {"path": str(place)}, wanted=Wanted(version=99))
+    assert found.start is None
+    assert found.problem is not None
+    assert found.begins == progress.offset_json
