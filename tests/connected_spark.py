@@ -8,6 +8,7 @@ from typing import Any
 
 from console.supervisor import jars
 from recovery.server.driver import connectors
+from tests.s3 import free_port
 from tests.spark_child import SparkChild
 
 # Runs the code that a line of stdin holds, with `spark` and what the line's `words` name; `answer` goes back.
@@ -67,3 +68,17 @@ def connected_spark(**more: str) -> Iterator[ConnectedSpark]:
             yield child
         finally:
             child.close()
+
+
+@contextlib.contextmanager
+def connect_server(**more: str) -> Iterator[str]:
+    """The address (`sc://…`) of Spark Connect on a Spark with connectors, while this lasts."""
+    port = free_port()
+    plugin = {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    with connected_spark(**plugin, **more) as child:
+        child.run("answer = spark.range(1).count()")
+        yield f"sc://127.0.0.1:{port}"

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.spark import counting, explained
+from recovery.spark import counting, explained, secrets, slicing
 from recovery.spark.api import FROM_CODE, NAMED, WHOLE_ROW
+from recovery.spark.catalog import describe, table
 from recovery.spark.definitions import BadCode, Definitions, find_flow, load, where, write_files
 from recovery.spark.paths import literal, plain
-from recovery.spark.replay import FORMATS, CannotReplay, Reader, streaming_sources
+from recovery.spark.replay import FORMATS, CannotReplay, Reader
 from recovery.spark.session import first_line, lost_contact, quoted, use
 
 SAMPLES = 10
@@ -31,14 +32,32 @@ class Flow:
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
         self._text = self._called(lambda: stream._explain_string(extended=True))
         self.columns: list[str] = self._called(lambda: stream.columns)
-        self.sources, self.order_problem = self._ordered(streaming_sources(stream))
+        self.sources, self.order_problem = self._ordered(self._reader.sources_of(stream))
+        self._reader.sources = self.sources
         self.operators = explained.operators(self._text)
         self.dedupe = explained.dedupe_columns(self._text)
 
-    def batch(self, files: Sequence[str], known: Sequence[str]) -> Any:
-        """What the flow yields over `files`. Raises `BadCode`, `CannotReplay`."""
+    def batch(
+        self,
+        files: Sequence[str],
+        known: Sequence[str],
+        slices: Mapping[str, Sequence[slicing.Slice]] | None = None,
+    ) -> Any:
+        """What the flow yields over `files` and `slices` (source index as text). Raises `BadCode`, `CannotReplay`.
+
+        A source of which neither names anything yields no row.
+        """
         self._check_replay()
-        return self._called(lambda: self._reader.batch(self._flow.func, files, known))
+        by_index = {int(source): slicing.merged(given) for source, given in (slices or {}).items()}
+        return self._called(lambda: self._reader.batch(self._flow.func, files, known, by_index))
+
+    @property
+    def reads_only_files(self) -> bool:
+        return all(source["format"].lower() in FORMATS | {""} for source in self.sources)
+
+    def says(self, error: BaseException) -> str:
+        """What Spark says, without what the readers' options hold."""
+        return secrets.withheld(first_line(error), self._reader.withheld)
 
     def key(self, given: Sequence[str] | None) -> tuple[list[str], str]:
         """By what rows are told apart, and who says so: (columns, words)."""
@@ -49,17 +68,15 @@ class Flow:
         return list(self.columns), WHOLE_ROW
 
     def _ordered(self, reads: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
-        """The file sources as Spark numbers them, and a problem where their order is not certain.
+        """The sources as Spark numbers them, and a problem where their order is not certain.
 
-        One DataFrame used twice is one relation to Spark, and so one source.
+        `MicroBatchExecution` numbers the relations of the analysed plan from left to right, equal ones once: a
+        DataFrame that a union holds twice is one source, on both sides of a join it is two.
         """
-        if any(read["format"].lower() not in FORMATS | {""} for read in reads):
-            return reads, None
-        relations = [plain(path) for path in explained.file_paths(self._text)]
-        once = [read for i, read in enumerate(reads) if read not in reads[:i]]
-        for candidate in (reads, once):
-            if [plain(str(read["path"])) for read in candidate] == relations:
-                return candidate, None
+        relations = explained.relations(self._text)
+        if len(relations) == len(reads) and all(map(_reads, relations, reads)):
+            first = {relation.text: i for i, relation in reversed(list(enumerate(relations)))}
+            return [reads[i] for i in sorted(first.values())], None
         if len(reads) <= 1:
             return reads, None
         return reads, "The order of the sources in Spark's plan differs from their order in the code."
@@ -85,7 +102,14 @@ class Flow:
         except (Exception, SystemExit) as error:
             if lost_contact(error):
                 raise
-            raise BadCode(where(error, self._placed)) from error
+            raise BadCode(secrets.withheld(where(error, self._placed), self._reader.withheld)) from error
+
+
+def _reads(relation: explained.Relation, read: Mapping[str, Any]) -> bool:
+    """Is this the relation of that read? Told by kind, and for files by their path."""
+    if relation.kind == "files":
+        return plain(relation.path) == plain(str(read["location"]))
+    return relation.kind == str(read["format"]).lower()
 
 
 def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -113,49 +137,74 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
     except PySparkException as error:
         if lost_contact(error):
             raise
-        out["problem"] = f"The rows could not be counted: {first_line(error)}"
+        out["problem"] = f"The rows could not be counted: {flow.says(error)}"
     return out
 
 
 def _counted(
     spark: Any, flow: Flow, request: Mapping[str, Any], key: Sequence[str], notes: list[str]
 ) -> dict[str, Any]:
-    table = _table(spark, request.get("table"))
-    if request.get("table") and table is None:
+    held = table(spark, request.get("table"))
+    if request.get("table") and held is None:
         notes.append(f"There is no table {request['table']} yet.")
-    if not request["sets"]:
-        return {"table_rows": table.count() if table is not None else None}
-    known = sorted({f for files in request["sets"].values() for f in files})
-    frames = {label: flow.batch(files, known) for label, files in request["sets"].items()}
-    out = counting.set_counts(frames, key, table)
-    if table is None:
+    frames = _frames(flow, request)
+    if not frames:
+        return {"table_rows": held.count() if held is not None else None}
+    out = counting.set_counts(frames, key, held)
+    if held is None:
         out["repeats"], out["fresh"] = {}, {}
     if request.get("by_file"):
-        by_file = counting.rows_by_file(flow.batch(known, known), known)
-        if by_file is None:
-            notes.append("Rows of several input files meet in this flow, so there is no count by file.")
-        out["by_file"] = by_file or {}
+        out["by_file"] = _by_file(flow, _known(request), notes)
     for label, target in (request.get("write") or {}).items():
         frames[label].write.mode("error").parquet(target)
     return out
+
+
+def _known(request: Mapping[str, Any]) -> list[str]:
+    """Every input file that a request names, in order."""
+    named = [f for files in request["sets"].values() for f in files]
+    for by_source in request["slices"].values():
+        named += [f for part in by_source.values() for f in part.get("files") or ()]
+    return sorted(set(named))
+
+
+def _frames(flow: Flow, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What the flow yields over what `sets` and `slices` name under each label together."""
+    frames, known = {}, _known(request)
+    for label in dict.fromkeys([*request["sets"], *request["slices"]]):
+        parts = request["slices"].get(label, {})
+        files = [*request["sets"].get(label, ()), *(f for p in parts.values() for f in p.get("files") or ())]
+        frames[label] = flow.batch(files, known, {source: [part] for source, part in parts.items()})
+    return frames
+
+
+def _by_file(flow: Flow, known: Sequence[str], notes: list[str]) -> dict[str, int]:
+    """Rows by input file; {} with a note where there is no such number."""
+    if not flow.reads_only_files:
+        notes.append("Not every source of this flow is files, so there is no count by file.")
+        return {}
+    found = counting.rows_by_file(flow.batch(known, known), known) if known else {}
+    if found is None:
+        notes.append("Rows of several input files meet in this flow, so there is no count by file.")
+    return found or {}
 
 
 def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The fields of `api.Measure`. Raises `Refused` where the code itself cannot be run."""
     from pyspark.errors import PySparkException
 
-    table = _table(spark, request["table"])
-    if table is None:
+    held = table(spark, request["table"])
+    if held is None:
         return {"problem": f"There is no table {request['table']}, so nothing can be measured."}
-    out: dict[str, Any] = {"table_rows": table.count()}
+    out: dict[str, Any] = {"table_rows": held.count()}
     place = describe(spark, request["table"])
-    old = _data(spark, place, table, request["old_files"])
-    written = _data(spark, place, table, request["new_files"])
+    old = _data(spark, place, held, request["old_files"])
+    written = _data(spark, place, held, request["new_files"])
     try:
         flow = Flow(spark, request["study"], folder)
         key, out["key_from"] = flow.key(request.get("key") or request["study"].get("key"))
         out["key"] = [] if out["key_from"] == WHOLE_ROW else key
-        nothing = table.where("false")
+        nothing = held.where("false")
         out |= _compared(flow, request, old, nothing if written is None else written, key)
     except BadCode as error:
         raise Refused(str(error)) from error
@@ -164,7 +213,7 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     except PySparkException as error:
         if lost_contact(error):
             raise
-        out["problem"] = f"The rows could not be compared: {first_line(error)}"
+        out["problem"] = f"The rows could not be compared: {flow.says(error)}"
     return out
 
 
@@ -177,8 +226,12 @@ def _sizes(old: Any | None, written: Any | None) -> dict[str, int]:
 def _compared(
     flow: Flow, request: Mapping[str, Any], old: Any | None, written: Any, key: Sequence[str]
 ) -> dict[str, Any]:
-    inputs = sorted({f for files in request["study"]["sets"].values() for f in files})
-    expected = flow.batch(inputs, inputs)
+    inputs = _known(request["study"])
+    slices: dict[str, list[slicing.Slice]] = {}
+    for by_source in request["study"]["slices"].values():
+        for source, part in by_source.items():
+            slices.setdefault(source, []).append(part)
+    expected = flow.batch(inputs, inputs, slices)
     if request.get("state_kept") and flow.dedupe and old is not None:
         expected = _unseen(expected, old, flow.dedupe)
     out = counting.compare(old, expected, written, key, SAMPLES)
@@ -200,65 +253,10 @@ def _unseen(expected: Any, old: Any, dedupe: Sequence[str]) -> Any:
     return expected.join(keys, condition, "left_anti")
 
 
-def _data(spark: Any, place: Mapping[str, str], table: Any, files: Sequence[str]) -> Any | None:
+def _data(spark: Any, place: Mapping[str, str], held: Any, files: Sequence[str]) -> Any | None:
     """Rows of the named data files with the table's own schema; None where none is named."""
     if not files:
         return None
-    reader = spark.read.format(place["provider"]).schema(table.schema)
+    reader = spark.read.format(place["provider"]).schema(held.schema)
     reader = reader.option("basePath", place["location"])
     return reader.load([literal(f) for f in files])
-
-
-def _table(spark: Any, name: str | None) -> Any | None:
-    """The table as the catalog shows it now; None where there is none."""
-    from pyspark.errors import AnalysisException
-
-    if not name:
-        return None
-    frame = spark.read.table(_sql_name(name))
-    try:
-        _ = frame.schema
-    except AnalysisException as error:
-        if "TABLE_OR_VIEW_NOT_FOUND" in str(error) or "SCHEMA_NOT_FOUND" in str(error):
-            return None
-        raise
-    return frame
-
-
-def describe(spark: Any, table: str) -> dict[str, str]:
-    """`location` and `provider` of a table; {} where there is none."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {_sql_name(table)}").collect()
-    except AnalysisException as error:
-        if "TABLE_OR_VIEW_NOT_FOUND" in str(error) or "SCHEMA_NOT_FOUND" in str(error):
-            return {}
-        raise
-    facts = {row["col_name"]: row["data_type"] for row in rows}
-    return {k.lower(): facts[k] for k in ("Location", "Provider") if facts.get(k)}
-
-
-def locations(spark: Any, names: Sequence[str]) -> dict[str, str]:
-    """Location of each table that there is."""
-    found = {name: describe(spark, name).get("location") for name in names}
-    return {name: place for name, place in found.items() if place}
-
-
-def tables(spark: Any, catalog: str, schema: str) -> dict[str, str]:
-    """Every table of the schema that has a location; {} where there is no such schema."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        rows = spark.sql(f"SHOW TABLES IN {quoted(catalog)}.{quoted(schema)}").collect()
-    except AnalysisException as error:
-        if "SCHEMA_NOT_FOUND" in str(error):
-            return {}
-        raise
-    names = [f"{catalog}.{schema}.{row['tableName']}" for row in rows if not row["isTemporary"]]
-    return locations(spark, names)
-
-
-def _sql_name(name: str) -> str:
-    """Each part quoted, so that a name is never read as SQL."""
-    return ".".join(quoted(part.strip("`")) for part in name.split("."))

@@ -158,7 +158,7 @@ def _failed(error: Exception) -> dict[str, str]:
 
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
-    from recovery.spark import answers
+    from recovery.spark import answers, catalog
     from recovery.spark.session import fresh
 
     request, question = message["request"], message["question"]
@@ -172,8 +172,8 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
         if question == "measure":
             return answers.measure(spark, request, folder)
         if question == "locations":
-            return {"tables": answers.locations(spark, request["tables"])}
-        return {"tables": answers.tables(spark, request["catalog"], request["schema"])}
+            return {"tables": catalog.locations(spark, request["tables"])}
+        return {"tables": catalog.tables(spark, request["catalog"], request["schema"])}
     finally:
         _session.clear()
         spark.stop()

@@ -5,6 +5,7 @@ Over Spark Connect a client gets no plan objects, only `explain`; its physical p
 """
 
 import re
+from dataclasses import dataclass
 from itertools import zip_longest
 
 # Node name in a physical plan -> name in `state/<id>/_metadata/metadata`
@@ -27,6 +28,12 @@ UNCUT = {"spark.sql.debug.maxToStringFields": "100000", "spark.sql.maxMetadataSt
 _HEADING = re.compile(r"^== (.+) ==$", re.MULTILINE)
 _TREE = re.compile(r"^[\s:|+-]*(?:\*\(\d+\) )?")
 _NAME = re.compile(r"[~']?(\w+)")
+_COLUMN = re.compile(r"#\d+L?\b")
+_RELATIONS = (
+    re.compile(r"~?StreamingRelation FileSource\[(?P<path>.*)\], \["),
+    re.compile(r"~?StreamingRelation (?P<kind>[^,\[\]]+), \["),
+    re.compile(r"~?StreamingRelationV2 [^,]+, (?P<kind>[^,]+), "),
+)
 _ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")
 
 
@@ -65,14 +72,34 @@ def has_watermark(text: str) -> bool:
     return any(_node(line) == "EventTimeWatermark" for line in section(text, "Analyzed Logical Plan"))
 
 
-def file_paths(text: str) -> tuple[str, ...]:
-    """Paths of the file sources in the order of Spark's offset log: left to right, each relation once."""
-    seen: dict[str, str] = {}
+@dataclass(frozen=True)
+class Relation:
+    """One source in an analysed plan. `kind`: "files" with their `path`, else the source's short name in lower case.
+
+    `text` holds the ids of its columns: two relations of the same text are one to Spark.
+    """
+
+    kind: str
+    path: str
+    text: str
+
+
+def relations(text: str) -> tuple[Relation, ...]:
+    """Every source of a streaming query from left to right, as often as its analysed plan names it.
+
+    `StreamingRelation` prints `FileSource[path]` or the short name, `StreamingRelationV2` its provider, short name,
+    table, options and columns. A line without a column's id (an option held a line break) tells nothing apart.
+    """
+    found = []
     for line in section(text, "Analyzed Logical Plan"):
-        match = re.match(r"StreamingRelation FileSource\[(.*)\], \[", line)
-        if match:
-            seen.setdefault(line, match.group(1))
-    return tuple(seen.values())
+        for pattern in _RELATIONS:
+            match = pattern.match(line) if _COLUMN.search(line) else None
+            if match:
+                kind = match.groupdict().get("kind")
+                path = match.groupdict().get("path") or ""
+                found.append(Relation(kind.lower() if kind else "files", path, line))
+                break
+    return tuple(found)
 
 
 def reshuffles(text: str) -> bool:

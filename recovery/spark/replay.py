@@ -1,14 +1,17 @@
-"""Run a flow's own function over exactly the files named, in batch (child process only).
+"""Run a flow's own function over exactly the input named, in batch (child process only).
 
 A file stream reads each micro-batch through an ordinary batch `DataSource` over the batch's files
 (`FileStreamSource.getBatch`). The reader patched here builds the same: same format, resolved schema
-and options, `basePath` as the stream sets it, but over the files that the question names.
+and options, `basePath` as the stream sets it, but over the files that the question names. Kafka topics and Delta
+tables are read by slices (`slicing`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from recovery.spark import catalog, secrets, slicing
 from recovery.spark.definitions import Definitions, parts_of
 from recovery.spark.paths import is_glob, lies_under, literal
 
@@ -29,34 +32,69 @@ STREAM_ONLY = {
 
 
 class CannotReplay(Exception):
-    """This flow's rows cannot be known from its input files alone. One sentence."""
+    """This flow's rows cannot be known from its input alone. One sentence."""
+
+
+@dataclass(frozen=True)
+class SourceRead:
+    """One streaming read of the code. `described` is what `Study.sources` says of it, `index` its place there.
+
+    `plan` is pyspark's own (`DataSource`, or `Read` for a table by name), `stream` the streaming DataFrame of it.
+    """
+
+    plan: Any
+    stream: Any
+    described: Mapping[str, Any]
+    index: int | None
+
+
+Replace = Callable[[SourceRead], Any]  # the DataFrame that stands where the code reads a stream
 
 
 class Reader:
-    """Stands between the flow's function and Spark's readers. `files` None: build the stream itself."""
+    """Stands between the flow's function and Spark's readers.
+
+    `sources` are the flow's, once they are known: reads are matched with them. `withheld` are the option values seen.
+    """
 
     def __init__(self, spark: Any, definitions: Definitions) -> None:
+        self.sources: Sequence[Mapping[str, Any]] = ()
+        self.withheld: set[str] = set()
         self._spark = spark
         self._views = {
             parts_of(f.target)[-1]: f.func for f in definitions.flows if f.target in definitions.views
         }
         self._schemas: dict[tuple[Any, ...], Any] = {}
-        self._files: Sequence[str] | None = None
-        self._known: Sequence[str] = ()
+        self._places: dict[str, Mapping[str, str]] = {}
+        self._replace: Replace | None = None
 
     def stream(self, function: Callable[[], Any]) -> Any:
         """The streaming DataFrame, as an update would build it."""
         with self._patched(None):
             return function()
 
-    def batch(self, function: Callable[[], Any], files: Sequence[str], known: Sequence[str]) -> Any:
-        """A batch DataFrame over `files`. `known`: any files of these sources, for a set that is empty."""
-        self._known = known
-        with self._patched(files):
+    def replaced(self, function: Callable[[], Any], replace: Replace) -> Any:
+        """What the function builds where every streaming read of it is replaced."""
+        with self._patched(replace):
             return function()
 
+    def batch(
+        self,
+        function: Callable[[], Any],
+        files: Sequence[str],
+        known: Sequence[str],
+        slices: Mapping[int, Sequence[slicing.Slice]],
+    ) -> Any:
+        """A batch DataFrame over `files` and, by source, `slices`. `known`: any files of these sources, for a set
+        that is empty."""
+        return self.replaced(function, lambda read: self._over(read, files, known, slices))
+
+    def sources_of(self, stream: Any) -> list[dict[str, Any]]:
+        """Every streaming read of a DataFrame, left to right: see `Study.sources`."""
+        return [self._described(read) for read in streaming_reads(stream)]
+
     @contextmanager
-    def _patched(self, files: Sequence[str] | None) -> Iterator[None]:
+    def _patched(self, replace: Replace | None) -> Iterator[None]:
         from pyspark.pipelines.block_session_mutations import block_session_mutations
         from pyspark.sql.connect.readwriter import DataFrameReader
         from pyspark.sql.connect.streaming.readwriter import DataStreamReader
@@ -64,7 +102,7 @@ class Reader:
         streams: Any = DataStreamReader
         batches: Any = DataFrameReader
         of_stream, of_batch = streams._df, batches._df
-        self._files = files
+        self._replace = replace
         streams._df = lambda reader, plan: self._streamed(reader, plan, of_stream)
         batches._df = lambda reader, plan: self._read(reader, plan, of_batch)
         try:
@@ -86,24 +124,84 @@ class Reader:
         if view:
             return view()
         stream = original(reader, plan)
-        if self._files is None:
+        self.withheld |= secrets.values(
+            getattr(plan, "_options", None) or getattr(plan, "options", None) or {}
+        )
+        if self._replace is None:
             return stream
-        if not hasattr(plan, "_paths"):
-            name = getattr(plan, "table_name", "another table")
-            raise CannotReplay(f"The flow reads the table {name} as a stream, so its input is not files.")
-        return self._over_files(plan, stream, self._files)
+        described = self._described(streaming_reads(stream)[0])
+        index = next((i for i, s in enumerate(self.sources) if _same(s, described)), None)
+        return self._replace(SourceRead(plan, stream, described, index))
 
-    def _over_files(self, plan: Any, stream: Any, files: Sequence[str]) -> Any:
+    def _described(self, read: Any) -> dict[str, Any]:
+        """format, path, options, schema and location of a read; of a table by name what the catalog says."""
+        if read.WhichOneof("read_type") != "named_table":
+            source = read.data_source
+            options = dict(source.options)
+            path = source_path(list(source.paths), options)
+            said = {"format": source.format or "", "path": path, "options": options, "schema": source.schema}
+            return {**said, "location": path}
+        name, options = read.named_table.unparsed_identifier, dict(read.named_table.options)
+        if name not in self._places:
+            self._places[name] = catalog.describe(self._spark, name)
+        place = self._places[name]
+        said = {
+            "format": place.get("provider", "table").lower(),
+            "path": name,
+            "options": options,
+            "schema": "",
+        }
+        return {**said, "location": place.get("location"), "table": name}
+
+    def _over(
+        self,
+        read: SourceRead,
+        files: Sequence[str],
+        known: Sequence[str],
+        slices: Mapping[int, Sequence[slicing.Slice]],
+    ) -> Any:
+        kind = read.described["format"].lower()
+        mine = slices.get(read.index, ()) if read.index is not None else ()
+        if kind == "kafka":
+            return slicing.kafka(self._spark, read.plan, read.stream, mine)
+        if kind == "delta":
+            return self._over_delta(read, mine)
+        if not hasattr(read.plan, "_paths"):
+            name = getattr(read.plan, "table_name", "another table")
+            raise CannotReplay(f"The flow reads the table {name} as a stream, so its input is not files.")
+        return self._over_files(read.plan, read.stream, files, known)
+
+    def _over_delta(self, read: SourceRead, slices: Sequence[slicing.Slice]) -> Any:
+        from pyspark.sql.connect.dataframe import DataFrame
+        from pyspark.sql.connect.plan import DataSource, Read
+
+        location, name = read.described["location"], read.described.get("table")
+        if not location:
+            raise CannotReplay(
+                "The flow reads a Delta table whose place is not known, so it cannot be read again."
+            )
+        kept = {k: v for k, v in read.described["options"].items() if k.lower().startswith(("fs.", "dfs."))}
+
+        def table(options: Mapping[str, str]) -> Any:
+            asked = {**kept, **options}
+            if name:
+                return DataFrame(Read(name, asked), self._spark)
+            return DataFrame(DataSource(format="delta", options=asked, paths=[location]), self._spark)
+
+        frame = slicing.delta(table, location, read.stream, slices)
+        return frame.alias(parts_of(name)[-1]) if name else frame
+
+    def _over_files(self, plan: Any, stream: Any, files: Sequence[str], known: Sequence[str]) -> Any:
         from pyspark.sql.connect.dataframe import DataFrame
         from pyspark.sql.connect.plan import DataSource
 
         path, options = source_path(plan._paths, plan._options or {}), dict(plan._options or {})
         if path is None or (plan._format or "parquet").lower() not in FORMATS:
-            raise CannotReplay(f"The flow reads from {plan._format}, which is not files.")
+            raise CannotReplay(f"The flow reads from {plan._format}, which cannot be read again in batch.")
         lower = {k.lower(): v for k, v in options.items()}
         recursive = lower.get("recursivefilelookup", "false").lower() == "true"
         mine = [literal(f) for f in files if lies_under(f, path, recursive=recursive)]
-        stand_in = [literal(f) for f in self._known if lies_under(f, path, recursive=recursive)][:1]
+        stand_in = [literal(f) for f in known if lies_under(f, path, recursive=recursive)][:1]
         kept = {k: v for k, v in options.items() if k.lower() not in STREAM_ONLY}
         if not is_glob(path):
             kept["basePath"] = path
@@ -134,16 +232,16 @@ def source_path(paths: Sequence[str] | None, options: Mapping[str, str]) -> str 
     return next((v for k, v in options.items() if k.lower() == "path"), None)
 
 
-def streaming_sources(frame: Any) -> list[dict[str, Any]]:
-    """Streaming reads of a DataFrame in plan order: the order of sources in Spark's offset log."""
+def streaming_reads(frame: Any) -> list[Any]:
+    """Streaming reads of a DataFrame as Connect's messages, left to right: the order of Spark's plan."""
     return list(_walk(frame._plan.plan(frame._session.client)))
 
 
-def _walk(message: Any) -> Iterator[dict[str, Any]]:
+def _walk(message: Any) -> Iterator[Any]:
     from google.protobuf.message import Message
 
     if message.DESCRIPTOR.full_name == "spark.connect.Read" and message.is_streaming:
-        yield _described(message)
+        yield message
         return
     for _field, value in message.ListFields():  # by field number: left before right, as Spark numbers them
         for item in [value] if isinstance(value, Message) else _messages(value):
@@ -159,20 +257,5 @@ def _messages(value: Any) -> list[Any]:
     return [item for item in items if isinstance(item, Message)]
 
 
-def _described(read: Any) -> dict[str, Any]:
-    if read.WhichOneof("read_type") == "named_table":
-        table = read.named_table
-        return {
-            "format": "table",
-            "path": table.unparsed_identifier,
-            "options": dict(table.options),
-            "schema": "",
-        }
-    source = read.data_source
-    options = dict(source.options)
-    return {
-        "format": source.format or "",
-        "path": source_path(list(source.paths), options),
-        "options": options,
-        "schema": source.schema,
-    }
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one[name] == other[name] for name in ("format", "path", "options"))

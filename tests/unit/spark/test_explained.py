@@ -5,9 +5,9 @@ import pytest
 from recovery.spark.explained import (
     OPERATORS,
     dedupe_columns,
-    file_paths,
     has_watermark,
     operators,
+    relations,
     reshuffles,
     section,
 )
@@ -68,8 +68,32 @@ def test_columns_of_the_outermost_drop_duplicates() -> None:
     assert dedupe_columns(AGGREGATE) == ("a b",)
 
 
-def test_sources_come_left_to_right_and_a_shared_relation_once() -> None:
-    assert file_paths(DEDUPE) == ("/in/a", "/in/[odd], name", "/in/b")
+def test_sources_come_left_to_right_and_a_shared_relation_is_told_by_its_columns() -> None:
+    found = relations(DEDUPE)
+    assert [r.path for r in found] == ["/in/a", "/in/[odd], name", "/in/a", "/in/b"]
+    assert {r.kind for r in found} == {"files"}
+    assert found[0] == found[2]
+
+
+MIXED = """== Analyzed Logical Plan ==
+id: bigint
+~Union false, false
+:- ~Project [cast(value#430 as bigint) AS id#452L]
+:  +- ~StreamingRelationV2 org.x.KafkaSourceProvider@51d, kafka, org.x.KafkaTable@233, [subscribe=a, b], [key#429], \
+StreamingRelation kafka, [key#422], name=<Unassigned>, name=<Unassigned>
+:- StreamingRelation FileSource[/in/a], [id#453L], name=<Unassigned>
++- ~SubqueryAlias spark_catalog.default.dt
+   +- StreamingRelation delta, [id#457L], name=<Unassigned>
+""".replace("\\\n", "")
+
+
+def test_every_kind_of_source_is_seen_in_order() -> None:
+    assert [(r.kind, r.path) for r in relations(MIXED)] == [("kafka", ""), ("files", "/in/a"), ("delta", "")]
+
+
+def test_a_relation_whose_columns_are_on_another_line_is_not_told_apart() -> None:
+    torn = "~StreamingRelationV2 org.x.P@5, kafka, org.x.T@2, [jaas=a\nb], [key#4], name=x\n"
+    assert relations(f"== Analyzed Logical Plan ==\n{torn}") == ()
 
 
 def test_a_watermark_is_seen() -> None:

@@ -1,0 +1,154 @@
+"""Batch frames over slices of sources that are no files: Kafka offsets, files of a Delta table (child process only).
+
+A slice is `sources.slices.Slice.as_dict()`. What a slice names is read, whole, and nothing else.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from recovery.spark.paths import plain
+
+Slice = Mapping[str, Any]
+Held = dict[str, dict[str, int]]  # topic -> partition -> offset
+KAFKA_CHOICE = ("subscribe", "subscribepattern", "assign")
+# Options of `KafkaSourceProvider` that say where a stream starts and stops and how much it takes at a time.
+KAFKA_STREAM_ONLY = (
+    "startingoffsets",
+    "endingoffsets",
+    "startingtimestamp",
+    "endingtimestamp",
+    "maxoffsetspertrigger",
+    "minoffsetspertrigger",
+    "maxtriggerdelay",
+    "failondataloss",
+)
+
+
+def merged(slices: Iterable[Slice]) -> list[Slice]:
+    """The same content, nothing of it twice: ranges of a partition that meet are one, a Delta file is read once."""
+    given = list(slices)
+    return [*_kafka_rounds([s for s in given if s["kind"] == "kafka"]), *_delta_once(given)]
+
+
+def _kafka_rounds(slices: Sequence[Slice]) -> list[Slice]:
+    """One slice for the first range of every partition, one for the second of those that have one, and so on."""
+    spans: dict[tuple[str, str], list[list[int]]] = {}
+    for part in slices:
+        for topic, held in part["start"].items():
+            for number, start in held.items():
+                spans.setdefault((topic, number), []).append([start, part["end"][topic][number]])
+    rounds: list[tuple[Held, Held]] = []
+    for (topic, number), ranges in sorted(spans.items()):
+        for i, (start, end) in enumerate(_joined(ranges)):
+            if i == len(rounds):
+                rounds.append(({}, {}))
+            rounds[i][0].setdefault(topic, {})[number] = start
+            rounds[i][1].setdefault(topic, {})[number] = end
+    return [{"kind": "kafka", "start": start, "end": end} for start, end in rounds]
+
+
+def _joined(ranges: list[list[int]]) -> list[list[int]]:
+    """Ranges [start, end) in order; those that overlap or touch are one, empty ones are left out."""
+    found: list[list[int]] = []
+    for start, end in sorted(r for r in ranges if r[1] > r[0]):
+        if found and start <= found[-1][1]:
+            found[-1][1] = max(found[-1][1], end)
+        else:
+            found.append([start, end])
+    return found
+
+
+def _delta_once(slices: Sequence[Slice]) -> list[Slice]:
+    seen: set[str] = set()
+    by_version: dict[int, list[str]] = {}
+    for part in slices:
+        for version, paths in part.get("versions") or ():
+            by_version.setdefault(version, []).extend(path for path in paths if path not in seen)
+            seen.update(paths)
+    versions = [[version, paths] for version, paths in sorted(by_version.items()) if paths]
+    return [{"kind": "delta", "versions": versions}] if versions else []
+
+
+def kafka(spark: Any, plan: Any, stream: Any, slices: Sequence[Slice]) -> Any:
+    """Records of the slices, as the reader of the stream would give them; none where they name none."""
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.plan import DataSource, LocalRelation
+
+    frames = [
+        DataFrame(DataSource(format=plan._format, options=kafka_options(plan._options or {}, part)), spark)
+        for part in slices
+        if part["kind"] == "kafka"
+    ]
+    return _union(frames) or DataFrame(LocalRelation(None, schema=stream.schema.json()), spark)
+
+
+def kafka_options(options: Mapping[str, str], part: Slice) -> dict[str, str]:
+    """The reader's options for exactly the partitions and offsets of a slice.
+
+    A batch reader demands that the offsets name every partition of its topics, so these are assigned by number.
+    `failOnDataLoss` is left out: records that are gone must stop the count, not shorten it.
+    """
+    kept = {k: v for k, v in options.items() if not k.lower().startswith(KAFKA_STREAM_ONLY)}
+    kept = {k: v for k, v in kept.items() if k.lower() not in KAFKA_CHOICE}
+    numbers = {topic: sorted(int(n) for n in held) for topic, held in part["start"].items()}
+    return {
+        **kept,
+        "assign": json.dumps(numbers),
+        "startingOffsets": json.dumps(part["start"]),
+        "endingOffsets": json.dumps(part["end"]),
+    }
+
+
+def delta(read: Any, location: str, stream: Any, slices: Sequence[Slice]) -> Any:
+    """Rows of the files that the slices name, each in the state of its version; none where they name none.
+
+    `read(options)` reads the table. The table is read and not its files, so that deletion vectors, column mapping and
+    partition columns come out as they do in the stream; `_metadata.file_path` picks the files.
+    """
+    frames = []
+    for part in slices:
+        for version, paths in part.get("versions") or ():
+            frames.append(_files_of(read({"versionAsOf": str(version)}), location, paths))
+    return _union([_as_streamed(f, stream.schema) for f in frames or [read({}).where("false")]])
+
+
+def _files_of(frame: Any, location: str, paths: Sequence[str]) -> Any:
+    from pyspark.sql import functions as F
+
+    whole = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    return frame.where(F.regexp_replace(whole, _BEFORE_PATH, "/").isin(absolute(location, paths)))
+
+
+_BEFORE_PATH = "^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?/+"
+
+
+def absolute(location: str, paths: Sequence[str]) -> list[str]:
+    """Decoded paths without scheme and authority of files as a Delta log names them: relative to the table or whole."""
+    root = plain(location).rstrip("/")
+    decoded = [unquote(path) for path in paths]
+    whole = [p if p.startswith("/") or re.match(_BEFORE_PATH, p) else f"{root}/{p}" for p in decoded]
+    return [re.sub(_BEFORE_PATH, "/", plain(p)) for p in whole]
+
+
+def _as_streamed(frame: Any, schema: Any) -> Any:
+    """With the columns of the stream: those that came after this version are NULL, as the stream reads them."""
+    if frame.schema == schema:
+        return frame
+    return frame.to(_nullable(schema))
+
+
+def _nullable(schema: Any) -> Any:
+    """`DataFrame.to` refuses to put a column that may be NULL where the schema says it never is."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(f.name, f.dataType, True, f.metadata) for f in schema.fields])
+
+
+def _union(frames: Sequence[Any]) -> Any | None:
+    found = None
+    for frame in frames:
+        found = frame if found is None else found.unionAll(frame)
+    return found
