@@ -152,7 +152,9 @@ def _not_files(
             positions.initial_offsets(first)
         except Malformed as problem:
             findings.append(finding("KAFKA_START_UNREADABLE", f"{folder}/0", source=key, why=problem.why))
-    return SourceProgress(index, kind, offset, name=name, position=position)
+    return SourceProgress(
+        index, kind, offset, name=name, position=position, bare=not tree.names(f"sources/{key}")
+    )
 
 
 def _begun_file_source(tree: Tree, folder: str, offset: str | None, planned: str | None) -> bool:
@@ -170,7 +172,7 @@ def _judge_reach(
     ahead: int | None,
     findings: list[Finding],
 ) -> None:
-    if reached is not None and reached not in names:
+    if reached is not None and reached >= 0 and reached not in names:
         findings.append(finding("SOURCE_LOG_MISSING", f"{folder}/{reached}", source=key, entry=reached))
     elif ahead is not None and ahead != reached and ahead not in names:
         findings.append(finding("SOURCE_LOG_PLANNED_MISSING", f"{folder}/{ahead}", source=key, entry=ahead))

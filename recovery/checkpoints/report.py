@@ -106,7 +106,7 @@ class SourceProgress:
     `offset_json` holds the exact bytes of Spark's offset line (None for `-`). For a file source
     `log_offset` is its own log id, `committed` the log entries up to it and `planned` those after
     it, which a failed restart may have left behind. `log`: the directory below `sources/`; `twin_of`: the index of
-    the source whose log that is, where the code reads one source twice.
+    the source whose log that is, where the code reads one source twice. `bare`: no such directory, or nothing in it.
     """
 
     index: int
@@ -122,6 +122,7 @@ class SourceProgress:
     )
     log: str | None = None  # None: `name`, else `index`
     twin_of: int | None = None
+    bare: bool = False
 
     @property
     def folder(self) -> str:

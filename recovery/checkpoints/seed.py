@@ -1,14 +1,19 @@
-"""A seeded reset: the next checkpoint version with the old one's progress, without its state.
+"""A seeded reset: the next checkpoint version with the old one's progress, or at positions that somebody chose.
 
-What it holds is in `seed_files`; how it gets into place, and what a crash leaves, in `placing`.
+Its state is none, or that of another checkpoint. What a seed holds is in `seed_files`, which positions it may have in
+`starts`, where its state comes from in `carrying`; how it gets into place, and what a crash leaves, in `placing`.
 """
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
-from recovery.checkpoints import placing
+from recovery.checkpoints import formats, placing
+from recovery.checkpoints.carrying import carry_over, may_carry, state_of
 from recovery.checkpoints.findings import BY_CODE
-from recovery.checkpoints.layout import write_layout
+from recovery.checkpoints.inspection import judge
+from recovery.checkpoints.laying import same
+from recovery.checkpoints.layout import laid, write_layout
 from recovery.checkpoints.placing import (
     NextVersion,
     Prepared,
@@ -21,17 +26,22 @@ from recovery.checkpoints.placing import (
     undo_refusal,
 )
 from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconciled
-from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.checkpoints.seed_files import seed_layout
-from recovery.checkpoints.storage import Store
+from recovery.checkpoints.starts import SEEDABLE, SourceStart, checked, entries_at, moves_files, seedable
+from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.checkpoints.undo_record import Guard
+from recovery.checkpoints.uris import decoded
 from recovery.errors import Refused
 
 __all__ = [
+    "SEEDABLE",
     "Prepared",
     "SeedOutcome",
     "SeedPlan",
     "SeedState",
+    "SourceStart",
     "clean",
     "plan_seed",
     "prepare",
@@ -41,91 +51,135 @@ __all__ = [
     "undo_refusal",
 ]
 
-# Kinds whose offset line, taken over as it is, is the whole position (files: with the log of what was read).
-SEEDABLE = ("files", "kafka", "delta")
-
 
 @dataclass(frozen=True, kw_only=True)
 class SeedPlan(NextVersion):
     """What a seed will hold. `batch`: the batch N after which it goes on; the next one will be N + 1.
 
     `commit_of`: the batch whose commit file is taken: N, or N - 1 where only the table has finished N.
+    `log_offsets`: of the old sources; `offsets`, `committed_files`: of those that the seed has. `starts`: where each of
+    these begins (None: the old ones, each where it stands). `watermark_ms`: the one to set (None: as it is). `state`:
+    the checkpoint whose state is carried over, with this many operators (None: no state).
     """
 
     batch: int
     commit_of: int
     log_offsets: tuple[int | None, ...]
     committed_files: tuple[int, ...]
+    starts: tuple[SourceStart, ...] | None = field(default=None, repr=False)
+    watermark_ms: int | None = None
+    state: str | None = None
+    operators: int = 0
 
 
-def plan_seed(report: CheckpointReport) -> SeedPlan:
-    """What a seed from this checkpoint would hold. Pure.
+def plan_seed(
+    report: CheckpointReport,
+    *,
+    starts: Sequence[SourceStart] | None = None,
+    watermark_ms: int | None = None,
+    state: str | None = None,
+) -> SeedPlan:
+    """What a seed from this checkpoint would hold. Reads at most the logs whose files a start names, and `state`.
 
     Where the report's findings say that the table holds the planned batch, the seed goes on after that one: its
     rows are in the table, and under a new query its number would be skipped or its rows written twice.
-    Raises Refused when nothing was ever committed, when a source is of a kind that cannot be seeded, or when there is
-    damage that a seed would carry on.
+    Raises Refused when nothing was ever committed, when a source is of a kind that cannot be seeded, when there is
+    damage that a seed would carry on, or when a source cannot start where its start says; Unreachable when a log is
+    no longer the one that was judged.
     """
     standing = reconciled(report)
-    for found in report.findings:
-        if found.code in HELD_BY_THE_TABLE and standing is not report:
-            continue
-        kind = BY_CODE.get(found.code)
-        if found.code != "CHECKPOINT_EMPTY" and kind and not kind.seed and found.code != "SOURCE_UNKNOWN":
-            raise Refused(
-                f"The checkpoint cannot be seeded from: {found.says} {found.do}", code="not_seedable"
-            )
+    _refuse_damage(report, standing, watermark_ms)
     if report.last_committed is None:
         raise Refused(
             "Nothing was ever committed in this checkpoint, so there is no position to keep; an update starts "
             "from the beginning anyway.",
             code="not_seedable",
         )
-    unknown = next((s for s in report.sources if s.kind not in SEEDABLE), None)
-    if unknown is not None:
-        raise Refused(
-            f"Source {unknown.name or unknown.index} is of a kind that this version cannot seed; it seeds "
-            f"{', '.join(SEEDABLE)}.",
-            code="not_seedable",
-        )
-    _refuse_schema_log(report)
+    batch = standing.last_committed or 0
+    if watermark_ms is not None and watermark_ms < 0:
+        raise Refused(f"A watermark is a time in ms since the epoch; {watermark_ms} is none.")
+    if state is not None:
+        may_carry(state, batch)
+    if starts is None:
+        _refuse_kinds(report)
+    else:
+        starts = checked(starts, standing.sources)
     return SeedPlan(
         from_version=report.version,
-        batch=standing.last_committed or 0,
+        batch=batch,
         commit_of=report.last_committed,
-        offsets=tuple(s.offset_json for s in standing.sources),
+        offsets=tuple(s.offset_json for s in (standing.sources if starts is None else starts)),
         log_offsets=tuple(s.log_offset for s in standing.sources),
-        committed_files=tuple(len(s.committed) for s in standing.sources),
+        committed_files=_files(standing, starts, batch),
         fingerprint=report.fingerprint,
         location=report.location,
+        starts=None if starts is None else tuple(starts),
+        watermark_ms=watermark_ms,
+        state=state,
+        operators=0 if state is None else len(state_of(state).state_operators),
     )
 
 
-def _refuse_schema_log(report: CheckpointReport) -> None:
-    """A Delta source's log of schemas names the checkpoint that it belongs to, and is refused in any other.
-
-    Source: DeltaSourceMetadataTrackingLog.create. Only such a source has positions at a change of the schema.
-    """
-    for source in report.sources:
-        if source.kind == "delta" and (source.position or {}).get("sourceVersion") == 3:
+def _refuse_damage(report: CheckpointReport, standing: CheckpointReport, watermark_ms: int | None) -> None:
+    for found in report.findings:
+        if found.code in HELD_BY_THE_TABLE and standing is not report:
+            continue
+        if found.code == "WATERMARK_AHEAD" and watermark_ms is not None:
+            continue
+        kind = BY_CODE.get(found.code)
+        if found.code != "CHECKPOINT_EMPTY" and kind and not kind.seed and found.code != "SOURCE_UNKNOWN":
             raise Refused(
-                f"Source {source.name or source.index} stands at a change of its table's schema. Let the old code "
-                "read past it, then seed.",
-                code="not_seedable",
+                f"The checkpoint cannot be seeded from: {found.says} {found.do}", code="not_seedable"
             )
+
+
+def _refuse_kinds(report: CheckpointReport) -> None:
+    for source in report.sources:
+        if why := seedable(source):
+            raise Refused(why, code="not_seedable")
+
+
+def _files(standing: CheckpointReport, starts: Sequence[SourceStart] | None, batch: int) -> tuple[int, ...]:
+    """How many files each source's log will hold as committed."""
+    if starts is None:
+        return tuple(len(s.committed) for s in standing.sources)
+    return tuple(_held(s, None if s.old is None else standing.sources[s.old], batch) for s in starts)
+
+
+def _held(start: SourceStart, old: SourceProgress | None, batch: int) -> int:
+    if old is not None and (old.kind != "files" or not moves_files(start, old)):
+        return len(old.committed)
+    return len(entries_at(start, old.committed if old else (), batch))
 
 
 def prepare(location: str, plan: SeedPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
     """Write the seed beside the version in use and read it back; see `placing.prepare`."""
     query_id = str(uuid.uuid4())
+    judged: list[CheckpointReport] = []
 
     def write(old: Store, new: Store) -> None:
-        write_layout(
-            seed_layout(old, plan.batch, plan.log_offsets, query_id, commit_of=plan.commit_of), new, guard
+        layout = seed_layout(
+            old,
+            plan.batch,
+            plan.log_offsets,
+            query_id,
+            commit_of=plan.commit_of,
+            starts=plan.starts,
+            watermark_ms=plan.watermark_ms,
         )
+        if plan.state is not None:
+            target = old.location if plan.to_version is None else f"{old.parent().location}/{plan.to_version}"
+            carry_over(layout, plan.state, plan.batch, target)
+            judged.append(judge(laid(layout, old, target)))
+        write_layout(layout, new, guard)
 
     def check(found: CheckpointReport) -> None:
-        _equal(plan, query_id, found)
+        """State may name the place where it will lie (transformWithState): judged as if it were there already."""
+        for there in judged:
+            same(there, found)
+        _equal(plan, query_id, judged[0] if judged else found)
+        with reaching(found.location):
+            _equal_watermark(plan, Store.open(found.location))
 
     return placing.prepare(
         location,
@@ -150,7 +204,35 @@ def _equal(plan: SeedPlan, query_id: str, found: CheckpointReport) -> None:
         sum(len(s.planned) for s in found.sources),
         len(found.state_operators),
     )
-    wanted = (query_id, plan.batch, plan.batch, plan.offsets, plan.committed_files, 0, 0)
+    wanted = (query_id, plan.batch, plan.batch, plan.offsets, plan.committed_files, 0, plan.operators)
     if seen != wanted or found.blockers:
         reason = found.blockers[0].says if found.blockers else f"wanted {wanted}, found {seen}"
-        raise Refused(f"The prepared checkpoint does not read back as planned: {reason} It was removed.")
+        raise _differs(reason)
+    for start, source in zip(plan.starts or (), found.sources, strict=bool(plan.starts)):
+        _equal_files(start, source)
+
+
+def _equal_files(start: SourceStart, source: SourceProgress) -> None:
+    """Files to be read again are not in the log, files to be skipped are."""
+    if not start.again and not start.skip:
+        return
+    held = {decoded(e.path) for e in source.committed}
+    wrong = held.intersection(start.again) or {decoded(e.path) for e in start.skip} - held
+    if wrong:
+        raise _differs(f"{min(wrong)} of source {start.key} is not as wanted")
+
+
+def _equal_watermark(plan: SeedPlan, made: Store) -> None:
+    if plan.watermark_ms is None:
+        return
+    numbers: Iterable[int] = (plan.batch - 1, plan.batch) if plan.batch else (plan.batch,)
+    headers = [
+        formats.parse_offsets(made.read(f"offsets/{n}", MAX_SMALL_BYTES)).watermark_ms for n in numbers
+    ]
+    commit = formats.parse_commit(made.read(f"commits/{plan.batch}", MAX_SMALL_BYTES)).watermark_ms
+    if {*headers, commit} != {plan.watermark_ms}:
+        raise _differs(f"wanted watermark {plan.watermark_ms}, found {[*headers, commit]}")
+
+
+def _differs(reason: str) -> Refused:
+    return Refused(f"The prepared checkpoint does not read back as planned: {reason} It was removed.")

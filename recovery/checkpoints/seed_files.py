@@ -6,38 +6,144 @@ source then asks for every log entry from 0. Sidecars (`.crc`) are not copied: n
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from recovery.checkpoints import filelog
-from recovery.checkpoints.formats import parse_commit, parse_offsets
+from recovery.checkpoints.formats import OffsetLine, object_of, parse_commit, parse_offsets, text_of
 from recovery.checkpoints.layout import Kept, Layout
+from recovery.checkpoints.positions import is_kafka
+from recovery.checkpoints.report import SourceEntry
+from recovery.checkpoints.starts import SourceStart, entries_at
 from recovery.checkpoints.storage import Store, TooLarge
 from recovery.checkpoints.tree import MAX_LOG_BYTES, MAX_SMALL_BYTES
 from recovery.errors import Refused
 
 
 def seed_layout(
-    old: Store, batch: int, reached: Sequence[int | None], query_id: str, *, commit_of: int | None = None
+    old: Store,
+    batch: int,
+    reached: Sequence[int | None],
+    query_id: str,
+    *,
+    commit_of: int | None = None,
+    starts: Sequence[SourceStart] | None = None,
+    watermark_ms: int | None = None,
 ) -> Layout:
-    """A checkpoint without state that goes on after `batch`. `reached`: each source's log id there.
+    """A checkpoint without state that goes on after `batch`. `reached`: each old source's log id there.
 
-    `commit_of`: the batch whose commit file is taken, where `batch` itself has none. Raises OSError when the
-    storage fails, Malformed or Refused when a file that is needed is broken or gone.
+    `commit_of`: the batch whose commit file is taken, where `batch` itself has none. `starts`: every source of the
+    new code (None: the old sources, each where it stands), as `starts.checked` gives them. `watermark_ms`: the one that
+    the next batch begins at (None: as it is). Raises OSError when the storage fails, Malformed or Refused when a file
+    that is needed is broken or gone.
     """
     layout = Layout()
     offsets = old.read(f"offsets/{batch}", MAX_SMALL_BYTES)
     layout.directories.add("sources")
-    for line, log_id in zip(parse_offsets(offsets).sources, reached, strict=True):
-        if log_id is None and line.offset_json is not None:
-            keep_log(old, layout, f"sources/{line.key}")
+    lines = list(zip(parse_offsets(offsets).sources, reached, strict=True))
+    for line, log_id in lines if starts is None else ():
+        _take_log(old, layout, line, log_id, batch)
+    for start in starts or ():
+        if start.old is None:
+            _begin_log(layout, start, batch)
         else:
-            cut_log(old, layout, f"sources/{line.key}", log_id, batch)
+            _go_on(old, layout, start, *lines[start.old], batch)
+    if starts is not None:
+        offsets = _with_starts(offsets, starts)
+    if watermark_ms is not None:
+        offsets = with_header(offsets, batchWatermarkMs=watermark_ms)
     for number in [batch - 1, batch] if batch else [batch]:
         layout.write(f"offsets/{number}", offsets)
     commit = old.read(f"commits/{batch if commit_of is None else commit_of}", MAX_SMALL_BYTES)
-    layout.write(f"commits/{batch}", _stateless(commit))
+    layout.write(f"commits/{batch}", _committed(_stateless(commit), watermark_ms))
     layout.write("metadata", metadata_of(query_id))
     return layout
+
+
+def with_header(offsets: bytes, **words: Any) -> bytes:
+    """An offset file whose header says these words too."""
+    lines = text_of(offsets).split("\n")
+    lines[1] = dumps({**object_of(lines[1]), **words})
+    return "\n".join(lines).encode()
+
+
+def dumps(body: Any) -> str:
+    """JSON as Spark writes it: without spaces, letters as they are."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def _with_starts(offsets: bytes, starts: Sequence[SourceStart]) -> bytes:
+    """The offset file with the lines of the starts; what its header says of named sources that are gone goes too."""
+    lines = text_of(offsets).split("\n")
+    version, told = parse_offsets(offsets).version, object_of(lines[1])
+    if isinstance(about := told.get("sourceMetadataInfo"), dict) and about:
+        here = {start.key for start in starts}
+        lines[1] = dumps({**told, "sourceMetadataInfo": {k: v for k, v in about.items() if k in here}})
+    said = [(start.key, start.offset_json or "-") for start in starts]
+    return "\n".join([*lines[:2], *(f"{k}:{at}" if version > 1 else at for k, at in said)]).encode()
+
+
+def _take_log(old: Store, layout: Layout, line: OffsetLine, reached: int | None, batch: int) -> None:
+    """A source that goes on where it stands."""
+    if reached is None and line.offset_json is not None:
+        keep_log(old, layout, f"sources/{line.key}")
+    else:
+        cut_log(old, layout, f"sources/{line.key}", reached, batch)
+
+
+def _go_on(
+    old: Store, layout: Layout, start: SourceStart, line: OffsetLine, reached: int | None, batch: int
+) -> None:
+    """A source of the old checkpoint at the position that its start names, in the directory of its new number."""
+    source, target = f"sources/{line.key}", f"sources/{start.key}"
+    if start.offset_json is None:
+        if reached is not None or (line.offset_json is None and old.is_dir(source)):
+            layout.directories.add(target)  # a file source's, which is there before anything was read
+        return
+    if start.log_id is None:
+        keep_log(old, layout, source, target)
+        return
+    held = () if reached is None else _entries(old, source, reached)
+    if not start.again and not start.skip and start.log_id == reached:
+        cut_log(old, layout, source, reached, batch, target)
+        return
+    write_log(layout, target, entries_at(start, held, batch), start.log_id, _index(old, source))
+
+
+def _begin_log(layout: Layout, start: SourceStart, batch: int) -> None:
+    """A new source: a file source's log of what it skips, a Kafka source's entry of where it began."""
+    folder = f"sources/{start.key}"
+    if start.log_id is not None:
+        write_log(layout, folder, entries_at(start, (), batch), start.log_id, {})
+    elif start.offset_json is not None and is_kafka(object_of(start.offset_json)):
+        layout.write(f"{folder}/0", f"\0v1\n{start.offset_json}".encode())
+
+
+def write_log(
+    layout: Layout, folder: str, entries: Sequence[SourceEntry], reached: int, old: dict[int, str]
+) -> None:
+    """A file source's log with these entries, sorted by their ids, whose newest id is `reached` (-1: it is empty).
+
+    Entries as Spark would have written them where it can read those under the interval of the `old` log and the
+    usual one; else one compacted file, which it can read under any. Where ids are left out, all get the newest one:
+    nobody asks for the others, and a reader takes a compacted file that lacks ids for one that lost lines.
+    """
+    layout.directories.add(folder)
+    if reached < 0:
+        return
+    by_id: dict[int, list[SourceEntry]] = {}
+    for entry in entries:
+        by_id.setdefault(entry.batch_id, []).append(entry)
+    whole = len(by_id) == reached + 1
+    plain = {n: str(n) for n in by_id}
+    usual, own = filelog.DEFAULT_INTERVAL, filelog.interval(old)
+    if whole and filelog.readable(plain, usual) and filelog.readable(plain, own):
+        for number, held in by_id.items():
+            layout.write(f"{folder}/{number}", filelog.source_lines(held))
+    else:
+        one = entries if whole else [replace(e, batch_id=reached) for e in entries]
+        layout.write(f"{folder}/{reached}.compact", filelog.source_lines(one))
 
 
 def metadata_of(query_id: str) -> bytes:
@@ -50,26 +156,40 @@ def _stateless(data: bytes) -> bytes:
     commit = parse_commit(data)
     if commit.version == 1 or not commit.operators:
         return data
-    body = {**commit.body, "stateUniqueIds": {}}
-    return f"v{commit.version}\n{json.dumps(body, separators=(',', ':'))}".encode()
+    return f"v{commit.version}\n{dumps({**commit.body, 'stateUniqueIds': {}})}".encode()
 
 
-def keep_log(old: Store, layout: Layout, folder: str) -> None:
+def _committed(commit: bytes, watermark_ms: int | None) -> bytes:
+    """The commit with the watermark that the next batch begins at."""
+    if watermark_ms is None:
+        return commit
+    told = parse_commit(commit)
+    return f"v{told.version}\n{dumps({**told.body, 'nextBatchWatermarkMs': watermark_ms})}".encode()
+
+
+def keep_log(old: Store, layout: Layout, folder: str, to: str | None = None) -> None:
     """The log of a source that is no file source, as it is: it holds where the source began, not what it read.
 
     A Kafka source keeps one entry there (KafkaSourceInitialOffsetWriter) and reads it before the first batch only.
+    `to`: the name of its directory in the layout, where it is another one.
     """
     if not old.exists(folder):
         return
     for entry in old.entries(folder):
         if not entry.is_dir and not entry.name.startswith("."):
-            layout.keep(Kept(old, f"{folder}/{entry.name}", entry.size), f"{folder}/{entry.name}")
+            layout.keep(Kept(old, f"{folder}/{entry.name}", entry.size), f"{to or folder}/{entry.name}")
 
 
-def cut_log(old: Store, layout: Layout, folder: str, reached: int | None, batch: int) -> None:
-    """One source's log up to the committed entry. An entry above it is left out: its files are new again."""
-    layout.directories.add(folder)
-    if reached is None:
+def cut_log(
+    old: Store, layout: Layout, folder: str, reached: int | None, batch: int, to: str | None = None
+) -> None:
+    """One source's log up to the committed entry. An entry above it is left out: its files are new again.
+
+    `to`: the name of its directory in the layout, where it is another one.
+    """
+    target = to or folder
+    layout.directories.add(target)
+    if reached is None or reached < 0:
         return
     sizes = {e.name: e.size for e in old.entries(folder) if not e.is_dir}
     index = filelog.index_of(sizes)
@@ -78,9 +198,10 @@ def cut_log(old: Store, layout: Layout, folder: str, reached: int | None, batch:
         raise Refused(f"Log entry {folder}/{lost[0]} is gone, which a restart after batch 0 asks for.")
     if stands_alone(index, keep):
         for name in keep.values():
-            layout.keep(Kept(old, f"{folder}/{name}", sizes[name]), f"{folder}/{name}")
+            layout.keep(Kept(old, f"{folder}/{name}", sizes[name]), f"{target}/{name}")
     else:
-        layout.write(f"{folder}/{reached}.compact", _compacted(old, folder, index, reached))
+        lines = filelog.source_lines(_entries(old, folder, reached))
+        layout.write(f"{target}/{reached}.compact", lines)
 
 
 def stands_alone(index: dict[int, str], keep: dict[int, str]) -> bool:
@@ -95,12 +216,20 @@ def stands_alone(index: dict[int, str], keep: dict[int, str]) -> bool:
     return filelog.readable(keep, usual) and filelog.readable(keep, own)
 
 
-def _compacted(old: Store, folder: str, index: dict[int, str], reached: int) -> bytes:
-    """All entries up to `reached` as one compacted file: alone, it is readable under any interval."""
-    entries = []
+def _entries(old: Store, folder: str, reached: int) -> Iterator[SourceEntry]:
+    """All entries of a log up to `reached`. Raises Refused where it is too large to be held."""
+    index = _index(old, folder)
     try:
         for entry in filelog.needed(index)[0]:
-            entries += filelog.parse_source(old.read(f"{folder}/{index[entry]}", MAX_LOG_BYTES))
+            found = filelog.parse_source(old.read(f"{folder}/{index[entry]}", MAX_LOG_BYTES))
+            yield from (e for e in found if e.batch_id <= reached)
     except TooLarge as error:
         raise Refused(f"The log {folder} is too large to be cut ({error.size} bytes).") from error
-    return filelog.source_lines(e for e in entries if e.batch_id <= reached)
+
+
+def _index(old: Store, folder: str) -> dict[int, str]:
+    """Its entries by id; none where there is no such directory yet."""
+    try:
+        return filelog.index_of(e.name for e in old.entries(folder) if not e.is_dir)
+    except FileNotFoundError:
+        return {}

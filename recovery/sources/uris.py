@@ -1,35 +1,5 @@
-"""One form for a file's name, whoever wrote it down: Spark's log, a listing, a person.
+"""Names of files as `checkpoints.uris` compares them."""
 
-Spark writes `file:///a/b%20c` (SparkPath, URL-encoded) in its logs, shows `file:/a/b c` elsewhere, and a
-listing says `/a/b c`. Compared are decoded URIs: `file:///a/b c`, `s3a://bucket/a b`.
-"""
+from recovery.checkpoints.uris import LEGAL, canonical, decoded, encoded
 
-import re
-from urllib.parse import quote, unquote
-
-LEGAL = "/_-!.~'()*,;:$&+=@"  # what java.net.URI leaves as it is in a path, beside letters and digits
-SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
-
-
-def canonical(path: str) -> str:
-    """A path or a URI that is not URL-encoded -> decoded URI. `/a`, `file:/a`, `file:///a` -> `file:///a`."""
-    if path.startswith("file:///") and path[8:9] != "/":
-        return path  # as it is to be; a log has a million of them
-    match = SCHEME.fullmatch(path)
-    scheme, rest = (match[1].lower(), match[2]) if match else ("file", path)
-    if scheme != "file":
-        return f"{scheme}:{rest}"
-    if rest.startswith("//"):
-        host, slash, below = rest[2:].partition("/")
-        rest = f"{slash}{below}" if host in ("", "localhost") else rest
-    return f"file:///{rest.lstrip('/')}"
-
-
-def decoded(uri: str) -> str:
-    """A URL-encoded URI, as Spark's logs hold it -> decoded URI in canonical form."""
-    return canonical(unquote(uri))
-
-
-def encoded(uri: str) -> str:
-    """A decoded URI -> as Spark's logs write it (SparkPath.urlEncoded: Path.toUri, which keeps non-ASCII letters)."""
-    return "".join(c if ord(c) > 127 and not c.isspace() else quote(c, safe=LEGAL) for c in uri)
+__all__ = ["LEGAL", "canonical", "decoded", "encoded"]

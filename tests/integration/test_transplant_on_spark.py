@@ -105,7 +105,8 @@ class Flow:
 
 
 def put_in_place(flow: Flow, plan: Any) -> None:
-    make = repair.prepare if isinstance(plan, repair.RepairPlan) else transplant.prepare
+    makers = {repair.RepairPlan: repair.prepare, seed.SeedPlan: seed.prepare}
+    make = makers.get(type(plan), transplant.prepare)
     ready = make(flow.place, plan, recovery="R-1", fence=1, guard=free)
     placing.publish(flow.place, ready, guard=free)
 
@@ -119,7 +120,7 @@ def test_a_query_that_gets_its_first_state_goes_on_with_empty_state(
     assert flow.run(plain) == [1, 2, 3]
     transplant.prime(flow.place, str(scratch), guard=free)
     assert flow.run(dedup, checkpoint=scratch, folder="nothing") == []
-    put_in_place(flow, transplant.plan_transplant(flow.place, str(scratch)))
+    put_in_place(flow, seed.plan_seed(inspect(flow.place), state=str(scratch)))
     flow.put((3, [4, 4, 1]), (4, [4, 5]))
     assert flow.run(dedup) == [1, 4, 5], "1 is new to the empty state, 4 comes once"
     flow.put((5, [5, 6]))
@@ -136,7 +137,7 @@ def test_state_rebuilt_by_a_replay_knows_every_key_that_was_processed(
     assert flow.run(plain) == [1, 2, 3]
     shutil.copytree(tmp_path / "in", tmp_path / "replayed")
     assert flow.run(dedup, checkpoint=scratch, folder="replayed", at_once=True) == [1, 2, 3]
-    put_in_place(flow, transplant.plan_transplant(flow.place, str(scratch)))
+    put_in_place(flow, seed.plan_seed(inspect(flow.place), state=str(scratch)))
     flow.put((3, [4, 1, 2, 3]), (4, [4, 5]))
     assert flow.run(dedup) == [4, 5]
     assert inspect(flow.place).findings == ()
@@ -148,7 +149,7 @@ def test_state_of_several_replayed_batches_is_carried_with_its_chain(spark: Any,
     assert flow.run(plain) == [1, 2, 3, 4, 5]
     flow.put((0, [1, 2, 3]), (1, [4]), (2, [5]), folder="replayed")
     assert flow.run(dedup, checkpoint=scratch, folder="replayed") == [1, 2, 3, 4, 5]
-    put_in_place(flow, transplant.plan_transplant(flow.place, str(scratch)))
+    put_in_place(flow, seed.plan_seed(inspect(flow.place), state=str(scratch)))
     flow.put((5, [1, 2, 3, 4, 5, 6]))
     assert flow.run(dedup) == [6]
 

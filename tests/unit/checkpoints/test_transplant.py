@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from recovery.checkpoints import inspect, placing, transplant
+from recovery.checkpoints import inspect, placing, seed, transplant
 from recovery.checkpoints.copying import copy
 from recovery.errors import Refused
 from tests.checkpoint_builder import PREFIX, ROCKSDB, Built, dumps, put, sink_log
@@ -19,10 +19,17 @@ PROVIDER = f"{PREFIX}stateStore.providerClass"
 ID = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
-def in_place(where: Path, plan: transplant.LaidPlan) -> dict[str, bytes]:
-    ready = transplant.prepare(str(where), plan, recovery="R-1", fence=1, guard=free)
+def in_place(where: Path, plan: transplant.LaidPlan | seed.SeedPlan) -> dict[str, bytes]:
+    if isinstance(plan, seed.SeedPlan):
+        ready = seed.prepare(str(where), plan, recovery="R-1", fence=1, guard=free)
+    else:
+        ready = transplant.prepare(str(where), plan, recovery="R-1", fence=1, guard=free)
     placing.publish(str(where), ready, guard=free)
     return tree(where / "1")
+
+
+def with_state(flow: Path, scratch: Path) -> seed.SeedPlan:
+    return seed.plan_seed(inspect(str(flow)), state=str(scratch))
 
 
 def state(files: dict[str, bytes]) -> set[str]:
@@ -77,7 +84,7 @@ def test_state_files_get_the_version_that_a_restart_asks_for(
 ) -> None:
     Built(tmp_path / "flow/0", batches=4, operators=()).write()
     given = scratch(tmp_path / "scratch", *names, batches=batches)
-    made = in_place(tmp_path / "flow", transplant.plan_transplant(str(tmp_path / "flow"), str(given)))
+    made = in_place(tmp_path / "flow", with_state(tmp_path / "flow", given))
     assert state(made) == wanted
     assert "state/0/_metadata/metadata" in made
     logs = {n for n in made if n.startswith(("offsets", "commits", "sources"))}
@@ -92,7 +99,7 @@ def test_ids_and_settings_come_from_the_run_that_wrote_the_state_and_the_waterma
     given = scratch(tmp_path / "scratch", f"1_{ID}.zip")
     settings = json.loads((given / "offsets/0").read_text().split("\n")[1])["conf"]
     assert settings[PROVIDER] == ROCKSDB
-    made = in_place(tmp_path / "flow", transplant.plan_transplant(str(tmp_path / "flow"), str(given)))
+    made = in_place(tmp_path / "flow", with_state(tmp_path / "flow", given))
     version, body = made["commits/2"].decode().split("\n")
     assert (version, json.loads(body)) == (
         "v2",
@@ -123,7 +130,7 @@ def test_state_that_cannot_be_carried_is_refused(
     Built(tmp_path / "flow/0", batches=3, operators=()).write()
     make(tmp_path / "scratch")
     with pytest.raises(Refused, match=words):
-        transplant.plan_transplant(str(tmp_path / "flow"), str(tmp_path / "scratch"))
+        with_state(tmp_path / "flow", tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("version", [1, 2])
