@@ -13,9 +13,9 @@ class FlowInput(models.Model):
     knows. `topic_ids`: ids of Kafka topics as they were when the position in them began; `other_ids`: ids that were
     seen since in their place.
 
-    The last look, at `asked_at`: `position` is Spark's offset line, there since `stands_since`; `readable`, `why` and
-    `until` are `sources.base.Reach`; `unread` and `lost` are {rows, files, bytes: {value, exact, why}} as far as they
-    are known. `problem`: why it could not be seen; all but the position is then empty.
+    The last look was at `asked_at`, and `problem` is why it saw nothing; the last that saw something at `seen_at`.
+    `position` is Spark's offset line, there since `stands_since`; `readable`, `why` and `until` are
+    `sources.base.Reach`; `unread` and `lost` are {rows, files, bytes: {value, exact, why}} as far as they are known.
     """
 
     flow = models.ForeignKey(Flow, on_delete=models.CASCADE, related_name="sources")
@@ -28,6 +28,7 @@ class FlowInput(models.Model):
     topic_ids = models.JSONField(default=dict)
     other_ids = models.JSONField(default=dict)
     asked_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(null=True)
     position = models.TextField(null=True)
     label = models.CharField(max_length=500, blank=True)
     stands_since = models.DateTimeField(null=True)

@@ -20,6 +20,11 @@ from recovery.sources import registry
 PURPOSE: Final = "reader options"
 KEPT: Final = ("format", "path", "options", "location")
 NOT_SEEN: Final[Mapping[str, Any]] = {
+    "asked_at": None,
+    "seen_at": None,
+    "position": None,
+    "label": "",
+    "stands_since": None,
     "readable": None,
     "why": "",
     "until": None,
@@ -55,7 +60,6 @@ def _note(
             "kind": registry.kind_of_format(str(new["format"] or "")),
             "place": place_of(new)[:500],
             "reader": encryption.encrypted(json.dumps(new), PURPOSE),
-            "asked_at": None,
             **NOT_SEEN,
         }
         if old is not None and _servers(old) != _servers(new):
