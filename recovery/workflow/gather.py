@@ -16,7 +16,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
-from recovery.pipelines.inputs import note_sources
+from recovery.pipelines.inputs import note_sources, noted_ids
 from recovery.pipelines.workspaces import client_for, spark_remote
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
@@ -323,9 +323,9 @@ def _inputs(
     """
     described = known.sources or (old_known.sources if old_known else ())
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
-    return inputs.inputs_of(
-        reconciled(report), described, wishes=wishes
-    )  # what the table holds is not read anew
+    noted = {str(s.index): noted_ids(scene.flow, s.index) for s in report.sources}
+    # reconciled: what the table holds is not read anew
+    return inputs.inputs_of(reconciled(report), described, wishes=wishes, noted=noted)
 
 
 def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
