@@ -128,6 +128,16 @@ class Env(BaseSettings):
         default=1_073_741_824, description="Inputs larger than this are not counted for a forecast."
     )
     poll_seconds: float = Field(default=5.0, description="How often the inventory asks each workspace.")
+    retention_seconds: float = Field(
+        default=300.0,
+        ge=10,
+        description="How often it is looked up how long a flow's unread input can still be read.",
+    )
+    retention_warn_hours: float = Field(
+        default=24.0,
+        ge=0,
+        description="People are told when unread input of a flow that stands still can be read for less than this.",
+    )
     mail_host: str = Field(default="", description="SMTP server for notifications; empty: no mail is sent.")
     mail_port: int = Field(default=587, description="Port of the SMTP server.")
     mail_user: str = Field(default="", description="Name at the SMTP server; empty: nobody signs in there.")

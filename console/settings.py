@@ -229,6 +229,7 @@ CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
     "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
     "recovery.audit.tasks.check_asked": {"queue": "probes"},
+    "recovery.pipelines.tasks.look_at_workspace": {"queue": "probes"},
 }
 CELERY_BEAT_SCHEDULER = "console.life:Scheduler"
 CELERY_BEAT_SCHEDULE = {
@@ -236,6 +237,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "recovery.pipelines.tasks.poll_workspaces",
         "schedule": ENV.poll_seconds,
         "options": {"expires": ENV.poll_seconds * 2},
+    },
+    "look-at-inputs": {
+        "task": "recovery.pipelines.tasks.look_at_inputs",
+        "schedule": ENV.retention_seconds / 10,  # a tenth of the flows each time (pipelines.looks.ROUNDS)
+        "options": {"expires": ENV.retention_seconds / 10},
     },
     "sign-audit": {
         "task": "recovery.audit.tasks.sign",
@@ -305,6 +311,8 @@ REPRISE_SPARK_DRIVER_HOST = ENV.spark_driver_host
 REPRISE_SPARK_CONF = ENV.spark_conf
 REPRISE_SPARK_JARS = ENV.spark_jars
 REPRISE_HOME = HOME
+REPRISE_RETENTION_SECONDS = ENV.retention_seconds
+REPRISE_RETENTION_WARN_HOURS = ENV.retention_warn_hours
 REPRISE_RETAG_HOURS = ENV.retag_hours
 REPRISE_NOTIFY_HOURS = ENV.notify_hours
 REPRISE_NOTIFY_CA = ENV.notify_ca

@@ -1,25 +1,22 @@
 """What django-allauth asks us about accounts and second factors."""
 
-import base64
-import hashlib
 from typing import Any, Final
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
-from cryptography.fernet import Fernet, MultiFernet
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.encoding import force_bytes
 
 from console.pages.freshness import is_fresh
 from console.signing.trail import refused
+from recovery.encryption import keys
 from recovery.models import Person
 
+FACTORS: Final = "second factors"
 NO_ROLE: Final = "Sign-in refused: this account is switched off, or has no role here."
 
 
@@ -64,11 +61,11 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     """Secrets of second factors are encrypted in the database, by a key made of the secret key."""
 
     def encrypt(self, text: str) -> str:
-        return _keys().encrypt(text.encode()).decode()
+        return keys(FACTORS).encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         """Raises cryptography's InvalidToken for one written under a key that is not known any more."""
-        return _keys().decrypt(encrypted_text.encode()).decode()
+        return keys(FACTORS).decrypt(encrypted_text.encode()).decode()
 
     def get_totp_label(self, user: AbstractBaseUser) -> str:
         return user.get_username()
@@ -79,10 +76,3 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         host = context.request.get_host()
         return {"id": host.partition(":")[0], "name": "Reprise"}
-
-
-def _keys() -> MultiFernet:
-    """The key in force first, then those that SECRET_KEY_FALLBACKS keeps for reading."""
-    secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    made = [hashlib.sha256(b"reprise second factors\0" + force_bytes(s)).digest() for s in secrets]
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in made])

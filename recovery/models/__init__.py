@@ -19,6 +19,7 @@ from recovery.models.pipeline import Flow, Pipeline
 from recovery.models.plan import Plan
 from recovery.models.recovery import Recovery
 from recovery.models.step import Step
+from recovery.models.unread import FlowInput
 from recovery.models.workspace import Workspace
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Delivery",
     "EnvironmentRule",
     "Flow",
+    "FlowInput",
     "Heartbeat",
     "Hold",
     "Invitation",

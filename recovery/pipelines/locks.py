@@ -1,33 +1,43 @@
-"""A courtesy lock: two polls of one workspace need not overlap. Nothing breaks when they do."""
+"""Courtesy locks: two polls, or two looks, of one workspace need not overlap. Nothing breaks when they do."""
 
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
 from django.conf import settings
 from django.db import connection
 
-_POLLS: Final = 0x5270506C  # "RpPl": our class among PostgreSQL's two-key advisory locks
+# Our classes among PostgreSQL's two-key advisory locks: "RpPl", "RpLk"
+_CLASSES: Final = {"poll": 0x5270506C, "look": 0x52704C6B}
+
+
+def only_poll(workspace_id: int) -> AbstractContextManager[bool]:
+    """Yields whether nobody else polls this workspace now. A killed process frees its lock."""
+    return _only("poll", workspace_id)
+
+
+def only_look(workspace_id: int) -> AbstractContextManager[bool]:
+    """Yields whether nobody else looks at unread input of this workspace now."""
+    return _only("look", workspace_id)
 
 
 @contextmanager
-def only_poll(workspace_id: int) -> Iterator[bool]:
-    """Yields whether nobody else polls this workspace now. A killed process frees its lock."""
+def _only(what: str, workspace_id: int) -> Iterator[bool]:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_POLLS, workspace_id])
+            cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_CLASSES[what], workspace_id])
             mine = bool(cursor.fetchone()[0])
         try:
             yield mine
         finally:
             if mine:
                 with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_POLLS, workspace_id])
+                    cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_CLASSES[what], workspace_id])
         return
-    file = os.open(Path(settings.REPRISE_HOME) / f"poll-{workspace_id}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    file = os.open(Path(settings.REPRISE_HOME) / f"{what}-{workspace_id}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         yield _locked(file)
     finally:

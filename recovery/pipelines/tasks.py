@@ -3,10 +3,12 @@
 import logging
 
 from celery import shared_task
+from django.conf import settings
 
 from recovery.models import Workspace
+from recovery.pipelines import looks
 from recovery.pipelines.inventory import refresh
-from recovery.pipelines.locks import only_poll
+from recovery.pipelines.locks import only_look, only_poll
 
 log = logging.getLogger(__name__)
 
@@ -25,3 +27,18 @@ def poll_workspace(workspace_id: int) -> None:
     """Refresh one workspace now: something has just happened there. A poll under way may have asked too early, so
     this one does not give way to it; nothing breaks when two overlap."""
     refresh(workspace_id=workspace_id)
+
+
+@shared_task
+def look_at_inputs() -> None:
+    """Wake a look at each workspace; one that is slow to answer keeps no other waiting."""
+    for workspace_id in looks.workspaces():
+        look_at_workspace.apply_async((workspace_id,), expires=settings.REPRISE_RETENTION_SECONDS)
+
+
+@shared_task
+def look_at_workspace(workspace_id: int) -> None:
+    """Look at the unread input of some flows of a workspace, unless that is being done at this moment."""
+    with only_look(workspace_id) as mine:
+        if mine:
+            looks.look_round(workspace_id)

@@ -1,8 +1,10 @@
 """What is known of one file source: its log, its directory, and what both say of a set of files. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.formats import Malformed
@@ -13,6 +15,9 @@ from recovery.sources.uris import decoded
 
 DIRECTORY = "directory"  # the one part of such a source
 MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000  # option maxFileAge, relative to the newest file seen
+NO_AGE_MS = 2**63 - 1
+AGE = re.compile(r"(\d{1,18})\s*(us|ms|s|m|min|h|d)?")
+AGE_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,20 @@ def facts_of(
     log = (*progress.committed, *progress.planned)
     there = None if listing is None else tuple(listing)
     return Facts(log, there, rows or {}, max_file_age_ms, asked_ms)
+
+
+def max_age_ms(options: Mapping[str, Any]) -> int:
+    """How much older than the newest file a file may be and still be read, by the reader's options.
+
+    Source: FileStreamOptions (maxFileAge), JavaUtils.timeStringAs (its units; ms without one), FileStreamSource (with
+    latestFirst and a limit of files or bytes it does not hold).
+    """
+    told = {name.lower(): str(value).strip().lower() for name, value in options.items()}
+    limited = "maxfilespertrigger" in told or "maxbytespertrigger" in told
+    if told.get("latestfirst") == "true" and limited:
+        return NO_AGE_MS
+    found = AGE.fullmatch(told.get("maxfileage", ""))
+    return int(int(found[1]) * AGE_MS[found[2] or "ms"]) if found else MAX_FILE_AGE_MS
 
 
 def entry(offset_json: str | None) -> int | None:

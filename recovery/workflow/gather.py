@@ -1,4 +1,4 @@
-"""Gathers the facts of one flow into frozen values, once. Reads only; changes nothing anywhere."""
+"""Gathers the facts of one flow into frozen values, once. Reads only, and notes where the flow reads from."""
 
 import uuid
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.inputs import note_sources, noted_ids
 from recovery.pipelines.workspaces import client_for, spark_remote
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
@@ -180,6 +181,8 @@ def gather(
     new_files = {**scene.code, **(patch or {})} if not reverting else dict(scene.code)
     old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
     known, old_known = _both(scene, new_files, old_files, NOTHING, key)
+    written_by = (old_known.sources if old_known else ()) or known.sources
+    note_sources(flow, written_by, table=scene.table_place)
     repair = _repair(scene, known, old_known)
     found = _inputs(scene, known, old_known, repair, wishes)
     for source in found.sources:
@@ -320,9 +323,9 @@ def _inputs(
     """
     described = known.sources or (old_known.sources if old_known else ())
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
-    return inputs.inputs_of(
-        reconciled(report), described, wishes=wishes
-    )  # what the table holds is not read anew
+    noted = {str(s.index): noted_ids(scene.flow, s.index) for s in report.sources}
+    # reconciled: what the table holds is not read anew
+    return inputs.inputs_of(reconciled(report), described, wishes=wishes, noted=noted)
 
 
 def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:

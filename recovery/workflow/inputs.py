@@ -47,7 +47,8 @@ def inputs_of(
     wishes: Mapping[str, Wanted] | None = None,
     noted: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Inputs:
-    """Every source, looked at. `wishes` and `noted` (ids of Kafka topics) by the index of the source, as text.
+    """Every source, looked at. `wishes` by the index of the source, `noted` (ids of Kafka topics) by that of the
+    checkpoint's source, both as text.
 
     Where the code could not be analysed (`described` empty) the checkpoint's own sources are told, without a place.
     Raises Refused for a wish about a source that there is not, Unreachable for input files that cannot be listed.
@@ -61,9 +62,9 @@ def inputs_of(
             progress,
             described[n] if n < len(described) else {},
             wanted=wanted.get(str(n)),
-            noted=(noted or {}).get(str(n)),
+            noted=(noted or {}).get(str(old)),
         )
-        for n, (_, progress) in enumerate(paired)
+        for n, (old, progress) in enumerate(paired)
     )
     return Inputs(found, tuple(old for old, _ in paired))
 

@@ -1,0 +1,104 @@
+"""What is known of a flow's sources without running its code: noted where the code was studied, looked at by a task.
+
+A reader's options may hold passwords, so they are encrypted (recovery/encryption.py); no sentence here holds one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from recovery import encryption
+from recovery.audit import cleansing
+from recovery.errors import Refused
+from recovery.models import Flow, FlowInput
+from recovery.sources import registry
+
+PURPOSE: Final = "reader options"
+KEPT: Final = ("format", "path", "options", "location")
+NOT_SEEN: Final[Mapping[str, Any]] = {
+    "asked_at": None,
+    "seen_at": None,
+    "position": None,
+    "label": "",
+    "stands_since": None,
+    "readable": None,
+    "why": "",
+    "until": None,
+    "unread": {},
+    "lost": {},
+    "problem": "",
+}
+
+
+def note_sources(flow: Flow, described: Sequence[Mapping[str, Any]], *, table: str = "") -> None:
+    """Keep where a flow reads from: `Study.sources`, in plan order. `table`: where its own table lies.
+
+    Call it with the code that wrote the checkpoint. Nothing described is no news: the code could not be analysed.
+    """
+    if not described:
+        return
+    now = timezone.now()
+    with transaction.atomic():
+        held = {row.index: row for row in FlowInput.objects.select_for_update().filter(flow=flow)}
+        for index, one in enumerate(described):
+            _note(flow, index, one, table, held.get(index), now)
+        FlowInput.objects.filter(flow=flow, index__gte=len(described)).delete()
+
+
+def _note(
+    flow: Flow, index: int, told: Mapping[str, Any], table: str, row: FlowInput | None, now: datetime
+) -> None:
+    new = json.loads(json.dumps({name: told.get(name) for name in KEPT}, default=str))
+    values: dict[str, Any] = {"table": table[:1000], "noted_at": now}
+    old = _reader(row) if row else None
+    if row is None or old != new:
+        values |= {
+            "kind": registry.kind_of_format(str(new["format"] or "")),
+            "place": place_of(new)[:500],
+            "reader": encryption.encrypted(json.dumps(new), PURPOSE),
+            **NOT_SEEN,
+        }
+        if old is not None and _servers(old) != _servers(new):
+            values |= {"topic_ids": {}, "other_ids": {}}  # ids of another cluster say nothing of this one
+    FlowInput.objects.update_or_create(flow=flow, index=index, defaults=values)
+
+
+def _reader(row: FlowInput) -> dict[str, Any] | None:
+    """None: it was encrypted under a key that nobody has any more."""
+    try:
+        return reader_of(row)
+    except Refused:
+        return None
+
+
+def reader_of(row: FlowInput) -> dict[str, Any]:
+    """{format, path, options, location} as the code has it, secrets included. Raises Refused under another key."""
+    found: dict[str, Any] = json.loads(encryption.decrypted(row.reader, PURPOSE))
+    return found
+
+
+def _told(reader: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name).lower(): str(value) for name, value in (reader.get("options") or {}).items()}
+
+
+def _servers(reader: Mapping[str, Any]) -> str:
+    return _told(reader).get("kafka.bootstrap.servers", "")
+
+
+def place_of(reader: Mapping[str, Any]) -> str:
+    """Where a reader reads from, for people: topics and servers, a table, a path. Never a password."""
+    told = _told(reader)
+    topics = next((told[n] for n in ("subscribe", "subscribepattern", "assign") if n in told), "")
+    if topics:
+        return cleansing.text(f"{topics} at {_servers(reader) or 'unknown servers'}")
+    return cleansing.text(str(reader.get("path") or reader.get("location") or "unknown place"))
+
+
+def noted_ids(flow: Flow, source: int) -> Mapping[str, str]:
+    """Ids that the Kafka topics of a source (its index) had when they were first seen: `noted=` of every later look."""
+    row = FlowInput.objects.filter(flow=flow, index=source).only("topic_ids").first()
+    return dict(row.topic_ids) if row else {}

@@ -1,0 +1,75 @@
+"""How long a flow's unread input can still be read: one rule for pages, commands, metrics and messages.
+
+A stream that goes on reads before retention takes anything, however short retention is. So a deadline that is near
+counts only where a flow stands still: it failed or was stopped, or nothing was committed for as long as is left.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.conf import settings
+
+from recovery.models import Flow, FlowInput
+
+GOING_ON = ("ok", "running")
+
+
+class Standing(StrEnum):
+    """The worst comes first."""
+
+    GONE = "gone"  # what follows the position can no longer be read
+    DUE = "due"  # retention may take the first of it at any time
+    SOON = "soon"  # within REPRISE_RETENTION_WARN_HOURS
+    UNKNOWN = "unknown"
+    KEPT = "kept"  # there is a deadline, and it is far
+    SAFE = "safe"  # nothing waits, or nothing takes it
+
+    @property
+    def at_risk(self) -> bool:
+        return self in (Standing.GONE, Standing.DUE, Standing.SOON)
+
+
+ORDER = list(Standing)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """The unread input of a flow: its worst source, by standing and then by deadline."""
+
+    standing: Standing
+    source: FlowInput
+
+    @property
+    def until(self) -> datetime | None:
+        """When retention may take the first of it; None where it has already, or nobody knows."""
+        return None if self.standing is Standing.GONE else self.source.until
+
+    def seconds(self, now: datetime) -> float | None:
+        """What is left; 0 where it is over, None where there is no deadline."""
+        if self.standing is Standing.GONE:
+            return 0.0
+        return None if self.until is None else max(0.0, (self.until - now).total_seconds())
+
+
+def of(flow: Flow, sources: Iterable[FlowInput], now: datetime) -> Retention | None:
+    """None: nobody has noted where the flow reads from."""
+    found = [Retention(standing(row, flow.state, now), row) for row in sources]
+    return min(found, key=lambda r: (ORDER.index(r.standing), r.seconds(now) or 0.0), default=None)
+
+
+def standing(row: FlowInput, state: str, now: datetime) -> Standing:
+    """Of one source, by the last look that saw it. `state` is that of its flow."""
+    if row.seen_at is None:
+        return Standing.UNKNOWN
+    if row.readable is False:
+        return Standing.GONE
+    if row.until is None:
+        return Standing.SAFE if row.readable else Standing.UNKNOWN
+    left = row.until - now
+    if left <= timedelta():
+        return Standing.DUE
+    still = state not in GOING_ON or (row.stands_since is not None and now - row.stands_since >= left)
+    near = left < timedelta(hours=settings.REPRISE_RETENTION_WARN_HOURS)
+    return Standing.SOON if near and still else Standing.KEPT

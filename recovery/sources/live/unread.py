@@ -1,0 +1,137 @@
+"""What waits behind a source's position, and until when: asked again and again, so it asks for no more than that.
+
+Kafka is asked to count few records, and of a Delta table commits that were opened before are not opened again by the
+same process. No sentence holds an option of the reader: they may be passwords.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from recovery.checkpoints.report import SourceProgress
+from recovery.errors import Refused, Unreachable
+from recovery.sources import delta, file_facts, files, iceberg, kafka, registry
+from recovery.sources.base import Distance, Reach, SourceKind, Wanted
+from recovery.sources.delta_facts import DeltaFacts
+from recovery.sources.live import delta as live_delta
+from recovery.sources.live import files as live_files
+from recovery.sources.live import iceberg as live_iceberg
+from recovery.sources.live import kafka as live_kafka
+
+COUNT_UP_TO: Final = 10_000  # records of Kafka that are read to be counted; more are estimated
+HELD_TABLES: Final = 16  # whose commits this process remembers
+HELD_FILES: Final = 50_000  # and of how many files at most, in each; some 300 bytes each
+NO_PLACE: Final = "The code does not tell where this source reads from, so nobody could look."
+
+Ids = Mapping[str, str]  # topic -> its id
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What follows a position. `waits`: up to the end as it is now, as far as it is known. `topic_ids`: of now."""
+
+    reach: Reach
+    waits: Distance = field(default_factory=Distance)
+    topic_ids: Ids = field(default_factory=dict)
+
+
+def look(
+    progress: SourceProgress, described: Mapping[str, Any], *, noted: Callable[[Ids], Ids] = dict
+) -> Unread:
+    """What follows the committed position of a source that the code reads as `described` ({format, path, options,
+    location}).
+
+    `noted`: from the ids that topics have now to those that the position is meant for. Raises Unreachable and Refused
+    where the system behind the source cannot be asked, Malformed for a position that is none.
+    """
+    ask = ASK.get(progress.kind)
+    if ask is not None:
+        return ask(progress, described, noted)
+    kind: Any = registry.of(progress.kind)
+    return Unread(kind.reach(progress.offset_json, kind.Facts()))
+
+
+def _files(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
+    options = _options(described)
+    facts = file_facts.facts_of(
+        progress,
+        live_files.listing(_place(described), options=options),
+        asked_ms=_now(),
+        max_file_age_ms=file_facts.max_age_ms(options),
+    )
+    at_entry = file_facts.entry(progress.offset_json)
+    waits = file_facts.unread(facts.read_at(-1 if at_entry is None else at_entry), facts)[0]
+    return Unread(
+        files.reach(progress.offset_json, facts), file_facts.measured([f.path for f in waits], facts)
+    )
+
+
+def _kafka(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
+    position = progress.offset_json
+    asked = live_kafka.facts(_options(described), positions=[position], count_up_to=COUNT_UP_TO)
+    ids = {name: topic.topic_id for name, topic in asked.topics.items() if topic.topic_id}
+    facts = replace(asked, noted=dict(noted(ids)))
+    return Unread(kafka.reach(position, facts), _to_the_end(kafka, position, facts), ids)
+
+
+def _delta(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
+    position, place = progress.offset_json, _place(described)
+    known = _TABLES.get(place)
+    facts = live_delta.read(place, offsets=[position], options=_options(described), known=known)
+    _remember(place, facts)
+    return Unread(delta.reach(position, facts), _to_the_end(delta, position, facts))
+
+
+_TABLES: "OrderedDict[str, DeltaFacts]" = OrderedDict()
+
+
+def _remember(place: str, facts: DeltaFacts) -> None:
+    """Their own snapshots and listings are made anew each time; the commits of a log never change."""
+    _TABLES.pop(place, None)
+    if sum(len(c.files) + len(c.removed) for c in facts.commits.values()) <= HELD_FILES:
+        _TABLES[place] = replace(facts, snapshots={}, gone=frozenset())
+    while len(_TABLES) > HELD_TABLES:
+        _TABLES.popitem(last=False)
+
+
+def _iceberg(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
+    facts = live_iceberg.facts(_place(described), asked_ms=_now())
+    return Unread(
+        iceberg.reach(progress.offset_json, facts), _to_the_end(iceberg, progress.offset_json, facts)
+    )
+
+
+def _to_the_end(kind: SourceKind[Any], position: str | None, facts: Any) -> Distance:
+    """Distance() where there is no end to measure to, as of a topic that is gone."""
+    try:
+        return kind.distance(position, kind.at(Wanted(latest=True), position, facts).offset_json, facts)
+    except Refused:
+        return Distance()
+
+
+Ask = Callable[[SourceProgress, Mapping[str, Any], Callable[[Ids], Ids]], Unread]
+ASK: Final[dict[str, Ask]] = {
+    files.KIND: _files,
+    kafka.KIND: _kafka,
+    delta.KIND: _delta,
+    iceberg.KIND: _iceberg,
+}
+
+
+def _options(described: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(described.get("options") or {})
+
+
+def _place(described: Mapping[str, Any]) -> str:
+    """The path that is read, and of a table that is named the place of its files. Raises Unreachable without one."""
+    named = described.get("format") == "table"
+    place = str(described.get("location" if named else "path") or described.get("location") or "")
+    if not place:
+        raise Unreachable(NO_PLACE)
+    return place
+
+
+def _now() -> int:
+    return round(time.time() * 1000)
