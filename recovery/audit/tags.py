@@ -32,6 +32,9 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.stop": "asked for the pipeline to be stopped",
     "recovery.facts": "asked for the facts",
     "recovery.strategy": "chose a strategy",
+    "recovery.look": "asked what start positions would cost",
+    "recovery.positions": "chose where sources start",
+    "recovery.sources": "confirmed which source continues which",
     "recovery.patch": "edited the pipeline's code",
     "recovery.validate": "asked for the code to be validated",
     "plan.seal": "sealed a plan",
@@ -92,7 +95,7 @@ ASKING: Final = frozenset(
     {
         "recovery.open", "recovery.stop", "recovery.facts", "recovery.strategy", "recovery.patch",
         "recovery.validate", "recovery.execute", "recovery.halt", "recovery.pause", "recovery.resume",
-        "recovery.rollback", "recovery.skip",
+        "recovery.rollback", "recovery.skip", "recovery.look", "recovery.positions", "recovery.sources",
     }
 )  # fmt: skip
 """Acts of people that workers then carry out: a worker's entry names who took the last of them."""

@@ -41,6 +41,7 @@ from recovery.sources.comparing import (
 )
 
 KIND = "auto-loader"
+CAN = ("by_hand",)
 OF = "an Auto Loader source"
 KEYS = {"seqNum", "sourceVersion"}
 MAY = {"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"}
@@ -136,7 +137,7 @@ def started_at(at_ms: int, facts: Facts) -> StartOption:
 def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
     """The committed number by hand, nothing else: no other number has a ledger. Raises Refused."""
     _read(committed)
-    wish(wanted, of=OF, can=("by_hand",))
+    wish(wanted, of=OF, can=CAN)
     line = wanted.by_hand or ""
     if _read(line) != _read(committed):
         raise Refused(

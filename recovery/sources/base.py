@@ -3,7 +3,7 @@
 A source adapter answers about one kind of source. Pure: it gets values that `live/` fetched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -223,6 +223,10 @@ class SourceKind(Protocol[F_contra]):
     """
 
     KIND: str
+
+    @property
+    def CAN(self) -> Sequence[str]:
+        """The fields of `Wanted` that `at` answers; it raises Refused for the others."""
 
     def parts(self, offset_json: str | None) -> tuple[Part, ...]: ...
 

@@ -30,9 +30,10 @@ from recovery.sources.delta_facts import (
 )
 from recovery.sources.delta_reach import reach
 
-__all__ = ["KIND", "at", "changes", "distance", "label", "option", "parts", "reach", "unread"]
+__all__ = ["CAN", "KIND", "at", "changes", "distance", "label", "option", "parts", "reach", "unread"]
 
 KIND = "delta"
+CAN = ("at_ms", "version", "file", "earliest", "latest", "by_hand")
 PLACE = "on the reader: spark.readStream.format('delta'), before .load() or .table()"
 
 

@@ -11,6 +11,7 @@ from recovery.sources.file_facts import DIRECTORY, Facts, by_time, entry, measur
 from recovery.sources.uris import canonical, encoded
 
 OF = "a file source"
+CAN = ("at_ms", "file", "earliest", "latest", "by_hand")
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class FileCandidate(Candidate):
 def positioned(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandidate:
     """As `files.at`."""
     before = entry(committed)
-    named = wish(wanted, of=OF, can=("at_ms", "file", "earliest", "latest", "by_hand"))
+    named = wish(wanted, of=OF, can=CAN)
     if facts.listing is None:
         raise Refused(
             "The directory could not be listed, so what a position costs cannot be told. Look at the storage first."

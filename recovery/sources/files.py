@@ -38,6 +38,7 @@ from recovery.sources.file_facts import (
     newest,
     unread,
 )
+from recovery.sources.file_positions import CAN as CAN
 from recovery.sources.file_positions import FileCandidate, positioned
 from recovery.sources.uris import decoded
 

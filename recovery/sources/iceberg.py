@@ -30,6 +30,7 @@ from recovery.sources.comparing import NOTHING_READ, ZERO, compared, count, mome
 
 KIND = "iceberg"
 OF = "an Iceberg table"
+CAN = ("at_ms", "version", "earliest", "latest", "by_hand")
 START = -1  # StreamingOffset.START_OFFSET: before the first snapshot, of a table that had none
 MAX_SNAPSHOT_AGE_MS = 5 * 24 * 3600 * 1000  # history.expire.max-snapshot-age-ms
 FAILS = ("overwrite", "delete")
@@ -154,7 +155,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
 def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
     """A time, a version (snapshot id, to be read next), the earliest, the latest (all read), or by hand."""
     old = _read(committed)
-    named = wish(wanted, of=OF, can=("at_ms", "version", "earliest", "latest", "by_hand"))
+    named = wish(wanted, of=OF, can=CAN)
     if not facts.chain:
         raise Refused(
             "The table's metadata was not read, or the table has no snapshot: nothing can be checked."

@@ -36,7 +36,7 @@ from recovery.sources.kafka_facts import (
     written,
 )
 
-__all__ = ["KIND", "KafkaFacts", "at", "changes", "distance", "label", "option", "parts", "reach"]
+__all__ = ["CAN", "KIND", "KafkaFacts", "at", "changes", "distance", "label", "option", "parts", "reach"]
 
 KIND = "kafka"
 SHOWN = 5

@@ -29,6 +29,7 @@ from recovery.sources.base import (
 from recovery.sources.comparing import NOTHING_READ, by_equality, by_number, compared
 
 KIND = "kinesis"
+CAN = opaque.CAN
 SHOWN_SHARDS = 4
 
 

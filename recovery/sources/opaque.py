@@ -4,6 +4,7 @@ from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Wanted
 from recovery.sources.comparing import NOTHING_READ, ZERO, by_equality, compared, wish
 
+CAN = ("by_hand",)
 SHOWN = 200  # characters of an offset in a label
 
 
@@ -32,7 +33,7 @@ def distance(start: str | None, end: str | None) -> Distance:
 
 def by_hand(wanted: Wanted, committed: str | None, of: str) -> Candidate:
     """The only wish that such a source can answer: a line of its own, taken as it is."""
-    wish(wanted, of=of, can=("by_hand",))
+    wish(wanted, of=of, can=CAN)
     line = wanted.by_hand
     if not line or "\n" in line or "\r" in line or line == "-":
         raise Refused("An offset by hand is one line of text, as the source wrote it.")

@@ -23,6 +23,7 @@ from recovery.sources.base import (
 from recovery.sources.comparing import NOTHING_READ, by_number, compared
 
 KIND = "pubsub"
+CAN = opaque.CAN
 KEYS = {"sourceVersion", "seqNum", "fetchEpoch"}
 
 

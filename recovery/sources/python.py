@@ -12,6 +12,7 @@ from recovery.sources import opaque
 from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
 
 KIND = "python"
+CAN = opaque.CAN
 OF = "a Python data source"
 
 

@@ -32,6 +32,7 @@ from recovery.sources.comparing import (
 
 KIND = "rate"
 OF = "a rate source"
+CAN = ("at_ms", "earliest", "latest", "by_hand")
 MAX_SECONDS = 2**62  # of a Java long
 
 
@@ -91,7 +92,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
 def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
     """A time, the earliest (second 0), the latest (now), or a number of seconds by hand."""
     _seconds(committed)
-    named = wish(wanted, of=OF, can=("at_ms", "earliest", "latest", "by_hand"))
+    named = wish(wanted, of=OF, can=CAN)
     if named == "by_hand":
         seconds = _seconds(wanted.by_hand) or 0
     elif named == "earliest":

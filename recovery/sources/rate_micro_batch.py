@@ -34,6 +34,7 @@ from recovery.sources.comparing import (
 
 KIND = "rate-micro-batch"
 OF = "a rate-micro-batch source"
+CAN = ("at_ms", "earliest", "by_hand")
 LIMIT = 2**62  # of a Java long
 
 
@@ -97,7 +98,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
 def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
     """The earliest, an offset by hand, or the batch whose rows carry a time."""
     _read(committed)
-    named = wish(wanted, of=OF, can=("at_ms", "earliest", "by_hand"))
+    named = wish(wanted, of=OF, can=CAN)
     if named == "by_hand":
         told = _read(wanted.by_hand) or Standing(0, facts.start_ms)
     elif named == "earliest":

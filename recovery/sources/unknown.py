@@ -21,6 +21,7 @@ from recovery.sources.base import (
 )
 
 KIND = "unknown"
+CAN = opaque.CAN
 OF = "a source that is not known here"
 
 

@@ -2,12 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from recovery.errors import WrongUse
 from recovery.sources.base import Wanted
 
+NAMES = {
+    "at_ms": "time",
+    "version": "version",
+    "file": "file",
+    "by_hand": "json",
+    "earliest": "earliest",
+    "latest": "latest",
+}  # field of `Wanted` -> how people write it
 FORMS = "earliest, latest, time=2026-11-22T03:00:00Z, version=12, file=<path>, json=<the source's own offset>"
 
 
@@ -36,6 +44,15 @@ def _moment(text: str) -> int:
     if found.tzinfo is None:
         raise WrongUse(f"{text!r} names no zone. Write it as {text}Z for UTC, or with +02:00.")
     return round(found.timestamp() * 1000)
+
+
+def text(wanted: Wanted) -> str:
+    """How people write a wish: what `parse` takes."""
+    ((name, value),) = as_dict(wanted).items()
+    if name == "at_ms":
+        at = datetime.fromtimestamp(value / 1000, UTC)
+        return f"time={at.isoformat(timespec='milliseconds' if value % 1000 else 'seconds').replace('+00:00', 'Z')}"
+    return NAMES[name] if value is True else f"{NAMES[name]}={value}"
 
 
 def as_dict(wanted: Wanted) -> dict[str, Any]:

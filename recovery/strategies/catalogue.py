@@ -8,6 +8,9 @@ from recovery.strategies.base import Facts, Option
 # in the order in which one is recommended: mending needs no reset, so it comes first where it suffices
 EXECUTABLE = ("repair", "continue", "revert", "full-refresh")
 
+POSITIONED = ("continue", "rewind")
+"""Strategies that go on from a position, so that another one can be chosen."""
+
 JUDGES = {
     "continue": continue_.judge,
     "revert": revert.judge,

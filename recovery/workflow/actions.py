@@ -14,12 +14,23 @@ from django.utils import timezone
 from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.audit.actions import attempt
-from recovery.errors import NotFound, Refused, RepriseError
+from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import broker, diagnosing, engine, owning, sealing, skipping, starting, studies
+from recovery.workflow import (
+    broker,
+    diagnosing,
+    engine,
+    owning,
+    positioning,
+    sealing,
+    skipping,
+    starting,
+    studies,
+)
 from recovery.workflow.journal import right_to_run, trying
+from recovery.workflow.moves import get as _get
 from recovery.workflow.moves import held_by, lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
@@ -125,7 +136,7 @@ def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (),
         after = {"strategy": strategy, "key": [k.strip() for k in key if k.strip()]}
         kept = dict(recovery.choices)
         if kept.get("strategy") != strategy:
-            for stale in ("patch", "editors", "original", "validation"):
+            for stale in ("patch", "editors", "original", "validation", *positioning.CHOICES):
                 kept.pop(stale, None)
         Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
         attempted.done(f"Strategy {strategy} chosen.", before=before, after=after)
@@ -362,10 +373,3 @@ def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:
             before={"state": before},
             after={"state": "cancelled"},
         )
-
-
-def _get(recovery_id: int) -> Recovery:
-    try:
-        return Recovery.objects.select_related("flow__pipeline__workspace").get(pk=recovery_id)
-    except Recovery.DoesNotExist:
-        raise NotFound(f"There is no recovery R-{recovery_id}.") from None

@@ -7,7 +7,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from recovery.approvals.moves import settle
-from recovery.errors import Refused
+from recovery.errors import NotFound, Refused
 from recovery.models import Recovery, Step
 from recovery.notify.actions import announce
 from recovery.workflow import guards
@@ -42,6 +42,14 @@ def move(recovery: Recovery, new: str, *, says: str = "", **values: Any) -> None
     settle(recovery, new, says or str(values.get("reason") or ""))
     if new in TOLD:
         announce(event=f"recovery.{new}", recovery=recovery, facts={"reason": recovery.reason})
+
+
+def get(recovery_id: int) -> Recovery:
+    """With flow, pipeline and workspace. Raises NotFound."""
+    try:
+        return Recovery.objects.select_related("flow__pipeline__workspace").get(pk=recovery_id)
+    except Recovery.DoesNotExist:
+        raise NotFound(f"There is no recovery R-{recovery_id}.") from None
 
 
 def lock(recovery_id: int) -> Recovery:

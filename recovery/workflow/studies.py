@@ -5,7 +5,7 @@ away, so a slow old look never overwrites a newer one.
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,14 +13,17 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from recovery.errors import RepriseError
-from recovery.models import Recovery
+from recovery.checkpoints.formats import Malformed
+from recovery.errors import Refused, RepriseError
+from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor, Role
+from recovery.sources import showing, wishes
+from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all, not_applicable
 from recovery.strategies.common import files_of, state_keys
 from recovery.workflow import sealing
-from recovery.workflow.gather import gather
+from recovery.workflow.gather import gather, positions
 from recovery.workflow.validation import validate
 
 
@@ -34,7 +37,7 @@ def begin(recovery: Recovery, field: str, **values: Any) -> str:
 
 
 def slot(recovery: Recovery, field: str) -> dict[str, Any]:
-    """`facts` is a column; `validation` and `sealing` live in `choices`."""
+    """`facts` is a column; `positions_look`, `validation` and `sealing` live in `choices`."""
     if field == "facts":
         return dict(recovery.facts)
     return dict(recovery.choices.get(field) or {})
@@ -113,6 +116,42 @@ def shown(facts: Facts) -> dict[str, Any]:
     }
 
 
+def look_positions(recovery_id: int, ticket: str) -> None:
+    """What the positions that were asked for would cost: `choices["positions_look"]`. Changes nothing else.
+
+    `wishes` and `sources` are of the newest look that came to its end; a look that fails leaves them as they were.
+    """
+
+    def work(recovery: Recovery) -> Mapping[str, Any]:
+        asked = slot(recovery, "positions_look")["asked"]
+        sources = positions_shown(recovery.flow, {key: wishes.of(body) for key, body in asked.items()})
+        return {"status": "ready", "wishes": asked, "sources": sources}
+
+    _run(recovery_id, "positions_look", ticket, work)
+
+
+def positions_shown(flow: Flow, wanted: Mapping[str, Wanted]) -> list[dict[str, Any]]:
+    """Every source of a flow as `sources.showing.as_dict` says it, with what the wishes would cost.
+
+    Raises Refused for a wish that cannot be met and for a source that is not there, Unreachable.
+    """
+    try:
+        shown = [showing.as_dict(facts) for facts in positions(flow, wanted)]
+    except Malformed as problem:
+        raise Refused(
+            f"The position by hand cannot be read: {problem.why}.", code="bad_position"
+        ) from problem
+    refuse_unknown(wanted, [one["source"] for one in shown])
+    return shown
+
+
+def refuse_unknown(named: Iterable[str], known: Collection[str]) -> None:
+    """Raise Refused, naming the sources that there are, unless all that are named are among them."""
+    if strange := sorted(set(named) - set(known)):
+        there = ", ".join(sorted(known)) or "none"
+        raise Refused(f"There is no source {', '.join(strange)} here. Sources: {there}.", code="no_source")
+
+
 def validate_patch(recovery_id: int, ticket: str) -> None:
     """Run validate_only on the saved patch."""
 
@@ -138,7 +177,7 @@ def reap(*, older_than: datetime) -> None:
     """A look whose worker died says so, instead of working for ever."""
     limit = 15  # times the silence limit: a look over many files may take minutes
     for recovery in Recovery.objects.filter(active=True):
-        for field in ("facts", "validation", "sealing"):
+        for field in ("facts", "positions_look", "validation", "sealing"):
             state = slot(recovery, field)
             begun = (
                 parse_datetime(state.get("started_at") or "") if state.get("status") == "working" else None

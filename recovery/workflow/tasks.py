@@ -26,6 +26,11 @@ def gather_facts(recovery_id: int, ticket: str) -> None:
     studies.gather_facts(recovery_id, ticket)
 
 
+@shared_task(name="recovery.workflow.tasks.look_positions")
+def look_positions(recovery_id: int, ticket: str) -> None:
+    studies.look_positions(recovery_id, ticket)
+
+
 @shared_task(name="recovery.workflow.tasks.validate_patch")
 def validate_patch(recovery_id: int, ticket: str) -> None:
     studies.validate_patch(recovery_id, ticket)

@@ -1,0 +1,191 @@
+"""What is known of one source's position, as pages, commands and plans show it: plain JSON, without secrets. Pure.
+
+Options of readers hold passwords, so none of them is taken over; start options alone are (`StartOption.options`).
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recovery.checkpoints.formats import Malformed
+from recovery.sources import labels, opaque, registry, wishes
+from recovery.sources.base import (
+    Amount,
+    Change,
+    Distance,
+    Moved,
+    Part,
+    Reach,
+    SourceFacts,
+    StartOption,
+)
+from recovery.sources.comparing import ZERO, count
+
+USER = re.compile(r"//[^/@\s]*@")
+MEASURES = ("rows", "files", "bytes", "seconds")
+
+
+def as_dict(facts: SourceFacts) -> dict[str, Any]:
+    """`{source, kind, location, committed, after, changes, lost, reread, unread, fallbacks, precision, reach, option,
+    can, problem}` (docs/wiring.md). `after`: where the stream shall start; without a wish the committed position."""
+    position, start = facts.position, facts.start
+    after = start.label if start else position.label
+    lost, reread = (start.lost, start.reread) if start else (ZERO, ZERO)
+    return {
+        "source": str(position.source),
+        "kind": position.kind,
+        "location": USER.sub("//***@", facts.location),
+        "committed": _standing(position.kind, position.offset_json, position.label),
+        "after": _standing(position.kind, facts.begins, after),
+        "changes": [_change(c) for c in _changes(facts)],
+        "lost": distance(lost),
+        "reread": distance(reread),
+        "unread": distance(facts.unread),
+        "fallbacks": dict(start.fallbacks) if start else {},
+        "precision": (start.precision if start else position.precision).value,
+        "reach": _reach(facts.reach, position.reachable),
+        "option": None if facts.option is None else option(facts.option),
+        "can": [wishes.NAMES[field] for field in registry.of(position.kind).CAN],
+        "problem": facts.problem,
+    }
+
+
+def _standing(kind: str, offset_json: str | None, label: str) -> dict[str, Any]:
+    parts = _safe(registry.of(kind).parts, opaque.part, offset_json)
+    return {
+        "label": label or labels.label(kind, offset_json),
+        "offset_json": offset_json,
+        "parts": [{"name": p.name, "value": p.value, "label": p.label} for p in parts],
+    }
+
+
+def _safe(
+    own: Callable[..., tuple[Any, ...]], plain: Callable[..., tuple[Any, ...]], *lines: str | None
+) -> tuple[Any, ...]:
+    """What a kind says of its lines; where it cannot read one, what can be said of any line."""
+    try:
+        return own(*lines)
+    except Malformed:
+        return plain(*lines)
+
+
+def _changes(facts: SourceFacts) -> Sequence[Change]:
+    if facts.start is not None:
+        return facts.start.changes
+    line, module = facts.position.offset_json, registry.of(facts.position.kind)
+    return _safe(module.changes, opaque.changes, line, line)
+
+
+def _change(of: Change) -> dict[str, Any]:
+    return {"part": of.part, "before": _value(of.before), "after": _value(of.after), "moved": of.moved.value}
+
+
+def _value(part: Part | None) -> str | None:
+    return None if part is None else part.value
+
+
+def distance(of: Distance) -> dict[str, Any]:
+    """`{rows, files, bytes, seconds}`, each `{value, exact, why}`, or None where the source cannot tell."""
+    return {name: amount(getattr(of, name)) for name in MEASURES}
+
+
+def amount(of: Amount | None) -> dict[str, Any] | None:
+    return None if of is None else {"value": of.value, "exact": of.exact, "why": of.why}
+
+
+def _reach(of: Reach | None, known: bool | None) -> dict[str, Any]:
+    if of is None:
+        return {"readable": known, "why": "", "until_ms": None, "lost": None, "parts": []}
+    return {
+        "readable": of.readable,
+        "why": of.why,
+        "until_ms": of.until_ms,
+        "lost": None if of.lost is None else distance(of.lost),
+        "parts": list(of.parts),
+    }
+
+
+def option(of: StartOption) -> dict[str, Any]:
+    """A start by options of the reader, with what it doubles and misses on the boundary."""
+    return {
+        "supported": of.supported,
+        "precision": of.precision.value,
+        "options": dict(of.options),
+        "code": of.code,
+        "place": of.place,
+        "doubled": amount(of.doubled),
+        "missed": amount(of.missed),
+        "note": of.note,
+    }
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the wished positions cost, over all sources: sentences, one a source, ready for people.
+
+    `lost`: rows that are never read. `repeated`: rows that are read a second time. Where nobody can tell, that is a
+    sentence too: an unknown cost has to be accepted like a known one.
+    """
+
+    lost: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+
+
+def costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
+    """Of sources as `as_dict` gives them. A source that stays where it was committed costs nothing."""
+    lost = [(one["source"], _cost(one, "lost", "never read")) for one in shown]
+    repeated = [(one["source"], _cost(one, "reread", "read a second time")) for one in shown]
+    return Costs(
+        tuple(f"Source {source}: {why}" for source, why in lost if why),
+        tuple(f"Source {source}: {why}" for source, why in repeated if why),
+    )
+
+
+def _cost(one: Mapping[str, Any], name: str, what: str) -> str:
+    """One sentence, or nothing where it costs nothing."""
+    of = one[name]
+    told = [(of[measure], noun) for measure, noun in (("rows", "row"), ("files", "file")) if of[measure]]
+    said = ", ".join(said_amount(amount, noun) for amount, noun in told if amount["value"])
+    if not said and of["bytes"] and of["bytes"]["value"]:
+        said = said_amount(of["bytes"], "byte")
+    unclear = _unclear(one)
+    if said:
+        more = f"; of {', '.join(unclear[:3])} it cannot be told" if unclear else ""
+        return f"{said} {what}{more}"
+    return f"how many rows are {what} cannot be told" if unclear or not (told or of["bytes"]) else ""
+
+
+def _unclear(one: Mapping[str, Any]) -> list[str]:
+    """Parts whose two positions cannot be compared, so that no distance holds what lies between."""
+    if len(one["changes"]) == 1 and all(_has_any(one[name]) for name in ("lost", "reread")):
+        return []  # it skips some and repeats others, and both were counted
+    return [c["part"] for c in one["changes"] if c["moved"] in (Moved.UNCLEAR, Moved.GONE)]
+
+
+def _has_any(of: Mapping[str, Any]) -> bool:
+    return any(of[name] and of[name]["value"] for name in ("rows", "files"))
+
+
+def said_amount(of: Mapping[str, Any], noun: str) -> str:
+    """`8 rows`, `at most 8 rows`, `about 8 rows`."""
+    number = count(of["value"], noun)
+    if of["exact"]:
+        return number
+    return f"at most {number}" if of["why"].startswith("at most") else f"about {number}"
+
+
+def api_call(*, pipeline_id: str, flow: str, dataset: str) -> dict[str, Any]:
+    """What the Pipelines API itself offers for a start elsewhere: `{method, path, body, note}`.
+
+    It takes no position: an empty checkpoint, with the start options in the code (Databricks, `start_update`,
+    `reset_checkpoint_selection`; without a refresh selection it would update every table of the pipeline).
+    """
+    return {
+        "method": "POST",
+        "path": f"/api/2.0/pipelines/{pipeline_id}/updates",
+        "body": {"reset_checkpoint_selection": [flow], "refresh_selection": [dataset]},
+        "note": "The API takes no position. This empties the checkpoint of the flow, so each source begins where its "
+        "start option in the code says, or at its default; take the option out again afterwards. Reprise's own server "
+        "has the call too. Open-source spark-pipelines has none: it has only --full-refresh, which empties the table.",
+    }

@@ -1,0 +1,121 @@
+"""Where each source starts: looked up by a worker first, chosen by a person who has seen what it costs.
+
+Actions as in `actions.py`: keyword-only, audited, one transaction.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from recovery.errors import Refused
+from recovery.models import Recovery
+from recovery.people.roles import Actor
+from recovery.sources import showing, wishes
+from recovery.sources.base import Wanted
+from recovery.strategies.catalogue import POSITIONED
+from recovery.workflow import broker, studies
+from recovery.workflow.journal import trying
+from recovery.workflow.moves import get, lock, only_in
+
+CHOICES = ("positions", "positions_look", "confirmed")
+"""What of `recovery.choices` rests on the strategy that was chosen."""
+LOOK = "positions_look"
+
+
+def request_positions(*, recovery_id: int, positions: Mapping[str, Wanted | None], by: Actor) -> None:
+    """Have a worker look up what these positions would cost; the answer appears in `choices["positions_look"]`."""
+    from recovery.workflow import tasks
+
+    recovery = get(recovery_id)
+    with trying("recovery.look", recovery, by) as attempted:
+        broker.check()
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing", "planned")
+        wanted = _plain(positions)
+        if known := sources_of(recovery):
+            studies.refuse_unknown(positions, known)
+        broker.send_on_commit(tasks.look_positions, recovery_id, studies.begin(recovery, LOOK, asked=wanted))
+        attempted.done(f"What would be read from other positions was asked: {_told(wanted)}.")
+
+
+def choose_positions(
+    *,
+    recovery_id: int,
+    positions: Mapping[str, Wanted | None],
+    by: Actor,
+    accept_loss: bool = False,
+    accept_repeats: bool = False,
+) -> None:
+    """Save where each source shall start; one that is not named, or None, starts where it was committed.
+
+    Raises Refused for a source that is not there, for positions that nobody has looked up, for those that leave rows
+    out or read them again unless that is accepted, for a strategy without positions, and while a plan is sealed.
+    """
+    recovery = get(recovery_id)
+    with trying("recovery.positions", recovery, by) as attempted:
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing")
+        wanted = _plain(positions)
+        studies.refuse_unknown(positions, sources_of(recovery))
+        if wanted:
+            _may_choose(recovery, wanted, accept_loss, accept_repeats)
+        before = recovery.choices.get("positions") or {}
+        Recovery.objects.filter(pk=recovery.pk).update(choices={**recovery.choices, "positions": wanted})
+        attempted.done(
+            f"Start positions chosen: {_told(wanted)}.",
+            before={"positions": before},
+            after={"positions": wanted},
+        )
+
+
+def _may_choose(
+    recovery: Recovery, wanted: Mapping[str, Any], accept_loss: bool, accept_repeats: bool
+) -> None:
+    strategy = recovery.choices.get("strategy") or ""
+    if strategy not in POSITIONED:
+        raise Refused(
+            f"Start positions can be chosen with {' or '.join(POSITIONED)}; {strategy or 'no strategy'} is chosen.",
+            code="no_positions",
+        )
+    look = studies.slot(recovery, LOOK)
+    if look.get("status") != "ready" or look.get("wishes") != wanted:
+        raise Refused(
+            "What these positions cost was not looked up. Look first, then choose what was looked at.",
+            code="not_looked",
+        )
+    refuse_costs(look["sources"], accept_loss=accept_loss, accept_repeats=accept_repeats)
+
+
+def refuse_costs(
+    shown: Collection[Mapping[str, Any]], *, accept_loss: bool = False, accept_repeats: bool = False
+) -> None:
+    """Raise Refused, naming the rows, for positions whose costs were not accepted."""
+    told = showing.costs(list(shown))
+    if told.lost and not accept_loss:
+        raise Refused(
+            f"These positions leave rows out, and that was not accepted: {'; '.join(told.lost)}.",
+            code="loses_rows",
+        )
+    if told.repeated and not accept_repeats:
+        raise Refused(
+            f"These positions read rows again, and that was not accepted: {'; '.join(told.repeated)}.",
+            code="repeats_rows",
+        )
+
+
+def sources_of(recovery: Recovery) -> set[str]:
+    """Names of the sources that are known of this recovery: by the newest look, else by its facts."""
+    look, facts = studies.slot(recovery, LOOK), recovery.facts
+    if sources := look.get("sources"):
+        return {one["source"] for one in sources}
+    options = facts.get("options") or []
+    return {str(p["source"]) for option in options for p in option.get("positions") or []}
+
+
+def _plain(positions: Mapping[str, Wanted | None]) -> dict[str, dict[str, Any]]:
+    """As they are saved: only sources that shall start elsewhere."""
+    return {key: wishes.as_dict(wanted) for key, wanted in sorted(positions.items()) if wanted is not None}
+
+
+def _told(wanted: Mapping[str, Mapping[str, Any]]) -> str:
+    told = [f"source {key} at {wishes.text(wishes.of(body))[:200]}" for key, body in wanted.items()]
+    return "; ".join(told) or "every source where it was committed"

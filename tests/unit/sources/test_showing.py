@@ -1,0 +1,187 @@
+"""A source's position as pages, commands and plans show it: nothing left out, nothing secret, costs in words."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import SourceEntry
+from recovery.sources import files, kafka, registry, showing, wishes
+from recovery.sources.base import (
+    Amount,
+    Candidate,
+    Change,
+    Distance,
+    InputFile,
+    Moved,
+    Part,
+    Position,
+    Precision,
+    SourceFacts,
+    Wanted,
+)
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
+
+NOW = 1_790_000_000_000
+LINE = '{"orders":{"0":5,"1":4}}'
+FACTS = KafkaFacts(
+    NOW,
+    {
+        "orders": TopicFacts(
+            "id-1", {0: PartitionFacts(1, 9), 1: PartitionFacts(0, 4)}, retention_ms=1000, plain=True
+        )
+    },
+    {"orders": None},
+)
+
+
+def kafka_source(start: Candidate | None = None, line: str = LINE, **values: Any) -> SourceFacts:
+    return SourceFacts(
+        position=Position(0, "kafka", line, kafka.label(line), Precision.EXACT, True),
+        location="orders",
+        start=start,
+        reach=kafka.reach(line, FACTS),
+        option=kafka.option(line, FACTS),
+        unread=kafka.distance(line, '{"orders":{"0":9,"1":4}}', FACTS),
+        **values,
+    )
+
+
+def wished(wanted: Wanted, line: str = LINE) -> dict[str, Any]:
+    return showing.as_dict(kafka_source(kafka.at(wanted, line, FACTS), line))
+
+
+def test_a_source_that_stays_says_so_for_every_part() -> None:
+    shown = showing.as_dict(kafka_source())
+    assert shown["after"] == shown["committed"]
+    assert shown["committed"]["parts"][0] == {
+        "name": "orders-0",
+        "value": "5",
+        "label": "orders partition 0 at 5",
+    }
+    assert shown["changes"] == [
+        {"part": "orders-0", "before": "5", "after": "5", "moved": "same"},
+        {"part": "orders-1", "before": "4", "after": "4", "moved": "same"},
+    ]
+    assert shown["lost"]["rows"] == shown["reread"]["rows"] == {"value": 0, "exact": True, "why": ""}
+    assert shown["unread"]["rows"]["value"] == 4
+    assert (shown["reach"]["readable"], shown["problem"], shown["fallbacks"]) == (True, None, {})
+    assert shown["can"] == ["time", "json", "earliest", "latest"]
+    assert shown["option"]["options"] == {"startingOffsets": LINE}
+
+
+def test_what_is_shown_is_plain_json() -> None:
+    shown = wished(Wanted(latest=True))
+    assert json.loads(json.dumps(shown)) == shown
+
+
+def test_secrets_of_a_reader_are_not_shown() -> None:
+    told = replace(
+        kafka_source(),
+        location="jdbc://ada:pass-word@host/orders",
+        options={"kafka.sasl.jaas.config": "pass-word"},
+        described={"options": {"kafka.sasl.jaas.config": "pass-word"}},
+        facts={"password": "pass-word"},
+    )
+    text = json.dumps(showing.as_dict(told))
+    assert "pass-word" not in text
+    assert "jdbc://***@host/orders" in text
+
+
+def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
+    told = SourceFacts(Position(0, "kafka", "[1]", "", Precision.UNKNOWN, None), "orders")
+    shown = showing.as_dict(told)
+    assert [p["value"] for p in shown["committed"]["parts"]] == ["[1]"]
+    assert [c["moved"] for c in shown["changes"]] == ["same"]
+
+
+def test_every_kind_says_which_wishes_it_takes() -> None:
+    for kind in registry.KINDS:
+        assert set(kind.CAN) <= set(wishes.NAMES), kind.KIND
+
+
+def cost(lost: Distance = showing.ZERO, again: Distance = showing.ZERO, *moved: Moved) -> showing.Costs:
+    changes = tuple(Change(f"p-{n}", Part("p", "1", ""), Part("p", "2", ""), m) for n, m in enumerate(moved))
+    start = Candidate(LINE, "there", Precision.EXACT, lost, again, changes)
+    return showing.costs([showing.as_dict(kafka_source(start))])
+
+
+COSTS: dict[str, tuple[showing.Costs, tuple[str, ...], tuple[str, ...]]] = {
+    "nothing": (cost(showing.ZERO, showing.ZERO, Moved.SAME), (), ()),
+    "rows": (cost(Distance(rows=Amount(8)), showing.ZERO, Moved.FORWARD), ("8 rows never read",), ()),
+    "again": (cost(showing.ZERO, Distance(rows=Amount(1)), Moved.BACK), (), ("1 row read a second time",)),
+    "at most": (
+        cost(Distance(rows=Amount(8, False, "at most: markers")), showing.ZERO, Moved.FORWARD),
+        ("at most 8 rows never read",),
+        (),
+    ),
+    "files whose rows nobody counted": (
+        cost(Distance(files=Amount(3), bytes=Amount(9)), showing.ZERO, Moved.FORWARD),
+        ("3 files never read",),
+        (),
+    ),
+    "not told": (
+        cost(Distance(), Distance(), Moved.UNCLEAR),
+        ("how many rows are never read cannot be told",),
+        ("how many rows are read a second time cannot be told",),
+    ),
+    "a part of another topic": (
+        cost(showing.ZERO, showing.ZERO, Moved.UNCLEAR),
+        ("how many rows are never read cannot be told",),
+        ("how many rows are read a second time cannot be told",),
+    ),
+    "some told, some not": (
+        cost(Distance(rows=Amount(8)), showing.ZERO, Moved.FORWARD, Moved.GONE),
+        ("8 rows never read; of p-1 it cannot be told",),
+        ("how many rows are read a second time cannot be told",),
+    ),
+    "skips and repeats, both counted": (
+        cost(Distance(files=Amount(1)), Distance(files=Amount(2)), Moved.UNCLEAR),
+        ("1 file never read",),
+        ("2 files read a second time",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_cost_is_a_sentence_and_an_unknown_one_too(name: str) -> None:
+    found, lost, repeated = COSTS[name]
+    assert found.lost == tuple(f"Source 0: {said}" for said in lost)
+    assert found.repeated == tuple(f"Source 0: {said}" for said in repeated)
+
+
+def test_the_latest_leaves_out_what_waits_and_the_earliest_reads_again() -> None:
+    assert showing.costs([wished(Wanted(latest=True))]).lost == ("Source 0: 4 rows never read",)
+    earliest = wished(Wanted(earliest=True))
+    assert showing.costs([earliest]) == showing.Costs((), ("Source 0: 8 rows read a second time",))
+    assert earliest["changes"][0] == {"part": "orders-0", "before": "5", "after": "1", "moved": "back"}
+
+
+def test_files_that_are_skipped_are_a_cost_though_the_offset_line_is_the_same() -> None:
+    facts = files.Facts(
+        log=(SourceEntry("file:///in/0", NOW, 0),),
+        listing=tuple(InputFile(f"file:///in/{n}", 10, NOW + n) for n in range(3)),
+        asked_ms=NOW + 10,
+    )
+    start = files.at(Wanted(latest=True), '{"logOffset":0}', facts)
+    told = SourceFacts(
+        Position(0, "files", '{"logOffset":0}', "file 1 of 3", Precision.EXACT, True), "/in", start=start
+    )
+    assert showing.costs([showing.as_dict(told)]).lost == ("Source 0: 2 files never read",)
+
+
+def test_the_api_is_shown_with_what_it_cannot_do() -> None:
+    call = showing.api_call(pipeline_id="p-1", flow="c.s.f", dataset="c.s.t")
+    assert call["path"] == "/api/2.0/pipelines/p-1/updates"
+    assert call["body"] == {"reset_checkpoint_selection": ["c.s.f"], "refresh_selection": ["c.s.t"]}
+    assert "takes no position" in call["note"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["earliest", "latest", "time=2026-11-22T03:00:00Z", "time=2026-11-22T03:00:00.250Z", "version=12", "file=/in/a=b",
+     'json={"t":{"0":1}}'],
+)  # fmt: skip
+def test_a_wish_is_written_as_it_is_read(text: str) -> None:
+    assert wishes.text(wishes.parse(text)) == text

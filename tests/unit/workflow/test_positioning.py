@@ -1,0 +1,180 @@
+"""Start positions: looked up by a worker, chosen with their costs accepted, refused with a reason."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.formats import Malformed
+from recovery.errors import Denied, Refused, RepriseError
+from recovery.models import AuditEntry, Recovery
+from recovery.sources import kafka
+from recovery.sources.base import Position, Precision, SourceFacts, Wanted
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
+from recovery.workflow import actions, broker, positioning, studies, tasks
+from tests.unit.workflow.rows import RESPONDER, VIEWER, recovery
+
+pytestmark = pytest.mark.django_db
+
+LINE = '{"orders":{"0":5}}'
+FACTS = KafkaFacts(7, {"orders": TopicFacts("id", {0: PartitionFacts(1, 9)}, plain=True)}, {"orders": None})
+LATEST, EARLIEST = {"0": Wanted(latest=True)}, {"0": Wanted(earliest=True)}
+
+
+def found(flow: Any, wanted: Mapping[str, Wanted]) -> list[SourceFacts]:
+    """What `gather.positions` answers for a flow that reads one topic."""
+    wish = wanted.get("0")
+    start = kafka.at(wish, LINE, FACTS) if wish else None
+    position = Position(0, "kafka", LINE, kafka.label(LINE), Precision.EXACT, True)
+    return [SourceFacts(position, "orders", start=start)]
+
+
+@pytest.fixture(autouse=True)
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """Wake-ups that were sent; nothing is looked at by itself."""
+    sent: list[tuple[int, str]] = []
+    monkeypatch.setattr(tasks.look_positions, "delay", lambda *args: sent.append(args))
+    monkeypatch.setattr(broker, "check", lambda: None)
+    monkeypatch.setattr(studies, "positions", found)
+    return sent
+
+
+def row(**choices: Any) -> Recovery:
+    return recovery("diagnosing", choices={"strategy": "continue", **choices})
+
+
+def looked_at(of: Recovery, wanted: Mapping[str, Wanted]) -> dict[str, Any]:
+    positioning.request_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER)
+    of.refresh_from_db()
+    studies.look_positions(of.pk, of.choices["positions_look"]["ticket"])
+    of.refresh_from_db()
+    return dict(of.choices["positions_look"])
+
+
+def last() -> AuditEntry:
+    entry = AuditEntry.objects.first()
+    assert entry is not None
+    return entry
+
+
+def test_a_look_is_asked_for_and_answered_without_any_choice() -> None:
+    of = row()
+    look = looked_at(of, LATEST)
+    assert (look["status"], look["problem"], look["wishes"]) == ("ready", None, {"0": {"latest": True}})
+    assert look["sources"][0]["lost"]["rows"]["value"] == 4
+    assert "positions" not in of.choices
+    assert (last().action, last().outcome) == ("recovery.look", "done")
+
+
+def test_an_old_look_never_overwrites_a_newer_one() -> None:
+    of = row()
+    positioning.request_positions(recovery_id=of.pk, positions=LATEST, by=RESPONDER)
+    of.refresh_from_db()
+    old = of.choices["positions_look"]["ticket"]
+    positioning.request_positions(recovery_id=of.pk, positions=EARLIEST, by=RESPONDER)
+    studies.look_positions(of.pk, old)
+    of.refresh_from_db()
+    assert of.choices["positions_look"]["status"] == "working"
+
+
+def test_a_look_that_fails_says_why_and_keeps_the_one_before() -> None:
+    of = row()
+    looked_at(of, LATEST)
+    look = looked_at(of, {"0": Wanted(version=3)})
+    assert look["status"] == "failed"
+    assert "cannot be positioned by a version" in look["problem"]
+    assert look["wishes"] == {"0": {"latest": True}}
+    with pytest.raises(Refused, match="was not looked up"):
+        positioning.choose_positions(
+            recovery_id=of.pk, positions=LATEST, by=RESPONDER, accept_loss=True
+        )  # a wish that failed lies between
+
+
+def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(flow: Any, wanted: Mapping[str, Wanted]) -> list[SourceFacts]:
+        raise Malformed("it is no JSON")
+
+    monkeypatch.setattr(studies, "positions", broken)
+    look = looked_at(row(), {"0": Wanted(by_hand="x")})
+    assert look["problem"] == "The position by hand cannot be read: it is no JSON."
+
+
+def test_a_source_that_is_not_there_is_refused_with_those_that_are() -> None:
+    of = row()
+    assert looked_at(of, {"7": Wanted(latest=True)})["problem"] == "There is no source 7 here. Sources: 0."
+    looked_at(of, {})
+    for act in (positioning.request_positions, positioning.choose_positions):
+        with pytest.raises(Refused, match="There is no source 7 here"):
+            act(recovery_id=of.pk, positions={"7": None}, by=RESPONDER)
+    assert last().outcome == "failed"
+
+
+def test_positions_are_chosen_only_as_they_were_looked_at() -> None:
+    of = row()
+    looked_at(of, EARLIEST)
+    with pytest.raises(Refused, match="was not looked up"):
+        positioning.choose_positions(recovery_id=of.pk, positions=LATEST, by=RESPONDER, accept_loss=True)
+    positioning.choose_positions(recovery_id=of.pk, positions=EARLIEST, by=RESPONDER, accept_repeats=True)
+    of.refresh_from_db()
+    assert of.choices["positions"] == {"0": {"earliest": True}}
+    entry = last()
+    assert (entry.action, entry.says) == (
+        "recovery.positions",
+        "Start positions chosen: source 0 at earliest.",
+    )
+
+
+REFUSED = {
+    "loses": (LATEST, {"accept_repeats": True}, "loses_rows", "Source 0: 4 rows never read"),
+    "repeats": (EARLIEST, {"accept_loss": True}, "repeats_rows", "Source 0: 4 rows read a second time"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_cost_that_was_not_accepted_is_refused_by_its_rows(name: str) -> None:
+    wanted, accepted, code, says = REFUSED[name]
+    of = row()
+    looked_at(of, wanted)
+    with pytest.raises(Refused, match=says) as refused:
+        positioning.choose_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER, **accepted)
+    assert refused.value.code == code
+    of.refresh_from_db()
+    assert "positions" not in of.choices
+
+
+def test_as_committed_needs_no_look_and_takes_the_choice_back() -> None:
+    of = row(positions={"0": {"latest": True}})
+    positioning.choose_positions(recovery_id=of.pk, positions={}, by=RESPONDER)
+    of.refresh_from_db()
+    assert of.choices["positions"] == {}
+    assert last().says == "Start positions chosen: every source where it was committed."
+
+
+@pytest.mark.parametrize("strategy", ["revert", "full-refresh", "repair", ""])
+def test_a_strategy_without_positions_takes_none(strategy: str) -> None:
+    of = row(strategy=strategy)
+    looked_at(of, EARLIEST)
+    with pytest.raises(Refused, match="can be chosen with continue or rewind"):
+        positioning.choose_positions(recovery_id=of.pk, positions=EARLIEST, by=RESPONDER, accept_repeats=True)
+
+
+@pytest.mark.parametrize("state", ["planned", "awaiting_approval", "approved", "running", "succeeded"])
+def test_a_sealed_plan_is_taken_back_first(state: str) -> None:
+    of = recovery(state, choices={"strategy": "continue"})
+    with pytest.raises(RepriseError, match="only while it is diagnosing"):
+        positioning.choose_positions(recovery_id=of.pk, positions={}, by=RESPONDER)
+
+
+def test_another_strategy_drops_what_was_chosen_for_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = row(positions={"0": {"latest": True}}, positions_look={"status": "ready"})
+    actions.choose_strategy(recovery_id=of.pk, strategy="revert", by=RESPONDER)
+    of.refresh_from_db()
+    assert of.choices == {"strategy": "revert", "key": []}
+
+
+def test_a_viewer_may_neither_look_nor_choose() -> None:
+    of = row()
+    for act in (positioning.request_positions, positioning.choose_positions):
+        with pytest.raises(Denied, match="vic has role viewer"):
+            act(recovery_id=of.pk, positions={}, by=VIEWER)
+    assert [e.outcome for e in AuditEntry.objects.all()] == ["denied", "denied"]
