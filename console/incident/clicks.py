@@ -5,12 +5,13 @@ Every click has a number of its own, and an event time: two seconds after the on
 """
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from recovery.errors import Unreachable
@@ -21,7 +22,11 @@ BEGAN = datetime(2026, 3, 2, 9, tzinfo=UTC)
 APART, LATE = timedelta(seconds=2), timedelta(seconds=45)
 PARTITIONS = 3
 GOOD, WAITING = (150, 120), 90
-SECONDS = 20  # for an answer of the broker
+SECONDS = 30  # for an answer of the broker
+# what a broker answers about a topic that was just made
+BEGINNING = (
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART
+)  # fmt: skip
 KEPT_MS = 30 * 24 * 3600 * 1000
 
 Click = dict[str, Any]
@@ -91,11 +96,18 @@ def arrive(servers: str, topic: str, sequence: Sequence[Click]) -> None:
 
 
 def _ends(servers: str, topic: str) -> dict[int, int]:
-    """The next offset of each partition."""
+    """The next offset of each partition. A topic that was just made has no leaders yet: they are waited for."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(PARTITIONS)}
-    asked = admin.list_offsets(wanted, request_timeout=SECONDS)
-    return {key.partition: int(answer.result(SECONDS).offset) for key, answer in asked.items()}
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            asked = admin.list_offsets(wanted, request_timeout=SECONDS)
+            return {key.partition: int(answer.result(SECONDS).offset) for key, answer in asked.items()}
+        except KafkaException as problem:
+            if problem.args[0].code() not in BEGINNING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def _delivered(error: Any, record: Any) -> None:
