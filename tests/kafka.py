@@ -25,40 +25,15 @@ from confluent_kafka.admin import (
 )
 
 from console.supervisor import jars
+from console.supervisor import kafka as kafka_child
 from console.supervisor.bootstrap import CannotStart
-from recovery.server.java import find_java
-from tests.s3 import free_port
 
 START_SECONDS = 60
-CLUSTER = "cmVwcmlzZS10ZXN0cy1vbg"
-# The cleaner's buffer is 128 MB by default, more than the heap: the broker would open its port and die.
-PROPERTIES = """process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-log.dirs={data}
-num.partitions=1
-auto.create.topics.enable=false
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.num.partitions=1
-transaction.state.log.min.isr=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.num.partitions=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
-log.cleaner.threads=1
-log.cleaner.dedupe.buffer.size=4194304
-log.cleaner.backoff.ms=100
+# Deletes and compacts within a second.
+QUICK = """log.cleaner.backoff.ms=100
 log.retention.check.interval.ms=100
 log.initial.task.delay.ms=0
 log.segment.delete.delay.ms=0
-num.network.threads=1
-num.io.threads=2
-background.threads=1
 """
 # Kills the broker when its standard input ends: at the latest with the process that started it, however that ends.
 TIED = """exec 3<&0
@@ -167,29 +142,14 @@ def until(condition: Callable[[], bool], says: str, seconds: float = 60) -> None
 def begin(folder: Path) -> KafkaBroker:
     """Start a broker and wait until it answers a question. Raises CannotStart with its last words."""
     archives = jars.ensure("kafka-broker", tell=lambda _: None)
-    port, controller = free_port(), free_port()
-    properties = folder / "server.properties"
-    properties.write_text(PROPERTIES.format(port=port, controller=controller, data=folder / "data"))
-    java = [
-        str(find_java(folder / "java").home / "bin" / "java"),
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-    ]
-    java += ["-cp", f"{archives[0].parent}/*"]
-    tool = ["-Xmx128m", "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(properties)]
-    made = subprocess.run([*java, *tool], capture_output=True, text=True)
-    if made.returncode:
-        raise CannotStart(
-            f"The Kafka broker's folder could not be made: {(made.stdout + made.stderr)[-500:]}"
-        )
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    command = [*java, "-Xmx96m", "-Xms96m", quiet, "kafka.Kafka", str(properties)]
+    port = kafka_child.free_port()
+    command = kafka_child.lay_out(folder, port, archives[0].parent, QUICK)
     log = folder / "broker.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
             ["sh", "-c", TIED, "sh", *command], stdin=subprocess.PIPE, stdout=out, stderr=out, cwd=folder
         )
-    address = f"127.0.0.1:{port}"
+    address = kafka_child.address(port)
     server = KafkaBroker(address, process, AdminClient({"bootstrap.servers": address, "log_level": 0}))
     deadline = time.monotonic() + START_SECONDS
     while not _answers(server):

@@ -1,8 +1,14 @@
-"""`python -m console.incident`: makes the demo's incident in the instance that runs in REPRISE_HOME."""
+"""`python -m console.incident [KAFKA]`: makes the demo's incidents in the instance that runs in REPRISE_HOME.
+
+The first one always; with the address of a Kafka broker the second one too.
+"""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 
 from console.env import home
+from console.incident.clicks_making import make_clicks
 from console.incident.making import make_incident
 from console.supervisor.bootstrap import progress, refuse, say
 from console.supervisor.home import read_json
@@ -10,24 +16,25 @@ from recovery.errors import RepriseError
 from recovery.pipelines.client import PipelinesClient
 
 
-def main() -> int:
-    """Exit 0 when the pipeline has failed as it should, 1 with one sentence otherwise."""
+def main(*kafka: str) -> int:
+    """Exit 0 when the pipelines have failed as they should, 1 with one sentence otherwise."""
     folder = home()
     client = PipelinesClient(
         url=str(read_json(folder / "pipelines.json").get("url", "")),
         token=(folder / "pipelines.token").read_text().strip(),
         timeout=60,
     )
-    try:
-        make_incident(
-            client,
-            base=folder / "incident" / "customers",
-            tell=lambda what, seconds: say(progress(f"  {what}", seconds)),
-        )
-    except RepriseError as problem:
-        return refuse(problem.sentence, 1)
-    return 0
+    place = folder / "incident"
+    make: list[Callable[..., object]] = [partial(make_incident, client, base=place / "customers")]
+    make += [partial(make_clicks, client, servers=servers, base=place / "clicks") for servers in kafka]
+    problems = []
+    for one in make:
+        try:
+            one(tell=lambda what, seconds: say(progress(f"  {what}", seconds)))
+        except RepriseError as problem:
+            problems.append(problem.sentence)
+    return refuse(" ".join(problems), 1) if problems else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

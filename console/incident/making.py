@@ -8,24 +8,24 @@ bring the incident back).
 import json
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from console.incident.data import Arrivals, File, arrivals
 from console.incident.definition import Variant, definition
-from recovery.errors import Refused, Unreachable
+from console.incident.updates import (
+    CATALOG,
+    Tell,
+    Wanted,
+    ensure,
+    failing_update,
+    good_updates,
+    quiet,
+    run_update,
+)
 from recovery.pipelines.client import PipelinesClient
 
-CATALOG = "spark_catalog"
-ENDED = ("COMPLETED", "FAILED", "CANCELED")
-UPDATE_SECONDS = 300
-CONFIGURATION = {
-    "spark.sql.pipelines.maxFlowRetryAttempts": "0",  # a failure that cannot heal needs no second try
-    "spark.sql.shuffle.partitions": "2",
-}
-Tell = Callable[[str, float], None]
+__all__ = ["Incident", "arrive", "make_incident", "run_update"]
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,6 @@ class Incident:
     arrivals: Arrivals
 
 
-def quiet(what: str, seconds: float) -> None:
-    """Tells nobody."""
-
-
 def make_incident(
     client: PipelinesClient, *, base: Path, name: str = "customers", schema: str = "crm",
     explicit_flows: bool = True, sources: int = 1, batches: int = 3, environment: str = "development",
@@ -62,65 +58,20 @@ def make_incident(
     """
     variant = Variant(name, explicit_flows, sources)
     coming = arrivals(batches=batches, sources=sources)
-    root = f"/Users/data-team/{name}"
-    source = f"{root}/transformations/{name}.py"
-    good, edited = (definition(variant, f"file:{base}", deduplicate=wanted) for wanted in (True, False))
-    pipeline = find(client, name) or create(client, name, schema, root, environment, source, good)
+    wanted = Wanted(name, schema, environment)
+    good, edited = (definition(variant, f"file:{base}", deduplicate=kept) for kept in (True, False))
+    pipeline = ensure(client, wanted, good)
     marker = base / "incident.json"
     if not marker.exists():
-        run_good_updates(client, pipeline, coming, base, tell)
+        good_updates(client, pipeline, batches, lambda index: some(coming.good[index], base), tell)
         if fail:
-            run_failing_update(client, pipeline, source, edited, coming, base, tell)
+            run_failing_update(client, pipeline, wanted.source, edited, coming, base, tell)
             marker.write_text(json.dumps({"pipeline_id": pipeline, "name": name}))
     prefix = f"{CATALOG}.{schema}."
     return Incident(
         pipeline, name, prefix + variant.flow, prefix + variant.table, prefix + variant.snapshot,
-        prefix + variant.view, base, source, good, edited, coming,
+        prefix + variant.view, base, wanted.source, good, edited, coming,
     )  # fmt: skip
-
-
-def find(client: PipelinesClient, name: str) -> str | None:
-    """Id of the pipeline of exactly this name."""
-    matching = client.list_pipelines(filter=f"name LIKE '{name}'")
-    return next((str(p["pipeline_id"]) for p in matching if p["name"] == name), None)
-
-
-def create(
-    client: PipelinesClient, name: str, schema: str, root: str, environment: str, source: str, code: str
-) -> str:
-    """Write the source, then make the pipeline that runs it."""
-    client.mkdirs(source.rpartition("/")[0])
-    client.import_file(source, code.encode())
-    return client.create_pipeline(
-        {
-            "name": name,
-            "catalog": CATALOG,
-            "schema": schema,
-            "root_path": root,
-            "libraries": [{"glob": {"include": f"{root}/transformations/**"}}],
-            "configuration": CONFIGURATION,
-            "tags": {"environment": environment, "owner": "data-team"},
-            "development": environment == "development",
-        }
-    )
-
-
-def run_good_updates(
-    client: PipelinesClient, pipeline: str, coming: Arrivals, base: Path, tell: Tell
-) -> None:
-    """Files arrive and an update reads them, as often as there are batches; goes on where it was left."""
-    done = sum(1 for u in client.list_updates(pipeline, limit=500) if u["state"] == "COMPLETED")
-    for index, files in enumerate(coming.good):
-        if index < done:
-            continue
-        began = time.monotonic()
-        arrive(files, base)
-        state, why = run_update(client, pipeline)
-        if state != "COMPLETED":
-            raise Refused(f"Good update {index + 1} of the incident ended as {state}: {why}")
-        changes = [f for f in files if f.folder != "snapshot"]
-        rows = sum(len(f.records) for f in changes)
-        tell(f"Good update {index + 1}: {rows} changes arrive", time.monotonic() - began)
 
 
 def run_failing_update(
@@ -129,12 +80,15 @@ def run_failing_update(
     """The edit, three more files, and the update that Spark refuses."""
     client.import_file(source, code.encode(), overwrite=True)
     began = time.monotonic()
-    arrive(coming.waiting, base)
-    state, _ = run_update(client, pipeline)
-    if state != "FAILED":
-        raise Refused(f"The update after the edit should have failed and ended as {state}.")
-    rows = sum(len(f.records) for f in coming.waiting)
-    tell(f"dropDuplicates taken out, {rows} changes wait: it fails", time.monotonic() - began)
+    what = some(coming.waiting, base)
+    failing_update(client, pipeline)
+    tell(f"dropDuplicates taken out, {what} wait: it fails", time.monotonic() - began)
+
+
+def some(files: tuple[File, ...], base: Path) -> str:
+    """Let them arrive; says how many changes they hold."""
+    arrive(files, base)
+    return f"{sum(len(f.records) for f in files if f.folder != 'snapshot')} changes"
 
 
 def arrive(files: tuple[File, ...], base: Path) -> None:
@@ -155,23 +109,3 @@ def arrive(files: tuple[File, ...], base: Path) -> None:
         latest = max(time.time_ns(), latest + 2_000_000)
         os.utime(half, ns=(latest, latest))
         half.replace(path)
-
-
-def run_update(client: PipelinesClient, pipeline: str) -> tuple[str, str]:
-    """Start an update, or take the one that is active, and wait for its end: (state, last error message)."""
-    active = next((u for u in client.list_updates(pipeline, limit=1) if u["state"] not in ENDED), None)
-    update = str(active["update_id"]) if active else client.start_update(pipeline)
-    deadline = time.monotonic() + UPDATE_SECONDS
-    while time.monotonic() < deadline:
-        state = str(client.get_update(pipeline, update)["state"])
-        if state in ENDED:
-            return state, "" if state == "COMPLETED" else last_error(client, pipeline, update)
-        time.sleep(0.25)
-    raise Unreachable(f"Update {update} of the incident did not end within {UPDATE_SECONDS} s.")
-
-
-def last_error(client: PipelinesClient, pipeline: str, update: str) -> str:
-    """The newest error event's message; empty when there is none."""
-    wanted = f"level = 'ERROR' AND update_id = '{update}'"
-    newest: dict[str, Any] = next(iter(client.events(pipeline, filter=wanted, limit=1)), {})
-    return str(newest.get("message", ""))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from console.supervisor import broker
+from console.supervisor import broker, kafka
 from console.supervisor.bootstrap import JARS, CannotStart
 from console.supervisor.children import Child, environment
 from console.supervisor.home import read_env, read_json, write_env
@@ -27,10 +27,16 @@ class Instance:
     listener: socket.socket
     mark: str = field(default_factory=lambda: secrets.token_hex(16))
     settings: dict[str, str] = field(default_factory=dict)
+    kafka_port: int = 0  # of the Kafka broker that comes with the connectors; 0: none
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    @property
+    def kafka(self) -> str:
+        """What clients of its Kafka broker call `bootstrap.servers`; empty: there is none."""
+        return kafka.address(self.kafka_port) if self.kafka_port else ""
 
     def child_environment(self) -> dict[str, str]:
         """For every child. PYSPARK_PYTHON: Spark would take PATH's python3, which has no pyarrow."""
@@ -82,6 +88,7 @@ def configure(options: Options, listener: socket.socket) -> Instance:
     }
     if options.connectors:
         instance.settings["REPRISE_SPARK_JARS"] = str(JARS / "connectors")
+        instance.kafka_port = kafka_port(options.home)
     for name in ("REPRISE_DATABASE_URL", "REPRISE_PIPELINES_DATABASE_URL"):
         if url := given(name):
             instance.settings[name] = url
@@ -104,19 +111,27 @@ def web_answers(instance: Instance) -> bool:
 def pipelines_port(home: Path) -> int:
     """The port that the Pipelines API had last time, so that its address stays; 0 if it is taken."""
     port = read_json(home / "supervisor.json").get("pipelines_port")
+    return port if isinstance(port, int) and kafka.is_free(port) else 0
+
+
+def kafka_port(home: Path) -> int:
+    """The port of the Kafka broker: last time's, which stands in the code of a pipeline, else any free one.
+
+    Raises CannotStart when somebody has it now.
+    """
+    port = read_json(home / "supervisor.json").get("kafka_port")
     if not isinstance(port, int):
-        return 0
-    with socket.socket(socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return 0
+        return kafka.free_port()
+    if not kafka.is_free(port):
+        raise CannotStart(
+            f"Port {port}, at which the demo's pipeline reads Kafka, is in use; end what uses it, or begin anew "
+            "with --reset."
+        )
     return port
 
 
 def children(instance: Instance) -> list[Child]:
-    """Every child in the order of its start; the broker only where none was given."""
+    """Every child in the order of its start; the broker only where none was given, Kafka only with connectors."""
     home, fd = instance.home, instance.listener.fileno()
 
     def child(name: str, command: list[str], ready: Callable[[Child], bool], **how: Any) -> Child:
@@ -135,11 +150,15 @@ def children(instance: Instance) -> list[Child]:
     worker = [*CELERY, "worker", "-Q", "control,steps,probes", "-c", "3", "-l", "INFO"]
     worker += ["--without-gossip", "--without-mingle"]
     beat = [*CELERY, "beat", "-l", "INFO", "-s", str(home / "beat-schedule"), "--pidfile="]
+    port = instance.kafka_port
+    kafka_command = kafka.command(home / "kafka", port)
     all_of_them = [
         child("broker", broker_command, lambda _: broker.answers(place), seconds=15),
+        child("kafka", kafka_command, lambda _: kafka.answers(port), seconds=90, grace=10),
         child("pipelines", pipelines, pipelines_ready, seconds=240, grace=20),
         child("web", web, lambda _: web_answers(instance), seconds=90, inherit=(fd,)),
         child("worker", worker, lambda c: c.said(" ready."), seconds=90, grace=10),
         child("beat", beat, lambda c: c.said("beat: Starting"), seconds=90),
     ]
-    return all_of_them[1:] if given_broker() else all_of_them
+    left_out = ["broker"] * bool(given_broker()) + ["kafka"] * (not port)
+    return [one for one in all_of_them if one.name not in left_out]

@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--connectors",
         action="store_true",
-        help="fetch the connectors of Kafka and Delta, locked and checked, for the demo's Spark",
+        help="fetch Spark's connectors of Kafka and Delta and a Kafka broker, locked and checked; with them a second "
+        "incident, from Kafka into a Delta table",
     )
     return made
 

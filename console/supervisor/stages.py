@@ -92,9 +92,10 @@ def keep(name: str, known: dict[str, Any]) -> None:
 
 
 def bring_connectors() -> None:
-    """The locked archives of Spark's connectors. Raises Unreachable when they cannot be had."""
+    """The locked archives of Spark's connectors and of a Kafka broker. Raises Unreachable when they cannot be had."""
     try:
-        jars.ensure("connectors")
+        for name in ("connectors", "kafka-broker"):
+            jars.ensure(name)
     except CannotStart as problem:
         raise Unreachable(str(problem)) from problem
 

@@ -91,6 +91,7 @@ class Supervisor:
         kept |= {"instance": self.instance.mark, "pid": os.getpid()}
         port = homes.read_json(self.instance.home / "pipelines.json").get("url", "").rpartition(":")[2]
         kept |= {"pipelines_port": int(port)} if port.isdigit() else {}
+        kept |= {"kafka_port": self.instance.kafka_port} if self.instance.kafka_port else {}
         homes.write_private(path, json.dumps(kept))
 
     def bring_up(self, some: list[Child]) -> None:
@@ -139,7 +140,8 @@ class Supervisor:
     def make_incident(self) -> None:
         """The incident is run, never copied; the instance is useful without it, so a failure is only said."""
         began = time.monotonic()
-        code, last = self.run([sys.executable, "-m", "console.incident"])
+        command = [sys.executable, "-m", "console.incident"]
+        code, last = self.run([*command, self.instance.kafka] if self.instance.kafka else command)
         if code:
             say(f"  The incident could not be made: {last}")
         else:
@@ -171,6 +173,7 @@ class Supervisor:
                     "spark_remote": self.server["spark_remote"],
                     "users": people,
                     "pids": pids,
+                    **({"kafka": self.instance.kafka} if self.instance.kafka else {}),
                 },
                 indent=2,
             ),
