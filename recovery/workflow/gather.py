@@ -12,7 +12,7 @@ from django.utils import timezone
 from recovery.checkpoints import inspect
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.repair import RepairPlan, damaged
-from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.errors import Refused
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
@@ -180,6 +180,24 @@ def gather(
     reverting = strategy == "revert"
     new_files = {**scene.code, **(patch or {})} if not reverting else dict(scene.code)
     old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
+    shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
+    return scene, facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
+
+
+def facts_of(
+    scene: Scene,
+    new_files: Mapping[str, str],
+    old_files: Mapping[str, str] | None,
+    *,
+    key: tuple[str, ...] = (),
+    wishes: Mapping[str, Wanted] | None = None,
+    shared: tuple[Finding, ...] = (),
+) -> Facts:
+    """The facts behind a scene: its inputs are looked at, and Spark counts what each code yields. Asks no database.
+
+    `old_files`: the code of the last good update, where it is known. `shared`: what other flows share with this one.
+    """
+    flow = scene.flow
     known, old_known = _both(scene, new_files, old_files, NOTHING, key)
     written_by = (old_known.sources if old_known else ()) or known.sources
     note_sources(flow, written_by, table=scene.table_place)
@@ -190,7 +208,7 @@ def gather(
             raise Refused(f"Source {source.position.source}: {source.problem}", code="no_such_position")
     wanted = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES)
     new_study, old_study = _both(scene, new_files, old_files, wanted, key)
-    return scene, Facts(
+    return Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
         environment=flow.pipeline.environment,
@@ -210,7 +228,7 @@ def gather(
         old_counts=counts(old_study) if old_study else None,
         usual_update_seconds=None,
         repair=repair,
-        between=between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files"),
+        between=shared,
     )
 
 
