@@ -150,7 +150,7 @@ def _kafka(
         return slices.of_kafka(first, last, asked)
 
     return replace(
-        _about(progress, kafka, asked, ", ".join(sorted(asked.read)) or "unknown topics"),
+        _about(progress, begins, kafka, asked, ", ".join(sorted(asked.read)) or "unknown topics"),
         start=start,
         problem=problem,
         latest=end,
@@ -190,7 +190,7 @@ def _delta(
     everything, waiting = lies(None, end), lies(begins, end)
     unread = lies(committed, end)
     return replace(
-        _about(progress, delta, there, place),
+        _about(progress, begins, delta, there, place),
         start=start,
         problem=problem,
         latest=end,
@@ -214,9 +214,9 @@ def _without(everything: Slice | None, unread: Slice | None) -> Slice | None:
     return replace(everything, versions=tuple((v, paths) for v, paths in held if paths))
 
 
-def _about(progress: SourceProgress, kind: Any, facts: Any, location: str) -> SourceFacts:
-    """What every kind tells by its module."""
-    reach = kind.reach(progress.offset_json, facts)
+def _about(progress: SourceProgress, begins: str | None, kind: Any, facts: Any, location: str) -> SourceFacts:
+    """What every kind tells by its module; reach and start option are those of where the stream shall begin."""
+    reach = kind.reach(begins, facts)
     return SourceFacts(
         position=Position(
             source=progress.name or progress.index,
@@ -228,7 +228,7 @@ def _about(progress: SourceProgress, kind: Any, facts: Any, location: str) -> So
         ),
         location=location,
         reach=reach,
-        option=kind.option(progress.offset_json, facts),
+        option=kind.option(begins, facts),
         facts=facts,
     )
 
