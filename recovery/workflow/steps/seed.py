@@ -1,5 +1,8 @@
-"""seed: put the next checkpoint version into place: with the old one's progress and no state, or mended.
+"""seed: put the next checkpoint version into place: at the positions of the plan, or mended.
 
+What a seed starts at is in the step's arguments, as sealed: `starts` (`SourceStart.as_dict()` of every source of the
+new code), `watermark_ms`, `state` (the folder of a checkpoint whose state is carried over). None of them: every source
+where it stands, without state.
 Crash order is in checkpoints.placing: undo record, prepared directory, read back, one rename.
 """
 
@@ -10,6 +13,7 @@ from recovery.checkpoints import inspect, placing, repair
 from recovery.checkpoints import seed as seeding
 from recovery.checkpoints.placing import Prepared
 from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.seed import SourceStart
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.sinks.live import reading as sinks
@@ -44,8 +48,22 @@ def run(context: Context) -> Mapping[str, Any]:
     return {**_read_back(context, place, version), "from_version": report.version}
 
 
+def _starts(context: Context) -> list[SourceStart] | None:
+    told = context.step.args.get("starts")
+    return None if told is None else [SourceStart.of(one) for one in told]
+
+
 def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
-    plan = seeding.plan_seed(report)
+    args = context.step.args
+    plan = seeding.plan_seed(
+        report, starts=_starts(context), watermark_ms=args.get("watermark_ms"), state=args.get("state")
+    )
+    for start in plan.starts or ():
+        context.log(_said(start))
+    if plan.watermark_ms is not None:
+        context.log(f"The watermark is set to {plan.watermark_ms} ms since the epoch.")
+    if plan.state is not None:
+        context.log(f"State is carried over from {plan.state}.")
     return seeding.prepare(
         place,
         plan,
@@ -53,6 +71,14 @@ def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
         fence=context.step.fence,
         guard=context.watch.guard,
     )
+
+
+def _said(start: SourceStart) -> str:
+    whence = "is new" if start.old is None else f"goes on as source {start.old}"
+    files = (
+        f", {len(start.again)} files again, {len(start.skip)} skipped" if start.again or start.skip else ""
+    )
+    return f"Source {start.key} {whence}, after {start.offset_json or 'nothing: by its own options'}{files}."
 
 
 def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepared:
@@ -81,11 +107,17 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
     )
 
 
+def _wanted(context: Context) -> list[str | None]:
+    """The offset line of every source, in the order of the code that runs next, as sealed."""
+    if (starts := _starts(context)) is not None:
+        return [start.offset_json for start in sorted(starts, key=lambda s: s.index)]
+    args = context.step.args
+    return args.get("offsets") or [p["after"]["offset_json"] for p in context.body["positions"]]
+
+
 def _read_back(context: Context, place: str, version: int | None) -> dict[str, Any]:
     now = inspect(place)
-    wanted = context.step.args.get("offsets") or [
-        p["after"]["offset_json"] for p in context.body["positions"]
-    ]
+    wanted = _wanted(context)
     found = [s.offset_json for s in now.sources]
     if now.version != version or found != wanted or now.blockers:
         raise Refused(

@@ -1,0 +1,128 @@
+"""The step that puts a seed into place starts every source where the sealed plan says, or changes nothing."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from recovery.checkpoints import inspect, versions
+from recovery.checkpoints.seed import SourceStart
+from recovery.errors import Refused, WrongUse
+from recovery.models import Recovery, Step
+from recovery.workflow.beat import Watch
+from recovery.workflow.moves import claim
+from recovery.workflow.steps import seed
+from recovery.workflow.steps.base import Context
+from tests.checkpoint_builder import Built, sink_log
+from tests.unit.checkpoints.test_starts import KAFKA, entry, line, uri
+from tests.unit.workflow.rows import plan, recovery
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def row(tmp_path: Path) -> Recovery:
+    """A recovery whose seed is next, over a checkpoint of two file sources; its plan keeps both positions."""
+    made = recovery("running")
+    pipeline = made.flow.pipeline
+    pipeline.spec = {"storage": str(tmp_path)}
+    pipeline.save()
+    place = tmp_path / "_checkpoints/spark_catalog/shop/changes" / made.flow.short
+    Built(place / "0", batches=3, planned=1, sources=2).write()
+    sink_log(tmp_path / "table", 2)
+    sealed = plan(made, "seed", "rerun", "verify")
+    report = inspect(str(place), sink=str(tmp_path / "table"))
+    sealed.body = {
+        "strategy": "continue",
+        "table_place": str(tmp_path / "table"),
+        "checkpoint_place": str(place),
+        "positions": [{"after": {"offset_json": s.offset_json}} for s in report.sources],
+        "preconditions": {"checkpoint": {"fingerprint": report.fingerprint}},
+    }
+    sealed.save()
+    return Recovery.objects.select_related("flow__pipeline__workspace").get(pk=made.pk)
+
+
+def claimed(row: Recovery, **args: Any) -> Context:
+    step: Step = row.steps.get(kind="seed")
+    Step.objects.filter(pk=step.pk).update(args=args)
+    mine = claim(step.pk, step.fence, worker="w", deadline=timezone.now() + timedelta(minutes=5))
+    assert mine is not None
+    return Context(mine, Watch(mine))
+
+
+def place(row: Recovery) -> str:
+    return str(row.plans.get().body["checkpoint_place"])
+
+
+CHOSEN = [
+    SourceStart(1, 0, line(1), again=(uri(0, 2),)),
+    SourceStart(0, None, KAFKA),
+    SourceStart(2, 1, line(3), skip=(entry(1, 3, 3),)),
+]
+
+
+@pytest.mark.parametrize(
+    ("args", "offsets"),
+    [
+        ({}, [line(2), line(2)]),
+        ({"starts": None, "watermark_ms": None, "state": None}, [line(2), line(2)]),
+        ({"starts": [s.as_dict() for s in CHOSEN], "watermark_ms": 5}, [KAFKA, line(1), line(3)]),
+    ],
+    ids=["positions of the plan", "said to be none", "chosen ones"],
+)
+def test_the_seed_stands_where_the_sealed_plan_says(
+    row: Recovery, args: dict[str, Any], offsets: list[str]
+) -> None:
+    context = claimed(row, **args)
+    result = seed.run(context)
+    assert (result["version"], result["from_version"], result["offsets"]) == (1, 0, offsets)
+    found = inspect(place(row))
+    assert [s.offset_json for s in found.sources] == offsets
+    assert found.findings == () or {f.code for f in found.findings} == {"SOURCE_KEPT"}
+    probed = seed.probe(context.step)
+    assert probed.outcome == "done"
+    assert probed.result is not None
+    assert probed.result["offsets"] == offsets
+    context.step.refresh_from_db()
+    said = " ".join(text for _, text in context.step.log)
+    assert ("1 files again, 0 skipped" in said, "watermark is set to 5" in said) == (
+        bool(args.get("starts")),
+    ) * 2
+
+
+def test_state_from_a_rehearsal_is_carried_over(row: Recovery, tmp_path: Path) -> None:
+    Built(tmp_path / "scratch", batches=1).write()
+    where = [SourceStart(n, n, line(2)).as_dict() for n in (0, 1)]
+    seed.run(claimed(row, starts=where, state=str(tmp_path / "scratch")))
+    assert [o.version for o in inspect(place(row)).state_operators] == [3]
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "words"),
+    [
+        (
+            {"starts": [SourceStart(0, 0, line(2), again=(uri(0, 3),)).as_dict()]},
+            Refused,
+            "is not in its log",
+        ),
+        ({"starts": [{"index": 0}]}, WrongUse, "no start of a source"),
+        ({"state": "nowhere"}, Exception, "nowhere"),
+    ],
+)
+def test_what_does_not_fit_the_checkpoint_as_it_is_changes_nothing(
+    row: Recovery, args: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        seed.run(claimed(row, **args))
+    assert versions(place(row)) == [0]
+
+
+def test_a_seed_that_reads_back_otherwise_than_sealed_is_said(row: Recovery) -> None:
+    sealed = row.plans.get()
+    sealed.body["positions"] = sealed.body["positions"][:1]
+    type(sealed).objects.filter(pk=sealed.pk).update(body=sealed.body)
+    with pytest.raises(Refused, match="reads back with offsets"):
+        seed.run(claimed(row))
