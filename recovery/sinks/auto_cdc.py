@@ -9,11 +9,13 @@ batch may be left unfinished. K, on Databricks: tombstones are kept for a time
 
 from dataclasses import dataclass
 
+from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, in_words
 from recovery.sources.base import Amount, Precision
 from recovery.sources.comparing import moment
 
 KIND = "auto_cdc"
+TABLE, COMPARED = True, False  # rows are merged: what an update wrote is not what was added
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Facts:
     last_batch: int | None = None
     tombstones_since_ms: int | None = None
     replays_from_ms: int | None = None
+
+
+def facts_of(report: SinkReport) -> Facts:
+    """What is known of both tables. Without it SCD type 2 is taken for granted: it asks for more."""
+    return report.facts if isinstance(report.facts, Facts) else Facts(scd_type=2, last_batch=report.head)
 
 
 def memory(facts: Facts) -> Memory:
@@ -47,6 +54,7 @@ def risk(start: Start, facts: Facts) -> Risk:
             None,
             "Without the auxiliary table, keys that were deleted may come back with the rows that are read again.",
             do="Keep the auxiliary table, or take a full refresh, which makes target and auxiliary table anew.",
+            bars=True,
         )
     if facts.scd_type == 2 and (found := _numbers(start, facts)):
         return found
@@ -75,12 +83,15 @@ def risk(start: Start, facts: Facts) -> Risk:
 
 
 def _numbers(start: Start, facts: Facts) -> Risk | None:
+    if start.repeats(start.planned):
+        return None  # the same batch under its own number: its deletions count as its own
     if start.planned is not None:
         return Risk(
             None,
             f"Batch {start.planned} was planned and not committed. It may be in the auxiliary table and not in the "
             "target; under another number its deletions are reaped and history is lost.",
             do="Run the old code once until the batch is committed.",
+            bars=True,
         )
     if facts.last_batch is not None and start.next_batch <= facts.last_batch:
         return Risk(
@@ -88,6 +99,8 @@ def _numbers(start: Start, facts: Facts) -> Risk | None:
             f"Batch {start.next_batch} is a number that was used up to {facts.last_batch}: rows that such a batch had "
             "marked as deleted would count as alive again.",
             do=f"Go on with batch {facts.last_batch + 1}.",
+            bars=True,
+            following=facts.last_batch + 1,
         )
     return None
 

@@ -29,6 +29,7 @@ class SinkReport:
     older: tuple[str, ...] = ()  # data files whose batch was compacted away
     heads: Mapping[str, int] = field(default_factory=dict)
     version: int | None = None  # of a table that counts its own commits (Delta)
+    facts: Any = None  # what the module of its kind asks for, where that is more than this report
 
     def as_dict(self) -> dict[str, Any]:
         return {

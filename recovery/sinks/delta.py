@@ -5,16 +5,14 @@ been written with, and takes any number under a new one: a seed, whose id is new
 as long as its position is that of what the table holds.
 """
 
-from collections.abc import Sequence
-
 from recovery.checkpoints import deltasink
 from recovery.checkpoints.report import Finding
 from recovery.sinks.base import SinkReport
-from recovery.sinks.files import EmptyReset
 from recovery.sinks.kinds import Memory, Risk, Start, by_query_id
-from recovery.sources.base import InputFile, Precision
+from recovery.sources.base import Precision
 
 KIND = "delta"
+TABLE = COMPARED = True
 
 
 def next_batch_finding(report: SinkReport, next_batch: int, query_id: str | None) -> Finding | None:
@@ -26,18 +24,9 @@ def next_batch_finding(report: SinkReport, next_batch: int, query_id: str | None
     return deltasink.fit(head, next_batch)
 
 
-def empty_reset(
-    report: SinkReport,
-    processed: Sequence[InputFile],
-    waiting: Sequence[InputFile],
-    max_files_per_trigger: int | None,
-) -> EmptyReset:
-    """An empty checkpoint has a new query id: the table skips nothing, and takes all that was read a second time.
-
-    The same question as that of `sinks.files.empty_reset`, so that a strategy can ask either; what waits and how it
-    is cut into batches makes no difference here.
-    """
-    return {"swallowed_waiting": (), "doubled": tuple(processed)}
+def facts_of(report: SinkReport) -> SinkReport:
+    """The report says all."""
+    return report
 
 
 def memory(facts: SinkReport) -> Memory:
@@ -48,4 +37,7 @@ def memory(facts: SinkReport) -> Memory:
 
 def risk(start: Start, facts: SinkReport) -> Risk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
-    return by_query_id(facts.head, start, held=facts.head is not None and facts.head == start.planned)
+    held: bool | None = facts.head is not None and facts.head == start.planned
+    if facts.head is None and start.planned is not None and start.planned in facts.heads.values():
+        held = None  # under an id that is not known to be this query's: the checkpoint may have lost its own
+    return by_query_id(facts.head, start, held=held)

@@ -1,25 +1,24 @@
-"""The file sink: whether a next batch fits its log, and what an empty reset would do to rows. Pure.
+"""The file sink: whether a next batch fits its log, and what a start does to rows. Pure.
 
 Source: FileStreamSink.addBatch skips, without a word, every batch whose id is not above the log's newest.
 """
 
-from collections.abc import Sequence
-from typing import TypedDict
-
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.report import Finding
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
-from recovery.sources.base import Amount, InputFile, Precision
+from recovery.sinks.kinds import (
+    Memory,
+    Risk,
+    Start,
+    in_words,
+    passed_over,
+    repeated,
+    skips,
+)
+from recovery.sources.base import Amount, Precision
 
 KIND = "files"
-
-
-class EmptyReset(TypedDict):
-    """Files that an empty reset would lose (unread ones) and write twice (committed ones)."""
-
-    swallowed_waiting: tuple[InputFile, ...]
-    doubled: tuple[InputFile, ...]
+TABLE = COMPARED = True
 
 
 def next_batch_finding(report: SinkReport, next_batch: int) -> Finding | None:
@@ -27,31 +26,14 @@ def next_batch_finding(report: SinkReport, next_batch: int) -> Finding | None:
     return sinklog.fit(report.head, next_batch) if report.kind == "files" else None
 
 
-def empty_reset(
-    report: SinkReport,
-    processed: Sequence[InputFile],
-    waiting: Sequence[InputFile],
-    max_files_per_trigger: int | None,
-) -> EmptyReset:
-    """Every file is read again from batch 0 on; batches up to the log's head are skipped by the sink.
-
-    Batches are cut as Spark does: by mtime, `max_files_per_trigger` at a time (None: all in one). Exact for
-    one source; files that differ in nothing but listing order may change places.
-    """
-    old = {f.path for f in processed}
-    files = sorted([*processed, *waiting], key=lambda f: f.mtime_ms)
-    size = max_files_per_trigger or max(len(files), 1)
-    head = -1 if report.head is None else report.head
-    skipped, written = files[: (head + 1) * size], files[(head + 1) * size :]
-    return {
-        "swallowed_waiting": tuple(f for f in skipped if f.path not in old),
-        "doubled": tuple(f for f in written if f.path in old),
-    }
-
-
 def several_writers(table: str, flows: dict[str, str]) -> Finding | None:
     """The finding for a file table that more than one flow writes. `flows`: flow name -> its table."""
     return sinklog.several_writers(table, flows)
+
+
+def facts_of(report: SinkReport) -> SinkReport:
+    """The report says all."""
+    return report
 
 
 def memory(facts: SinkReport) -> Memory:
@@ -67,7 +49,7 @@ def memory(facts: SinkReport) -> Memory:
 def risk(start: Start, facts: SinkReport) -> Risk:
     """Batches up to the head vanish, under any query id; a number beyond the next one breaks the table."""
     head = facts.head
-    if start.planned is not None and start.planned == head == start.next_batch and start.query_id_kept:
+    if start.repeats(head):
         return Risk(Amount(0), f"Batch {head} is run again and passed over by the table, which has it.")
     if head is not None and (gone := passed_over(head, start)):
         return skips(head, gone, "The table")
@@ -78,6 +60,8 @@ def risk(start: Start, facts: SinkReport) -> Risk:
             f"The table's log ends at {'nothing' if head is None else f'batch {head}'}; batch {start.next_batch} would "
             "leave a hole, and the table could no longer be read.",
             do=f"Go on with batch {following}.",
+            bars=True,
+            following=following,
         )
     rows = repeated(start, held=head == start.planned)
     if rows is not None and not rows.value:

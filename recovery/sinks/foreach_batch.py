@@ -8,10 +8,12 @@ a service, a mail, a write to a store without a key) happens again with every re
 
 from dataclasses import dataclass
 
+from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
 from recovery.sources.base import Amount, Precision
 
 KIND = "foreach_batch"
+TABLE = COMPARED = False  # what the code writes to is its own affair
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class Facts:
     head: int | None = None
     every_write_guarded: bool | None = None
     side_effects: tuple[str, ...] = ()
+
+
+def facts_of(report: SinkReport) -> Facts:
+    """What was seen of the code; nothing, where nobody looked."""
+    return report.facts if isinstance(report.facts, Facts) else Facts()
 
 
 def memory(facts: Facts) -> Memory:
@@ -57,7 +64,7 @@ def risk(start: Start, facts: Facts) -> Risk:
     """Batches that vanish under the code's own id; else everything that is read again."""
     if facts.txn_app_id is not None and facts.head is not None:
         gone = passed_over(facts.head, start)
-        if gone == range(facts.head, facts.head + 1) and _same_batch(start, facts.head):
+        if start.repeats(facts.head):
             return _again(start, facts)
         if gone:
             return skips(facts.head, gone, f"The table, for txnAppId {facts.txn_app_id},")
@@ -71,11 +78,6 @@ def risk(start: Start, facts: Facts) -> Risk:
         do="Make the function idempotent: txnAppId and txnVersion on every Delta write, a MERGE by key elsewhere; what "
         "cannot be, such as a mail, happens again for those rows.",
     )
-
-
-def _same_batch(start: Start, head: int) -> bool:
-    """The planned batch runs again as it was: the old query goes on, and its range of offsets is on disk."""
-    return start.query_id_kept and start.planned == head == start.next_batch
 
 
 def _again(start: Start, facts: Facts) -> Risk:

@@ -8,10 +8,12 @@ snapshots were expired: then a repeated batch is written twice.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, by_query_id
 from recovery.sources.base import Precision
 
 KIND = "iceberg"
+TABLE, COMPARED = True, False
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,14 @@ class Facts:
     def head(self) -> int | None:
         """The newest batch of this query; None: none in the history."""
         return self.heads.get(self.query_id) if self.query_id else None
+
+
+def facts_of(report: SinkReport) -> Facts:
+    """Heads by query id; whether snapshots were expired is told by `report.facts` alone, and taken for so without."""
+    if isinstance(report.facts, Facts):
+        return report.facts
+    mine = next((query for query, head in report.heads.items() if head == report.head), None)
+    return Facts(dict(report.heads), mine, expired=True)
 
 
 def memory(facts: Facts) -> Memory:

@@ -6,10 +6,12 @@ at-least-once. A task that is tried again repeats rows too, with or without a re
 
 from dataclasses import dataclass
 
+from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
 from recovery.sources.base import Precision
 
 KIND = "kafka"
+TABLE = COMPARED = False
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,11 @@ class Facts:
     """`topics`: where the stream writes, as far as it is known; only said."""
 
     topics: tuple[str, ...] = ()
+
+
+def facts_of(report: SinkReport) -> Facts:
+    """The topics, as far as they are known."""
+    return report.facts if isinstance(report.facts, Facts) else Facts()
 
 
 def memory(facts: Facts) -> Memory:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypedDict, TypeVar
 
-from recovery.sources.base import Amount, Distance, Precision
+from recovery.sinks.base import SinkReport
+from recovery.sources.base import Amount, Distance, InputFile, Precision
 from recovery.sources.comparing import ZERO, count
 
-F_contra = TypeVar("F_contra", contravariant=True)
+F = TypeVar("F")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Start:
     `next_batch`: the first number it will see. `query_id_kept`: under the id of before, or a new one. `reread`: rows
     of committed batches that the position reads again. `planned`: a batch that was planned and never committed and is
     read again too; it may be in the sink whole, in part or not at all. `planned_rows`: how many rows it had.
+    `same_range`: its range is on disk and stays, so that it runs again as it was planned, whatever the query's id.
     """
 
     next_batch: int
@@ -37,6 +39,12 @@ class Start:
     reread: Distance = ZERO
     planned: int | None = None
     planned_rows: Amount | None = None
+    same_range: bool = False
+
+    def repeats(self, head: int | None) -> bool:
+        """Whether the first batch is the planned one as it was, and the sink's newest is of that number."""
+        as_it_was = self.query_id_kept or self.same_range
+        return as_it_was and self.planned is not None and self.planned == head == self.next_batch
 
 
 @dataclass(frozen=True)
@@ -44,23 +52,42 @@ class Risk:
     """What such a start does to the rows in the sink.
 
     `doubled`: at most so many rows twice; Amount(0) is a promise, None not known. `vanished`: numbers of batches that
-    the sink would pass over, whatever rows they carry. `says` and `do` are for people.
+    the sink would pass over, whatever rows they carry. `says` and `do` are for people. `bars`: such a start must not
+    be made; `following`: the number that the sink would take next, where numbers are what is wrong.
     """
 
     doubled: Amount | None
     says: str
     vanished: range = range(0)
     do: str = ""
+    bars: bool = False
+    following: int | None = None
 
 
-class SinkKind(Protocol[F_contra]):
-    """Functions of a module, `recovery/sinks/<kind>.py`. Pure; `F` are the facts that it needs, frozen values."""
+class EmptyReset(TypedDict):
+    """Files that an empty reset would lose (unread ones) and write twice (committed ones)."""
+
+    swallowed_waiting: tuple[InputFile, ...]
+    doubled: tuple[InputFile, ...]
+
+
+class SinkKind(Protocol[F]):
+    """Functions of a module, `recovery/sinks/<kind>.py`. Pure; `F` are the facts that it needs, frozen values.
+
+    `TABLE`: Spark reads it as a table, which a full refresh empties. `COMPARED`: the rows that an update wrote can be
+    told apart from those before, so that they can be compared with what was expected. `facts_of`: the facts that a
+    report holds, with what is not known left open.
+    """
 
     KIND: str
+    TABLE: bool
+    COMPARED: bool
 
-    def memory(self, facts: F_contra) -> Memory: ...
+    def facts_of(self, report: SinkReport) -> F: ...
 
-    def risk(self, start: Start, facts: F_contra) -> Risk: ...
+    def memory(self, facts: F) -> Memory: ...
+
+    def risk(self, start: Start, facts: F) -> Risk: ...
 
 
 def repeated(start: Start, *, held: bool | None = None) -> Amount | None:
@@ -87,6 +114,30 @@ def in_words(rows: Amount | None) -> str:
     return f"{'' if rows.exact else 'at most '}{count(rows.value, 'row')}"
 
 
+def empty_reset(
+    risk: Risk,
+    processed: Sequence[InputFile],
+    waiting: Sequence[InputFile],
+    max_files_per_trigger: int | None,
+) -> EmptyReset:
+    """What becomes of each file when all are read again from batch 0 on. `risk`: that of such a start at this sink.
+
+    Batches are cut as Spark does: by mtime, `max_files_per_trigger` at a time (None: all in one). Exact for
+    one source; files that differ in nothing but listing order may change places.
+    """
+    if not risk.vanished:
+        absorbed = risk.doubled is not None and not risk.doubled.value
+        return {"swallowed_waiting": (), "doubled": () if absorbed else tuple(processed)}
+    old = {f.path for f in processed}
+    files = sorted([*processed, *waiting], key=lambda f: f.mtime_ms)
+    size = max_files_per_trigger or max(len(files), 1)
+    skipped, written = files[: risk.vanished.stop * size], files[risk.vanished.stop * size :]
+    return {
+        "swallowed_waiting": tuple(f for f in skipped if f.path not in old),
+        "doubled": tuple(f for f in written if f.path in old),
+    }
+
+
 def passed_over(head: int | None, start: Start) -> range:
     """Numbers that a sink skips which takes nothing up to its head."""
     return range(0) if head is None or start.next_batch > head else range(start.next_batch, head + 1)
@@ -100,6 +151,8 @@ def skips(head: int, gone: range, who: str) -> Risk:
         "rows vanish.",
         gone,
         f"Go on with batch {head + 1}.",
+        bars=True,
+        following=head + 1,
     )
 
 

@@ -8,10 +8,12 @@ Iceberg remember batches by query id, so flows are apart; a reset of one leaves 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
 from recovery.sources.base import Precision
 
 KIND = "several_flows"
+TABLE, COMPARED = True, False  # what an update wrote may be another flow's
 APART = ("delta", "iceberg")
 
 
@@ -22,6 +24,11 @@ class Facts:
     table: str
     flows: tuple[str, ...]
     reset: tuple[str, ...] = ()
+
+
+def facts_of(report: SinkReport) -> Facts:
+    """Which flows, and the kind of the table; an unknown kind, where nobody told."""
+    return report.facts if isinstance(report.facts, Facts) else Facts("unknown", ())
 
 
 def memory(facts: Facts) -> Memory:
@@ -45,6 +52,7 @@ def risk(start: Start, facts: Facts) -> Risk:
             f"{_list(facts.flows)} write one file table, and batches vanish in it whatever their start: which, "
             "depends on who comes first.",
             do="Give each flow a table of its own, or use a format that takes several writers.",
+            bars=True,
         )
     others = [flow for flow in facts.flows if flow not in facts.reset]
     rest = (

@@ -5,11 +5,17 @@ from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
 from recovery.sources.base import Precision
 
 KIND = "unknown"
+TABLE, COMPARED = True, False
 
 
 def report(location: str, *, kind: str = "unknown") -> SinkReport:
     """A report that promises nothing: no head, and no word on whether repeats are absorbed."""
     return SinkReport(kind=kind, location=location, head=None, absorbs_repeats=None)
+
+
+def facts_of(report: SinkReport) -> object:
+    """Nothing that anybody could use."""
+    return report.facts
 
 
 def memory(facts: object) -> Memory:

@@ -39,9 +39,11 @@ from recovery.sources.comparing import (
     moment,
     wish,
 )
+from recovery.sources.comparing import fresh as fresh
 
 KIND = "auto-loader"
 CAN = ("by_hand",)
+UNIT = "file"
 OF = "an Auto Loader source"
 KEYS = {"seqNum", "sourceVersion"}
 MAY = {"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"}

@@ -101,7 +101,8 @@ class Reach:
     """Can everything after a position still be read? None: not known. `why` is one sentence for people.
 
     `until_ms`: when retention will take the first of it, ms since the epoch (None: never, or not known). `lost`:
-    what retention has taken already. `parts`: the parts that are affected.
+    what retention has taken already. `parts`: the parts that are affected. `stops`: where something cannot be read,
+    whether a stream is stopped or cut short by that; False where it passes over it as it always did, recovered or not.
     """
 
     readable: bool | None
@@ -109,6 +110,21 @@ class Reach:
     until_ms: int | None = None
     lost: Distance | None = None
     parts: tuple[str, ...] = ()
+    stops: bool = True
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Where a stream with an empty checkpoint begins, by the reader's own options.
+
+    `again`: whether it reads what was read before, as far as that is kept. `whole`: whether all of that is kept. None:
+    nobody can tell. `fails`: it would not start at all. `why` is one sentence for people.
+    """
+
+    again: bool | None
+    whole: bool | None
+    why: str
+    fails: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,9 +236,12 @@ class SourceKind(Protocol[F_contra]):
     `F` are the facts that `live/<kind>.py` fetched from the real system: frozen, with the time of asking in ms. An
     `offset_json` is Spark's own offset line; one that cannot be read raises Malformed (checkpoints.formats), and a
     wish that is out of bounds raises Refused with the bounds in its sentence.
+
+    `UNIT`: what is counted in it, in people's word.
     """
 
     KIND: str
+    UNIT: str
 
     @property
     def CAN(self) -> Sequence[str]:
@@ -241,3 +260,5 @@ class SourceKind(Protocol[F_contra]):
     def option(self, offset_json: str | None, facts: F_contra) -> StartOption: ...
 
     def at(self, wanted: Wanted, committed: str | None, facts: F_contra) -> Candidate: ...
+
+    def fresh(self, options: Mapping[str, Any], facts: F_contra | None) -> Fresh: ...

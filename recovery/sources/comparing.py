@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from recovery.errors import Refused
 from recovery.sources.base import (
@@ -9,6 +10,7 @@ from recovery.sources.base import (
     Candidate,
     Change,
     Distance,
+    Fresh,
     Moved,
     Part,
     Precision,
@@ -72,6 +74,16 @@ def candidate(
         changes=changes,
         fallbacks=dict(fallbacks or {}),
     )
+
+
+def fresh(options: Mapping[str, Any], facts: object) -> Fresh:
+    """`SourceKind.fresh` of a kind of which nobody here can tell where an empty checkpoint begins."""
+    return Fresh(None, None, "Where a stream with an empty checkpoint would begin is not known here.")
+
+
+def option_of(options: Mapping[str, Any], name: str) -> str | None:
+    """A reader's option by name, as Spark reads it: the case does not matter."""
+    return next((str(v) for k, v in options.items() if k.lower() == name.lower()), None)
 
 
 def wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:

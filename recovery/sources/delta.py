@@ -28,12 +28,26 @@ from recovery.sources.delta_facts import (
     parse,
     plus_seconds,
 )
-from recovery.sources.delta_reach import reach
+from recovery.sources.delta_reach import fresh, reach
 
-__all__ = ["CAN", "KIND", "at", "changes", "distance", "label", "option", "parts", "reach", "unread"]
+__all__ = [
+    "CAN",
+    "KIND",
+    "UNIT",
+    "at",
+    "changes",
+    "distance",
+    "fresh",
+    "label",
+    "option",
+    "parts",
+    "reach",
+    "unread",
+]
 
 KIND = "delta"
 CAN = ("at_ms", "version", "file", "earliest", "latest", "by_hand")
+UNIT = "row"
 PLACE = "on the reader: spark.readStream.format('delta'), before .load() or .table()"
 
 

@@ -7,9 +7,10 @@ deletedFileRetentionDuration after its removal).
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from recovery.sources.base import Distance, Reach
+from recovery.sources.base import Distance, Fresh, Reach
 from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset, amount, parse
 
 DAY_MS = 24 * 3600 * 1000
@@ -172,3 +173,31 @@ def _until(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
         ]
         found += [ms + facts.file_retention_ms for ms in removed]
     return min(found, default=None)
+
+
+def fresh(options: Mapping[str, Any], facts: DeltaFacts | None) -> Fresh:
+    """By `startingVersion`; without one the table as it is now, and what is committed after."""
+    if facts is None:
+        return Fresh(None, None, "The table was not asked, so nobody knows what it still has.")
+    begins = facts.fresh()
+    if begins is None:
+        return Fresh(None, None, "The reader begins at a time or a version that cannot be told here.")
+    if begins.initial:
+        return Fresh(
+            True, True, f"An empty checkpoint begins with the table as it is now, at version {facts.latest}."
+        )
+    if begins.version > facts.latest:
+        return Fresh(
+            False,
+            None,
+            "The reader's startingVersion is latest: an empty checkpoint begins behind all that is there.",
+        )
+    if begins.version < facts.earliest:
+        why = (
+            f"The reader's startingVersion is {begins.version}, and the log begins at version {facts.earliest}: "
+            "Delta refuses it."
+        )
+        return Fresh(None, False, why, fails=True)
+    return Fresh(
+        True, True, f"An empty checkpoint begins at version {begins.version}, as the reader's options say."
+    )

@@ -9,6 +9,7 @@ So a position between two files of one entry, or beyond the log, is one only tog
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from recovery.checkpoints.report import SourceEntry, SourceProgress
 from recovery.sources import unknown
@@ -16,6 +17,7 @@ from recovery.sources.base import (
     Amount,
     Change,
     Distance,
+    Fresh,
     InputFile,
     Part,
     Position,
@@ -43,6 +45,7 @@ from recovery.sources.file_positions import FileCandidate, positioned
 from recovery.sources.uris import decoded
 
 KIND = "files"
+UNIT = "file"
 
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
@@ -82,7 +85,8 @@ def reach(offset_json: str | None, facts: Facts) -> Reach:
     late = [f.path for f in unread(read, facts)[1]]
     said = [*_said_gone(gone), *_said_late(late, facts), *_said_rewritten(read, facts)]
     if gone or late:
-        return Reach(False, " ".join(said), lost=measured([*gone, *late], facts), parts=(DIRECTORY,))
+        lost = measured([*gone, *late], facts)
+        return Reach(False, " ".join(said), lost=lost, parts=(DIRECTORY,), stops=bool(gone))
     return Reach(True, " ".join(said) or "Every file after this position is there and new enough to be read.")
 
 
@@ -104,6 +108,18 @@ def at(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandidate:
     Raises Refused for a file that is not known, a time in the future, a log id that the log does not have.
     """
     return positioned(wanted, committed, facts)
+
+
+def fresh(options: Mapping[str, Any], facts: Facts | None) -> Fresh:
+    """Every file that lies there is read, whatever its age; those that were read and are gone are not."""
+    if facts is None or facts.listing is None:
+        return Fresh(
+            True, None, "The directory was not listed, so whether every file is still there is not known."
+        )
+    gone = [path for path in facts.entries if path not in facts.there]
+    if gone:
+        return Fresh(True, False, f"{count(len(gone), 'file')} that {_were(gone)} read {_are(gone)} gone.")
+    return Fresh(True, True, "Every file that was read is still there.")
 
 
 def words(progress: SourceProgress) -> str:
@@ -189,6 +205,10 @@ def source_facts(
         max_files_per_trigger=max_files_per_trigger,
         ignored=tuple(f for f in rest if seen and f.mtime_ms < oldest),
     )
+
+
+def _were(of: Sequence[str]) -> str:
+    return "was" if len(of) == 1 else "were"
 
 
 def _are(of: Sequence[str]) -> str:

@@ -27,8 +27,10 @@ from recovery.sources.base import (
     Wanted,
 )
 from recovery.sources.comparing import NOTHING_READ, ZERO, compared, count, moment, wish
+from recovery.sources.comparing import fresh as fresh
 
 KIND = "iceberg"
+UNIT = "row"
 OF = "an Iceberg table"
 CAN = ("at_ms", "version", "earliest", "latest", "by_hand")
 START = -1  # StreamingOffset.START_OFFSET: before the first snapshot, of a table that had none

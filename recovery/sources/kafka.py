@@ -5,8 +5,9 @@ KafkaOffsetReaderAdmin (which partitions, `startingOffsets`), KafkaMicroBatchStr
 earliest offset).
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
+from typing import Any
 
 from recovery.checkpoints.formats import Malformed
 from recovery.errors import Refused
@@ -15,6 +16,7 @@ from recovery.sources.base import (
     Candidate,
     Change,
     Distance,
+    Fresh,
     Moved,
     Part,
     Precision,
@@ -22,7 +24,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, moment, wish
+from recovery.sources.comparing import NOTHING_READ, moment, option_of, wish
 from recovery.sources.kafka_facts import (
     EARLIEST,
     NAMED,
@@ -36,9 +38,23 @@ from recovery.sources.kafka_facts import (
     written,
 )
 
-__all__ = ["CAN", "KIND", "KafkaFacts", "at", "changes", "distance", "label", "option", "parts", "reach"]
+__all__ = [
+    "CAN",
+    "KIND",
+    "UNIT",
+    "KafkaFacts",
+    "at",
+    "changes",
+    "distance",
+    "fresh",
+    "label",
+    "option",
+    "parts",
+    "reach",
+]
 
 KIND = "kafka"
+UNIT = "record"
 SHOWN = 5
 CAN = ("at_ms", "by_hand", "earliest", "latest")
 PLACE = (
@@ -233,6 +249,33 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
         changes=tuple(_unclear(c, not_told.keys()) for c in changes(committed, after)),
         fallbacks=fallbacks | not_told,
     )
+
+
+def fresh(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fresh:
+    """By `startingOffsets`, which is `latest` for a stream that names none (KafkaSourceProvider)."""
+    if option_of(options, "startingTimestamp") or option_of(options, "startingOffsetsByTimestamp"):
+        return Fresh(
+            None, None, "The reader begins at a time, and which records that leaves out is not known here."
+        )
+    told = (option_of(options, "startingOffsets") or "latest").strip().lower()
+    if told == "latest":
+        return Fresh(
+            False,
+            None,
+            "The reader's startingOffsets is latest, as it is where none is set: an empty checkpoint begins behind all "
+            'that is there. Set it to "earliest" to read everything that is kept.',
+        )
+    if told != "earliest":
+        return Fresh(
+            None, None, "The reader begins at offsets of its own, and what lies before them stays unread."
+        )
+    if facts is None or facts.asked_at_ms is None:
+        return Fresh(True, None, UNASKED)
+    cut = [key for key in facts.subscribed() if (there := facts.partition(key)) and there.low > 0]
+    if cut or any("compact" in t.cleanup for t in facts.topics.values()):
+        first = f": {_names(cut)} no longer begin at offset 0" if cut else ", as the topic is compacted"
+        return Fresh(True, False, f"Records that retention has taken are not read again{first}.")
+    return Fresh(True, True, "Every partition is kept from offset 0 on.")
 
 
 def _why_strange(key: Key, facts: KafkaFacts) -> str:

@@ -27,9 +27,11 @@ from recovery.sources.base import (
     Wanted,
 )
 from recovery.sources.comparing import NOTHING_READ, by_equality, by_number, compared
+from recovery.sources.comparing import fresh as fresh
 
 KIND = "kinesis"
 CAN = opaque.CAN
+UNIT = "record"
 SHOWN_SHARDS = 4
 
 

@@ -21,9 +21,11 @@ from recovery.sources.base import (
     Wanted,
 )
 from recovery.sources.comparing import NOTHING_READ, by_number, compared
+from recovery.sources.comparing import fresh as fresh
 
 KIND = "pubsub"
 CAN = opaque.CAN
+UNIT = "message"
 KEYS = {"sourceVersion", "seqNum", "fetchEpoch"}
 
 

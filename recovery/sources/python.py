@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from recovery.checkpoints.formats import json_of
 from recovery.sources import opaque
 from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
+from recovery.sources.comparing import fresh as fresh
 
 KIND = "python"
 CAN = opaque.CAN
+UNIT = "row"
 OF = "a Python data source"
 
 

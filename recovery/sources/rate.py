@@ -29,8 +29,10 @@ from recovery.sources.comparing import (
     moment,
     wish,
 )
+from recovery.sources.comparing import fresh as fresh
 
 KIND = "rate"
+UNIT = "row"
 OF = "a rate source"
 CAN = ("at_ms", "earliest", "latest", "by_hand")
 MAX_SECONDS = 2**62  # of a Java long

@@ -31,8 +31,10 @@ from recovery.sources.comparing import (
     moment,
     wish,
 )
+from recovery.sources.comparing import fresh as fresh
 
 KIND = "rate-micro-batch"
+UNIT = "row"
 OF = "a rate-micro-batch source"
 CAN = ("at_ms", "earliest", "by_hand")
 LIMIT = 2**62  # of a Java long

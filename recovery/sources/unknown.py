@@ -19,9 +19,11 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
+from recovery.sources.comparing import fresh as fresh
 
 KIND = "unknown"
 CAN = opaque.CAN
+UNIT = "row"
 OF = "a source that is not known here"
 
 

@@ -1,5 +1,6 @@
 """All strategies side by side, in the order in which people weigh them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from recovery.strategies import continue_, empty, full_refresh, repair, revert
@@ -26,14 +27,21 @@ NOT_HERE = {
 
 
 def judge_all(facts: Facts) -> tuple[Option, ...]:
-    """Every strategy judged; the gentlest that can run is marked as recommended."""
-    options = [judge(facts) for judge in JUDGES.values()]
-    for wanted in EXECUTABLE:
-        for index, option in enumerate(options):
-            if option.strategy == wanted and option.blocked is None:
-                options[index] = replace(option, recommended=True)
-                return tuple(options)
-    return tuple(options)
+    """Every strategy judged; the gentlest that can run and loses and doubles nothing is marked as recommended."""
+    options = tuple(judge(facts) for judge in JUDGES.values())
+    best = _recommended({o.strategy: o for o in options})
+    return tuple(replace(o, recommended=o.strategy == best) for o in options)
+
+
+def _recommended(options: Mapping[str, Option]) -> str | None:
+    """One that is exact before one that is at-least-once; None where each loses or doubles rows, or may."""
+    safe = [name for name in EXECUTABLE if name in options and _harmless(options[name])]
+    return next((name for name in safe if options[name].forecast.doubled.exact), next(iter(safe), None))
+
+
+def _harmless(option: Option) -> bool:
+    lost, doubled = option.forecast.lost, option.forecast.doubled
+    return option.blocked is None and lost.rows == 0 and lost.exact and doubled.rows == 0
 
 
 def not_applicable() -> list[dict[str, str]]:

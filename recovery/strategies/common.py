@@ -1,11 +1,13 @@
-"""What several strategies say in the same way: positions, amounts, the criteria every recovery ends with."""
+"""What several strategies say in the same way: amounts, steps, the criteria every recovery ends with."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, Severity
-from recovery.sources.base import InputFile, SourceFacts
+from recovery.sources import files
+from recovery.sources.base import InputFile
 from recovery.strategies.base import Amount, Criterion, Facts, StepSpec
+from recovery.strategies.sinks import not_measured
 
 OPERATOR_WORDS = {
     "dedupe": "dropDuplicates",
@@ -34,24 +36,25 @@ def files_of(facts: Facts, which: str) -> tuple[InputFile, ...]:
     return tuple(f for s in facts.sources for f in getattr(s, which))
 
 
+def only_files(facts: Facts) -> bool:
+    """Whether every source is a list of files."""
+    return all(s.position.kind == files.KIND for s in facts.sources)
+
+
 def name_of(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-def amount(rows: int | None, files: Sequence[InputFile], why: str, *, exact: bool = True) -> Amount:
+def amount(rows: int | None, of: Sequence[InputFile], why: str, *, exact: bool = True) -> Amount:
     """An amount over these files; not exact when the rows are not known."""
     return Amount(
         rows=rows,
-        files=len(files),
-        start=name_of(files[0].path) if files else None,
-        end=name_of(files[-1].path) if files else None,
+        files=len(of),
+        start=name_of(of[0].path) if of else None,
+        end=name_of(of[-1].path) if of else None,
         exact=exact and rows is not None,
         why=why,
     )
-
-
-def nothing(why: str) -> Amount:
-    return Amount(rows=0, files=0, start=None, end=None, exact=True, why=why)
 
 
 def any_block(facts: Facts) -> str | None:
@@ -65,24 +68,6 @@ def any_block(facts: Facts) -> str | None:
         return (
             f"The code reads source {twin.twin_of} twice (its second line is {twin.index}); this version counts a "
             "source's files for one place in the code only."
-        )
-    return None
-
-
-def shared_block(facts: Facts) -> str | None:
-    """Why no strategy that keeps the position can run on this flow; None when they can."""
-    if reason := any_block(facts):
-        return reason
-    if facts.sink.kind != "files":
-        return (
-            f"Table {facts.dataset} is not a file table with a _spark_metadata log, so nobody can tell here "
-            "what it remembers."
-        )
-    unknown = [s for s in facts.sources if s.position.kind != "files"]
-    if unknown:
-        return (
-            f"Source {unknown[0].position.source} is not a file source; this version can position file "
-            "sources only."
         )
     return None
 
@@ -102,42 +87,6 @@ def source_mismatch(
     if in_code != in_checkpoint:
         return f"The checkpoint has {plural(in_checkpoint, 'source')}, the code has {in_code}: {so}"
     return None
-
-
-def positions(facts: Facts, *, after: str) -> tuple[Mapping[str, Any], ...]:
-    """Before -> after per source. `after`: "same" keeps every position, "start" begins anew."""
-    return tuple(_position(facts, source, after) for source in facts.sources)
-
-
-def _position(facts: Facts, source: SourceFacts, after: str) -> Mapping[str, Any]:
-    last = source.processed[-1].path if source.processed else None
-    before = {
-        "label": source.position.label,
-        "offset_json": source.position.offset_json,
-        "name": name_of(last) if last else None,
-    }
-    start = {"label": "the beginning", "offset_json": None, "name": None}
-    ahead = source.waiting if after == "same" else (*source.processed, *source.waiting)
-    rows = [facts.counts.by_file.get(f.path) for f in ahead]
-    total = len(source.processed) + len(source.gone) + len(source.waiting)
-    return {
-        "source": source.position.source,
-        "location": source.location,
-        "kind": source.position.kind,
-        "before": before,
-        "after": before if after == "same" else start,
-        "next": {
-            "name": name_of(ahead[0].path) if ahead else None,
-            "mtime_ms": ahead[0].mtime_ms if ahead else None,
-            "files": len(ahead),
-            "rows": None if None in rows else sum(r for r in rows if r is not None),
-            "exact": None not in rows,
-        },
-        "readable": {
-            "ok": not source.gone,
-            "says": f"{total - len(source.gone)} of {total} files" if total else "no file has arrived yet",
-        },
-    }
 
 
 def state_keys(facts: Facts) -> str:
@@ -179,8 +128,13 @@ def counted(new_rows: int | None) -> dict[str, Any]:
 
 
 def criteria(facts: Facts, codes: Mapping[str, Any]) -> tuple[Criterion, ...]:
-    """Criteria with the words of `WORDS`, in its order; `codes` maps code -> expected value."""
-    return tuple(Criterion(code, says, codes[code]) for code, says in WORDS.items() if code in codes)
+    """Criteria with the words of `WORDS`, in its order; `codes` maps code -> expected value.
+
+    Without those that nobody could measure at this flow's sink.
+    """
+    without = not_measured(facts.sink.kind)
+    told = [code for code in WORDS if code in codes and code not in without]
+    return tuple(Criterion(code, WORDS[code], codes[code]) for code in told)
 
 
 WORDS = {

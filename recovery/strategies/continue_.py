@@ -4,32 +4,32 @@ from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconciled
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.errors import Refused
-from recovery.strategies import common
+from recovery.sinks.kinds import Start
+from recovery.strategies import common, sinks, sources
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with this flow's own numbers."""
-    waiting = common.files_of(facts, "waiting")
-    rows = facts.counts.waiting
+    rows, standing, start = facts.counts.waiting, reconciled(facts.checkpoint), _start(facts)
+    last, of = standing.last_committed, sources.unit(facts)
     forecast = Forecast(
-        lost=common.nothing("Every committed file stays committed; every unread file is read."),
-        doubled=common.nothing("No committed file is read again."),
-        reread=common.nothing(_starts_with(facts)),
+        lost=sources.lost(facts),
+        doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
+        reread=sources.reread(facts, _starts_with(facts)),
         new_rows=rows,
         table_after=None if rows is None or facts.counts.table is None else facts.counts.table + rows,
         state=f"Dropped: {common.state_keys(facts)}" if facts.checkpoint.state_operators else "None to drop",
         seconds=_about(facts, extra=1.0),
     )
-    standing = reconciled(facts.checkpoint)
-    last = standing.last_committed
     return Option(
         strategy="continue",
         title="continue",
         summary="Seeded reset: keep progress, drop state",
         blocked=blocked(facts),
         forecast=forecast,
-        findings=_findings(facts, len(waiting)),
+        findings=_findings(facts),
         steps=common.steps(
             facts.new_code.files != facts.code.files,
             StepSpec(
@@ -59,13 +59,19 @@ def judge(facts: Facts) -> Option:
         "away and the old one is in use again.",
         code_live="Yes",
         table_meanwhile=_readable(facts),
-        positions=common.positions(facts, after="same"),
+        positions=positions(facts, after="same"),
     )
+
+
+def _start(facts: Facts) -> Start:
+    """A seed goes on with the next number under a new query id."""
+    again = sources.reread(facts, "")
+    return sinks.start(facts, reconciled(facts.checkpoint), again, query_id_kept=False)
 
 
 def blocked(facts: Facts) -> str | None:
     """Why continue cannot run here; None when it can."""
-    reason = common.shared_block(facts) or common.source_mismatch(facts)
+    reason = common.any_block(facts) or common.source_mismatch(facts) or sources.block(facts)
     if reason:
         return reason
     if facts.new_code.operators:
@@ -74,14 +80,7 @@ def blocked(facts: Facts) -> str | None:
         plan_seed(facts.checkpoint)
     except Refused as refusal:
         return refusal.sentence
-    head, last = facts.sink.head, reconciled(facts.checkpoint).last_committed
-    if head != last:
-        return (
-            f"The table's log ends at batch {head}, the checkpoint at batch {last}: they disagree about what "
-            "was written, so a seed could lose or double that batch. Put the old code back (revert) and let it "
-            "finish the batch first."
-        )
-    return None
+    return sinks.block(facts, _start(facts))
 
 
 def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
@@ -94,17 +93,17 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
     )
 
 
-def _findings(facts: Facts, waiting: int) -> tuple[Finding, ...]:
-    found = [*facts.sink.findings]
+def _findings(facts: Facts) -> tuple[Finding, ...]:
+    found = [*facts.sink.findings, *sinks.findings(facts, _start(facts)), *sources.findings(facts)]
     found += [f for f in facts.checkpoint.findings if f.code in HELD_BY_THE_TABLE]
     for operator in facts.checkpoint.state_operators:
         found.append(_state_dropped(facts, operator.operator_id, operator.name))
-    if not waiting:
+    if _nothing_waits(facts):
         found.append(
             Finding(
                 "NOTHING_WAITS",
                 Severity.INFO,
-                "No unread file waits: the rerun will commit no batch until one arrives.",
+                f"No unread {sources.unit(facts)} waits: the rerun will commit no batch until one arrives.",
                 "Run it all the same: it proves that the flow starts.",
             )
         )
@@ -143,7 +142,16 @@ def _starts_with(facts: Facts) -> str:
     return _first_file(facts)
 
 
+def _nothing_waits(facts: Facts) -> bool:
+    """Whether it is known that there is nothing to read."""
+    if common.only_files(facts):
+        return not common.files_of(facts, "waiting")
+    return all(sources.nothing_in(s.unread) for s in facts.sources)
+
+
 def _first_file(facts: Facts) -> str:
+    if not common.only_files(facts):
+        return sources.goes_on(facts)
     waiting = common.files_of(facts, "waiting")
     total = len(waiting) + len(common.files_of(facts, "processed"))
     if not waiting:

@@ -1,12 +1,16 @@
 """empty: a plain reset to an empty checkpoint. Shown with the rows it would lose; never run from here."""
 
-from recovery.sinks.files import empty_reset
-from recovery.strategies import common
+from collections.abc import Sequence
+
+from recovery.sinks.kinds import Risk, empty_reset
+from recovery.sources.base import InputFile
+from recovery.strategies import common, sinks, sources
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
-    """The option: always blocked, with the rows that a file sink would swallow or write twice."""
+    """The option: always blocked, with the rows that the sink would swallow or write twice."""
     lost, doubled = _fate(facts)
     waiting = facts.counts.waiting
     known = None not in (waiting, lost.rows, doubled.rows)
@@ -16,15 +20,11 @@ def judge(facts: Facts) -> Option:
         strategy="empty",
         title="empty",
         summary="New empty checkpoint, keep the table",
-        blocked=_reason(facts, lost, doubled),
+        blocked=_reason(lost, doubled),
         forecast=Forecast(
             lost=lost,
             doubled=doubled,
-            reread=common.amount(
-                facts.counts.processed,
-                common.files_of(facts, "processed"),
-                "Every committed file is read again.",
-            ),
+            reread=_reread(facts),
             new_rows=new_rows,
             table_after=None if new_rows is None or table is None else table + new_rows,
             state=f"Dropped: {common.state_keys(facts)}"
@@ -37,25 +37,65 @@ def judge(facts: Facts) -> Option:
         rollback="Until batch 0 is committed.",
         code_live="Yes",
         table_meanwhile="Readable",
-        positions=common.positions(facts, after="start"),
+        positions=positions(facts, after="start"),
     )
+
+
+def _reread(facts: Facts) -> Amount:
+    why, rows = f"Every committed {sources.unit(facts)} is read again.", facts.counts.processed
+    if common.only_files(facts):
+        return common.amount(rows, common.files_of(facts, "processed"), why)
+    begins = sources.anew(facts)
+    if any(f.again is None for f in begins):
+        return Amount(None, 0, None, None, False, " ".join(f.why for f in begins if f.again is None))
+    if not any(f.again for f in begins):
+        return sources.nothing(" ".join(f.why for f in begins))
+    return Amount(rows, 0, "the first that is kept", sources.standing(facts), rows is not None, why)
 
 
 def _fate(facts: Facts) -> tuple[Amount, Amount]:
     """What the sink would swallow and what it would write twice, in rows of the new code."""
+    risk = sinks.risk(facts, sinks.anew(facts))
+    return _by_file(facts, risk) if common.only_files(facts) else _by_count(facts, risk)
+
+
+def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
+    """Sources that are no lists of files: which rows fall into which batch is not known."""
+    begins = sources.anew(facts)
+    if any(f.again is None for f in begins):
+        unsure = Amount(None, 0, None, None, False, " ".join(f.why for f in begins if f.again is None))
+        return unsure, unsure
+    if risk.vanished:
+        return (
+            Amount(None, 0, None, None, False, _passed_over(facts, risk)),
+            Amount(
+                None, 0, None, None, False, "Rows in batches that the table does not have yet come twice."
+            ),
+        )
+    unread = [f for f in begins if not f.again]
+    if not unread:
+        doubled = sinks.doubled(facts, sinks.anew(facts), "What is read again changes nothing there.")
+        return sources.nothing(f"Every unread {sources.unit(facts)} is read."), doubled
+    if len(begins) > 1:
+        why = " ".join(f.why for f in unread)
+        return Amount(None, 0, None, None, False, why), Amount(None, 0, None, None, False, why)
+    rows = facts.counts.waiting
+    return Amount(rows, 0, None, None, rows is not None, unread[0].why), sources.nothing(
+        "Nothing that was read is read again."
+    )
+
+
+def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     limits = {s.max_files_per_trigger for s in facts.sources}
     limit = next(iter(limits)) if len(limits) == 1 else None
-    fate = empty_reset(
-        facts.sink, common.files_of(facts, "processed"), common.files_of(facts, "waiting"), limit
-    )
+    fate = empty_reset(risk, common.files_of(facts, "processed"), common.files_of(facts, "waiting"), limit)
     exact = not facts.new_code.operators and (limits == {None} or len(facts.sources) == 1)
-    swallowed, doubled = tuple(fate["swallowed_waiting"]), tuple(fate["doubled"])
-    head = facts.sink.head
+    swallowed, doubled = fate["swallowed_waiting"], fate["doubled"]
     return (
         common.amount(
             _rows(facts, swallowed),
             swallowed,
-            f"The table's log already has batches 0 to {head}; it silently skips new batches of those numbers."
+            _passed_over(facts, risk)
             if swallowed
             else "No unread file falls into a batch number that the table already has.",
             exact=exact or not swallowed,
@@ -71,16 +111,24 @@ def _fate(facts: Facts) -> tuple[Amount, Amount]:
     )
 
 
-def _rows(facts: Facts, files: tuple[object, ...]) -> int | None:
-    rows = [facts.counts.by_file.get(f.path) for f in files]  # type: ignore[attr-defined]
+def _passed_over(facts: Facts, risk: Risk) -> str:
+    head = risk.vanished.stop - 1
+    return f"The table's log already has batches 0 to {head}; it silently skips new batches of those numbers."
+
+
+def _rows(facts: Facts, files: Sequence[InputFile]) -> int | None:
+    rows = [facts.counts.by_file.get(f.path) for f in files]
     return None if None in rows else sum(r for r in rows if r is not None)
 
 
-def _reason(facts: Facts, lost: Amount, doubled: Amount) -> str:
-    if lost.files:
+def _reason(lost: Amount, doubled: Amount) -> str:
+    if lost.files or lost.rows:
         rows = "rows" if lost.rows is None else common.plural(lost.rows, "row")
         return f"It would silently lose {rows}: {lost.why}"
-    if doubled.files:
+    if doubled.files or doubled.rows:
         rows = "rows" if doubled.rows is None else common.plural(doubled.rows, "row")
         return f"It would double {rows}: {doubled.why}"
+    if lost.rows is None or doubled.rows is None:
+        why = lost.why if lost.rows is None else doubled.why
+        return f"Nobody can tell what it would lose and double: {why} Take continue, which reads on where it stood."
     return "It would be right only by luck of equal batches. Take continue: the same rows, without luck."

@@ -1,13 +1,14 @@
 """full-refresh: empty the table and read everything that can still be read, with the new code."""
 
 from recovery.checkpoints.report import Finding, Severity
-from recovery.strategies import common
+from recovery.strategies import common, sinks, sources
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with what comes back and what can no longer be read."""
-    counts = facts.counts
+    new_rows = _new_rows(facts)
     return Option(
         strategy="full-refresh",
         title="full-refresh",
@@ -16,13 +17,9 @@ def judge(facts: Facts) -> Option:
         forecast=Forecast(
             lost=_lost(facts),
             doubled=_doubled(facts),
-            reread=common.amount(
-                counts.processed,
-                common.files_of(facts, "processed"),
-                "Every file that was committed and can still be read.",
-            ),
-            new_rows=counts.everything,
-            table_after=counts.everything,
+            reread=_reread(facts),
+            new_rows=new_rows,
+            table_after=new_rows if sinks.is_table(facts) else None,
             state=f"Dropped: {common.state_keys(facts)}"
             if facts.checkpoint.state_operators
             else "None to drop",
@@ -33,7 +30,8 @@ def judge(facts: Facts) -> Option:
             facts.new_code.files != facts.code.files,
             StepSpec(
                 "rerun",
-                f"Empty {facts.dataset} and read everything again (full_refresh_selection).",
+                f"{'Empty' if sinks.is_table(facts) else 'Reset'} {facts.dataset} and read everything again "
+                "(full_refresh_selection).",
                 {"full_refresh": [facts.dataset]},
             ),
         ),
@@ -47,15 +45,17 @@ def judge(facts: Facts) -> Option:
                 },
                 "TABLE_GREW_BY_NEW_BATCHES": {"before": 0},
                 "EVERY_ROW_ONCE": {"scope": "all", "key": list(facts.new_code.key)},
-                **common.counted(counts.everything),
+                **common.counted(new_rows),
                 "NOTHING_ELSE_CHANGED": {},
                 "FURTHER_UPDATE_ADDS_NOTHING": {},
             },
         ),
-        rollback="None: the table is emptied first. What cannot be read again is gone.",
+        rollback="None: the table is emptied first. What cannot be read again is gone."
+        if sinks.is_table(facts)
+        else "None: what is written again cannot be taken back.",
         code_live="Yes",
-        table_meanwhile="Empty until the update ends",
-        positions=common.positions(facts, after="start"),
+        table_meanwhile="Empty until the update ends" if sinks.is_table(facts) else "Stays as it is",
+        positions=positions(facts, after="start"),
     )
 
 
@@ -65,7 +65,8 @@ def blocked(facts: Facts) -> str | None:
         return reason
     if facts.new_code.operators is None:
         return f"The code could not be analysed: {facts.new_code.problem}"
-    return None
+    failing = next((f for f in sources.anew(facts) if f.fails), None)
+    return None if failing is None else failing.why
 
 
 def _difference(facts: Facts) -> int | None:
@@ -79,49 +80,76 @@ def _gone(facts: Facts) -> tuple[str, ...]:
     return tuple(path for source in facts.sources for path in source.gone)
 
 
+def _new_rows(facts: Facts) -> int | None:
+    """All that the code yields over what can be read; None where an empty checkpoint would not begin there."""
+    return facts.counts.everything if all(f.again for f in sources.anew(facts)) else None
+
+
+def _reread(facts: Facts) -> Amount:
+    of, rows = sources.unit(facts), facts.counts.processed
+    why = f"Every {of} that was committed and can still be read."
+    if common.only_files(facts):
+        return common.amount(rows, common.files_of(facts, "processed"), why)
+    if stays := _not_again(facts):
+        return Amount(None, 0, None, None, False, stays)
+    return Amount(rows, 0, "the first that is kept", sources.standing(facts), rows is not None, why)
+
+
+def _not_again(facts: Facts) -> str:
+    """Why what was read is not read again, or nobody can tell whether it is."""
+    return " ".join(f.why for f in sources.anew(facts) if not f.again)
+
+
 def _lost(facts: Facts) -> Amount:
-    gone, difference = _gone(facts), _difference(facts)
-    if gone:
-        rows = None if difference is None else max(0, -difference)
+    gone, difference, of = _gone(facts), _difference(facts), sources.unit(facts)
+    if not sinks.is_table(facts):
+        return sources.nothing("What was written stays where it is.")
+    if why := _not_again(facts):
+        never = len(facts.sources) == 1 and sources.anew(facts)[0].again is False
+        rows = facts.counts.table if never else None
         return Amount(
-            rows=rows,
+            rows, 0, None, None, rows is not None, f"{why} The rows of the emptied table do not come back."
+        )
+    if gone:
+        return Amount(
+            rows=None if difference is None else max(0, -difference),
             files=len(gone),
             start=common.name_of(gone[0]),
             end=common.name_of(gone[-1]),
             exact=False,
             why=f"{common.plural(len(gone), 'committed file')} can no longer be read; their rows leave the table.",
         )
+    if broken := " ".join(f.why for f in sources.anew(facts) if not f.whole):
+        rows = None if difference is None else max(0, -difference)
+        return Amount(rows, 0, None, None, False, f"{broken} Their rows leave the table.")
     if difference is not None and difference < 0:
-        return Amount(-difference, 0, None, None, True, "The new code yields fewer rows over the same files.")
+        return Amount(
+            -difference, 0, None, None, True, f"The new code yields fewer rows over the same {of}s."
+        )
+    if not common.only_files(facts):
+        return sources.nothing(" ".join(dict.fromkeys(f.why for f in sources.anew(facts))))
     total = sum(len(s.processed) + len(s.waiting) for s in facts.sources)
-    return common.nothing(f"All {common.plural(total, 'file')} can still be read.")
+    return sources.nothing(f"All {common.plural(total, 'file')} can still be read.")
 
 
 def _doubled(facts: Facts) -> Amount:
     difference = _difference(facts)
-    if _gone(facts) or difference is None:
-        return Amount(
-            None, 0, None, None, False, "Cannot be told exactly: not every committed file can be read."
-        )
-    if difference > 0:
-        return Amount(
-            difference,
-            0,
-            None,
-            None,
-            True,
-            "Rows that the old code had left out come back"
-            + (
-                ": repeats that dropDuplicates had removed."
-                if any(o.name == "dedupe" for o in facts.checkpoint.state_operators)
-                else "."
-            ),
-        )
-    return common.nothing("The table is emptied first.")
+    if not sinks.is_table(facts):
+        return sinks.doubled(facts, sinks.anew(facts), "Nothing is written again.")
+    whole = not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts))
+    if not whole or difference is None:
+        why = f"Cannot be told exactly: not every committed {sources.unit(facts)} can be read."
+        return Amount(None, 0, None, None, False, why)
+    if difference <= 0:
+        return sources.nothing("The table is emptied first.")
+    repeats = any(o.name == "dedupe" for o in facts.checkpoint.state_operators)
+    why = "Rows that the old code had left out come back"
+    why += ": repeats that dropDuplicates had removed." if repeats else "."
+    return Amount(difference, 0, None, None, True, why)
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = []
+    found = [*_without_table(facts), *sources.findings(facts)]
     if gone := _gone(facts):
         found.append(
             Finding(
@@ -132,12 +160,16 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
                 file=gone[0],
             )
         )
-    found.append(
-        Finding(
-            "TABLE_EMPTIED",
-            Severity.WARNING,
-            f"{facts.dataset} is emptied at the start and fills again during the update; readers see that.",
-            "Tell its readers, or take continue.",
-        )
-    )
+    if sinks.is_table(facts):
+        says = f"{facts.dataset} is emptied at the start and fills again during the update; readers see that."
+        found.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Tell its readers, or take continue."))
     return tuple(found)
+
+
+def _without_table(facts: Facts) -> tuple[Finding, ...]:
+    """A sink that is no table keeps all that was written: the refresh resets the checkpoint alone."""
+    if sinks.is_table(facts):
+        return ()
+    says = f"{facts.dataset} is no table: a full refresh resets its checkpoint, and what was written stays."
+    found = Finding("SINK_NOT_EMPTIED", Severity.WARNING, says, "Clear it first, or take continue.")
+    return (found, *sinks.findings(facts, sinks.anew(facts)))

@@ -2,29 +2,36 @@
 
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
-from recovery.strategies import common
+from recovery.sinks.kinds import Start
+from recovery.strategies import common, sinks, sources
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with what would be mended and how."""
     after, new_rows = _after(facts), _new_rows(facts)
-    last, table = after.last_committed, facts.counts.table
+    last, table, start, of = after.last_committed, facts.counts.table, _start(facts), sources.unit(facts)
     return Option(
         strategy="repair",
         title="repair",
         summary="Mend the damaged files, keep progress and state",
         blocked=blocked(facts),
         forecast=Forecast(
-            lost=common.nothing("Every committed file stays committed; every unread file is read."),
-            doubled=common.nothing("No committed file is read again."),
-            reread=common.nothing("Reading goes on where the last committed batch ended."),
+            lost=sources.kept(facts, f"Every committed {of} stays committed; every unread {of} is read."),
+            doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
+            reread=sources.nothing("Reading goes on where the last committed batch ended."),
             new_rows=new_rows,
             table_after=None if new_rows is None or table is None else table + new_rows,
             state=f"Kept: {_held(after.state_operators, facts)}",
             seconds=None if facts.usual_update_seconds is None else facts.usual_update_seconds * 2 + 1.0,
         ),
-        findings=(*facts.sink.findings, *_findings(facts.repair)),
+        findings=(
+            *facts.sink.findings,
+            *sinks.findings(facts, start),
+            *sources.findings(facts),
+            *_findings(facts.repair),
+        ),
         steps=common.steps(
             facts.new_code.files != facts.code.files,
             StepSpec(
@@ -57,13 +64,20 @@ def judge(facts: Facts) -> Option:
         "the damaged one is the newest again.",
         code_live="Yes",
         table_meanwhile="Readable" + ("" if table is None else f", {common.plural(table, 'row')}"),
-        positions=common.positions(facts, after="same"),
+        positions=positions(facts, after="same"),
     )
+
+
+def _start(facts: Facts) -> Start:
+    """The mended query goes on; under a new id where the old one was lost."""
+    after = _after(facts)
+    kept = after.query_id == facts.checkpoint.query_id
+    return sinks.start(facts, after, sources.nothing(""), query_id_kept=kept, same_range=True)
 
 
 def blocked(facts: Facts) -> str | None:
     """Why repair cannot run here; None when it can."""
-    reason = common.shared_block(facts)
+    reason = common.any_block(facts) or sources.takes_no_start(facts, "repair") or sources.block(facts)
     if reason:
         return reason
     plan = facts.repair
@@ -74,7 +88,7 @@ def blocked(facts: Facts) -> str | None:
         return f"Not everything can be mended: {stays.says} {stays.why}"
     if not plan.before.blockers:
         return "What is damaged does not stop Spark, so mending it alone brings the flow no further."
-    return _code_differs(facts, plan) or _unconfirmed(facts, plan)
+    return _code_differs(facts, plan) or _unconfirmed(facts, plan) or sinks.block(facts, _start(facts))
 
 
 def _code_differs(facts: Facts, plan: RepairPlan) -> str | None:

@@ -1,28 +1,30 @@
 """revert: put the old code back; checkpoint, state and table stay as they are."""
 
-from recovery.strategies import common
+from recovery.sinks.kinds import Start
+from recovery.strategies import common, sinks, sources
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not. Its rows are counted with the old code."""
     last, new_rows = facts.checkpoint.last_committed, _new_rows(facts)
-    table = facts.counts.table
+    table, start, of = facts.counts.table, _start(facts), sources.unit(facts)
     return Option(
         strategy="revert",
         title="revert",
         summary="Put the old code back, keep the checkpoint",
         blocked=blocked(facts),
         forecast=Forecast(
-            lost=common.nothing("The checkpoint stays in use; every unread file is read."),
-            doubled=common.nothing("No committed file is read again."),
-            reread=common.nothing("Reading goes on where the last committed batch ended."),
+            lost=sources.kept(facts, f"The checkpoint stays in use; every unread {of} is read."),
+            doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
+            reread=sources.nothing("Reading goes on where the last committed batch ended."),
             new_rows=new_rows,
             table_after=None if new_rows is None or table is None else table + new_rows,
             state=f"Kept: {common.state_keys(facts)}",
             seconds=None if facts.usual_update_seconds is None else facts.usual_update_seconds * 2,
         ),
-        findings=facts.sink.findings,
+        findings=(*facts.sink.findings, *sinks.findings(facts, start), *sources.findings(facts)),
         steps=common.steps(
             True,
             StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
@@ -51,8 +53,13 @@ def judge(facts: Facts) -> Option:
         rollback=f"Until batch {0 if last is None else last + 1} is committed: the code of today is written back.",
         code_live="No, undone",
         table_meanwhile="Readable" + ("" if table is None else f", {common.plural(table, 'row')}"),
-        positions=common.positions(facts, after="same"),
+        positions=positions(facts, after="same"),
     )
+
+
+def _start(facts: Facts) -> Start:
+    """The old query goes on, with the batch that it had planned."""
+    return sinks.start(facts, facts.checkpoint, sources.nothing(""), query_id_kept=True)
 
 
 def _new_rows(facts: Facts) -> int | None:
@@ -69,7 +76,7 @@ def _new_rows(facts: Facts) -> int | None:
 
 def blocked(facts: Facts) -> str | None:
     """Why revert cannot run here; None when it can."""
-    reason = common.shared_block(facts)
+    reason = common.any_block(facts) or sources.takes_no_start(facts, "revert") or sources.block(facts)
     if reason:
         return reason
     if facts.old_code is None:
@@ -86,7 +93,7 @@ def blocked(facts: Facts) -> str | None:
         )
     if dict(facts.old_code.files) == dict(facts.code.files):
         return "The code of the last good update is the code of today: there is nothing to put back."
-    return None
+    return sinks.block(facts, _start(facts))
 
 
 def _names(operators: tuple[str, ...]) -> str:

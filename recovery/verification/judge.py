@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recovery.strategies.base import Criterion
+from recovery.strategies.sinks import not_measured
 from recovery.verification import checks, criteria
 from recovery.verification.checks import Finding
 from recovery.verification.evidence import Evidence
@@ -54,11 +55,14 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
 def judge(strategy: str, planned: Sequence[Criterion | Mapping[str, Any]], evidence: Evidence) -> Verdict:
     """The verdict over a plan's criteria (as `Criterion` or as `{code, says, expected}`).
 
-    A criterion that the strategy requires and the plan does not name counts as not measured.
+    A criterion that the strategy requires and the plan does not name counts as not measured, unless nobody could
+    measure it at this sink.
     """
     given = [asdict(c) if isinstance(c, Criterion) else dict(c) for c in planned]
     named = {c["code"] for c in given}
-    absent = [c for c in criteria.REQUIRED.get(strategy, ()) if c not in named]
+    sink = evidence.sink_after
+    without = frozenset[str]() if sink is None else not_measured(sink.kind)
+    absent = [c for c in criteria.REQUIRED.get(strategy, ()) if c not in named and c not in without]
     judged = [_one(c, evidence) for c in given] + [_absent(code) for code in absent]
     return Verdict(bool(judged) and all(j.ok is True for j in judged), tuple(judged))
 

@@ -7,9 +7,9 @@ import pytest
 from recovery.checkpoints import inspect, seed
 from recovery.errors import Unreachable
 from recovery.sinks import delta
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import Start, empty_reset
 from recovery.sinks.live import delta as live
-from recovery.sources.base import InputFile
+from recovery.sources.base import Distance, InputFile
 from tests.checkpoint_builder import Built
 from tests.delta_tables import EPOCH_MS, add, commit, table, txn
 
@@ -51,7 +51,8 @@ def test_batches_are_skipped_only_under_an_id_that_has_them(
 
 def test_an_empty_reset_swallows_nothing_and_doubles_all_that_was_read(where: Path) -> None:
     files = [InputFile(f"file:///in/{n}", 1, n) for n in range(3)]
-    told = delta.empty_reset(live.read(str(where), query_id=OURS), files[:2], files[2:], 1)
+    risk = delta.risk(Start(0, reread=Distance()), live.read(str(where), query_id=OURS))
+    told = empty_reset(risk, files[:2], files[2:], 1)
     assert told == {"swallowed_waiting": (), "doubled": tuple(files[:2])}
 
 

@@ -9,10 +9,13 @@ from recovery.checkpoints.report import Severity
 from recovery.errors import Unreachable
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
-from recovery.sinks.files import empty_reset, next_batch_finding, several_writers
+from recovery.sinks.files import next_batch_finding, risk, several_writers
+from recovery.sinks.kinds import Start, empty_reset
 from recovery.sinks.live.files import read
-from recovery.sources.base import InputFile
+from recovery.sources.base import Distance, InputFile
 from tests.checkpoint_builder import put, sink_log
+
+AGAIN = Start(0, reread=Distance())  # everything, from batch 0 on
 
 
 def files(*names: str, start: int = 0) -> list[InputFile]:
@@ -115,12 +118,12 @@ def test_nobody_judges_a_sink_that_nobody_knows() -> None:
 def test_an_empty_reset_loses_and_doubles_what_its_batches_say(
     head: int | None, limit: int | None, swallowed: str, doubled: str
 ) -> None:
-    fate = empty_reset(at(head), files("a", "b", "c"), files("d", "e", start=10), limit)
+    fate = empty_reset(risk(AGAIN, at(head)), files("a", "b", "c"), files("d", "e", start=10), limit)
     assert (names(fate["swallowed_waiting"]), names(fate["doubled"])) == (swallowed, doubled)
 
 
 def test_an_unread_file_that_is_older_takes_its_place_by_time() -> None:
-    fate = empty_reset(at(0), files("b", "c", start=5), files("a"), 1)
+    fate = empty_reset(risk(AGAIN, at(0)), files("b", "c", start=5), files("a"), 1)
     assert (names(fate["swallowed_waiting"]), names(fate["doubled"])) == ("a", "bc")
 
 

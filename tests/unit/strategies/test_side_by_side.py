@@ -70,7 +70,6 @@ BLOCKS: list[tuple[str, dict[str, Any], str]] = [
         "has 1 source, the code has 2",
     ),
     ("continue", {"sink": SinkReport("files", "/w", 3, 0, {})}, "disagree"),
-    ("continue", {"sink": SinkReport("unknown", "/w", None)}, "not a file table"),
     ("revert", {"old_code": None}, "not known"),
     ("revert", {"old_code": CodeFacts({"/p/q.py": WITHOUT + "#"}, ())}, "refuse it again"),
     ("full-refresh", {"new_code": CodeFacts({}, None, "no such module")}, "no such module"),

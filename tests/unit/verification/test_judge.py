@@ -58,6 +58,15 @@ def test_a_criterion_that_the_plan_left_out_counts_as_not_measured(code: str) ->
     assert [(c.code, c.ok) for c in verdict.criteria if c.ok is not True] == [(code, None)]
 
 
+def test_a_criterion_that_nobody_could_measure_with_this_sink_is_not_asked_for() -> None:
+    world = World()
+    evidence = world.evidence()
+    assert evidence.sink_after is not None
+    loose = replace(evidence, sink_after=replace(evidence.sink_after, kind="kafka"))
+    told = {c.code for c in judge("continue", [], loose).criteria}
+    assert told == {"FIRST_BATCH_AT_POSITION", "EACH_FILE_ONCE", "NOTHING_ELSE_CHANGED"}
+
+
 def test_a_criterion_of_a_later_version_counts_as_not_measured() -> None:
     world = World()
     verdict = judge("continue", [*world.criteria(), {"code": "NEW", "expected": 1}], world.evidence())

@@ -1,0 +1,143 @@
+"""Where each source stands before a recovery and after it, as pages show it (docs/wiring.md)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from recovery.checkpoints.formats import Malformed
+from recovery.sources import files, labels, registry, unknown
+from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
+from recovery.sources.comparing import ZERO, count
+from recovery.strategies.base import Facts
+from recovery.strategies.common import name_of
+from recovery.strategies.sources import moved, reach_of
+
+SHOWN_PARTS = 200  # of those that stay where they are; whatever moves is always told
+
+
+def positions(facts: Facts, *, after: str) -> tuple[Mapping[str, Any], ...]:
+    """Before -> after per source. `after`: "same" goes on at its start, "start" begins anew."""
+    return tuple(_position(facts, source, anew=after == "start") for source in facts.sources)
+
+
+def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> Mapping[str, Any]:
+    start, kind = source.start, source.position.kind
+    reach = reach_of(source)
+    parts, more = ([], 0) if anew else _parts(source)
+    return {
+        "source": source.position.source,
+        "location": source.location,
+        "kind": kind,
+        "before": _before(source),
+        "after": {"label": "the beginning", "offset_json": None, "name": None} if anew else _after(source),
+        "next": _next_file(facts, source, anew) if kind == files.KIND else _next(facts, source, anew),
+        "readable": _files_readable(source) if kind == files.KIND else _readable(source, reach),
+        "parts": parts,
+        "more_parts": more,
+        "lost": asdict(start.lost if start and not anew else ZERO),
+        "reread": asdict(start.reread if start and not anew else ZERO),
+        "fallbacks": dict(start.fallbacks) if start and not anew else {},
+        "option": None if source.option is None else _plain(asdict(source.option)),
+        "reach": None
+        if reach is None
+        else {"readable": reach.readable, "why": reach.why, "until_ms": reach.until_ms},
+    }
+
+
+def _before(source: SourceFacts) -> dict[str, Any]:
+    last = source.processed[-1].path if source.processed else None
+    return {
+        "label": source.position.label,
+        "offset_json": source.position.offset_json,
+        "name": name_of(last) if last else None,
+    }
+
+
+def _after(source: SourceFacts) -> dict[str, Any]:
+    if source.start is None or not moved(source):
+        return _before(source)
+    return {"label": source.start.label, "offset_json": source.start.offset_json, "name": None}
+
+
+def _parts(source: SourceFacts) -> tuple[list[dict[str, Any]], int]:
+    """Parts before and after, those that move first, and how many of the others are left out."""
+    changes = source.start.changes if source.start else _changes(source)
+    moving = [c for c in changes if c.moved is not Moved.SAME]
+    staying = [c for c in changes if c.moved is Moved.SAME]
+    shown = [*moving, *staying[:SHOWN_PARTS]]
+    told = [
+        {
+            "part": c.part,
+            "before": c.before.label if c.before else None,
+            "after": c.after.label if c.after else None,
+            "moved": c.moved.value,
+        }
+        for c in shown
+    ]
+    return told, len(changes) - len(shown)
+
+
+def _changes(source: SourceFacts) -> Sequence[Change]:
+    line = source.position.offset_json
+    try:
+        return registry.of(source.position.kind).changes(line, line)
+    except Malformed:
+        return unknown.changes(line, line)
+
+
+def _next_file(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
+    ahead: tuple[InputFile, ...] = (*source.processed, *source.waiting) if anew else source.waiting
+    rows = [facts.counts.by_file.get(f.path) for f in ahead]
+    return {
+        "name": name_of(ahead[0].path) if ahead else None,
+        "mtime_ms": ahead[0].mtime_ms if ahead else None,
+        "files": len(ahead),
+        "rows": None if None in rows else sum(r for r in rows if r is not None),
+        "exact": None not in rows,
+    }
+
+
+def _next(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
+    """Rows by Spark's count where this is the only source, else as the source itself counts what waits."""
+    rows: int | None
+    counted = facts.counts.everything if anew else facts.counts.waiting
+    if len(facts.sources) == 1 and counted is not None:
+        rows, exact = counted, True
+    else:
+        told = None if anew else source.unread.rows
+        rows, exact = (None if told is None else told.value), told is not None and told.exact
+    waiting = source.unread.files
+    return {
+        "name": None if anew or source.begins is None else labels.label(source.position.kind, source.begins),
+        "mtime_ms": None,
+        "files": 0 if waiting is None or anew else waiting.value,
+        "rows": rows,
+        "exact": exact,
+    }
+
+
+def _files_readable(source: SourceFacts) -> dict[str, Any]:
+    total = len(source.processed) + len(source.gone) + len(source.waiting)
+    return {
+        "ok": not source.gone,
+        "says": f"{total - len(source.gone)} of {total} files" if total else "no file has arrived yet",
+    }
+
+
+def _readable(source: SourceFacts, reach: Reach | None) -> dict[str, Any]:
+    """`says` is a part of a sentence: ... can be read now; only ... can still be read."""
+    if reach is None or reach.readable is None:
+        return {"ok": False, "says": "a part that is not known"}
+    if not reach.readable:
+        return {"ok": False, "says": "a part of what waits"}
+    rows = source.unread.rows
+    unit = registry.of(source.position.kind).UNIT
+    return {
+        "ok": True,
+        "says": "all that waits" if rows is None else f"all {count(rows.value, unit)} that wait",
+    }
+
+
+def _plain(option: dict[str, Any]) -> dict[str, Any]:
+    """Plain JSON: an enum's value, a mapping as a dict."""
+    return {**option, "precision": option["precision"].value, "options": dict(option["options"])}

@@ -1,0 +1,134 @@
+"""What a plan says of its sink: what a start doubles there, what would vanish, what can be measured afterwards."""
+
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity
+from recovery.sinks import registry
+from recovery.sinks.kinds import Risk, Start, in_words
+from recovery.sources.base import Amount as Counted
+from recovery.sources.base import Distance, Precision
+from recovery.sources.comparing import count
+from recovery.strategies.base import Amount, Facts
+from recovery.strategies.sources import distance_of
+
+# Criteria that compare the rows which the update wrote with those that were expected.
+ON_ROWS = (
+    "TABLE_GREW_BY_NEW_BATCHES",
+    "EVERY_ROW_ONCE",
+    "COUNTS_EQUAL_FORECAST",
+    "FURTHER_UPDATE_ADDS_NOTHING",
+)
+DISAGREE = (
+    "The checkpoint goes on with batch {next}, the table with batch {following}: they disagree about what was written, "
+    "so a seed could lose or double rows. Put the old code back (revert) and let it finish the batch first."
+)
+
+
+def not_measured(sink_kind: str) -> frozenset[str]:
+    """Criteria that nobody can measure at such a sink."""
+    return frozenset() if registry.of(sink_kind).COMPARED else frozenset(ON_ROWS)
+
+
+def is_table(facts: Facts) -> bool:
+    """Whether a full refresh empties what the flow writes."""
+    return registry.of(facts.sink.kind).TABLE
+
+
+def at_least_once(facts: Facts) -> bool:
+    """Whether nobody can promise that a row which is written again is there once."""
+    kind = registry.of(facts.sink.kind)
+    return kind.memory(kind.facts_of(facts.sink)).guarantee in (Precision.AT_LEAST_ONCE, Precision.UNKNOWN)
+
+
+def start(
+    facts: Facts,
+    standing: CheckpointReport,
+    reread: Amount,
+    *,
+    query_id_kept: bool,
+    same_range: bool = False,
+) -> Start:
+    """The start that a plan makes after the progress of `standing`, as the sink meets it."""
+    last, planned = standing.last_committed, standing.last_planned
+    open_batch = planned if planned is not None and (last is None or planned > last) else None
+    return Start(
+        next_batch=0 if last is None else last + 1,
+        query_id_kept=query_id_kept,
+        reread=distance_of(reread),
+        planned=open_batch,
+        planned_rows=None if open_batch is None else _planned_rows(facts, open_batch),
+        same_range=same_range,
+    )
+
+
+def anew(facts: Facts) -> Start:
+    """A start with batch 0 and an empty checkpoint: everything that was read is read again."""
+    rows = facts.counts.processed
+    return Start(0, reread=Distance(rows=None if rows is None else Counted(rows)))
+
+
+def risk(facts: Facts, of: Start) -> Risk:
+    """What such a start does to the rows in this flow's sink."""
+    kind = registry.of(facts.sink.kind)
+    return kind.risk(of, kind.facts_of(facts.sink))
+
+
+def block(facts: Facts, of: Start) -> str | None:
+    """Why such a start must not be made at this sink, with the rows that would vanish; None when it may."""
+    found = risk(facts, of)
+    if not found.bars:
+        return None
+    said = [found.says]
+    if found.vanished:
+        said.append(_waiting(facts))
+    if found.following is not None and not of.query_id_kept:
+        said.append(DISAGREE.format(next=of.next_batch, following=found.following))
+    elif found.do:
+        said.append(found.do)
+    return " ".join(said)
+
+
+def doubled(facts: Facts, of: Start, otherwise: str) -> Amount:
+    """Rows that such a start writes a second time; `otherwise` is said where it is certain that there are none."""
+    found = risk(facts, of)
+    loose = at_least_once(facts)
+    if found.doubled is None:
+        return Amount(None, 0, None, None, False, found.says)
+    if not found.doubled.value and not loose:
+        again = of.reread.rows is None or of.reread.rows.value
+        return Amount(0, 0, None, None, True, found.says if again else otherwise)
+    return Amount(found.doubled.value, 0, None, None, found.doubled.exact and not loose, found.says)
+
+
+def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
+    """That the sink is at-least-once, with the rows at risk."""
+    found = risk(facts, of)
+    if found.bars:
+        return ()
+    if at_least_once(facts):
+        kind = registry.of(facts.sink.kind)
+        says = found.says if "least-once" in found.says else f"At-least-once: {found.says}"
+        return (
+            Finding(
+                "SINK_AT_LEAST_ONCE",
+                Severity.WARNING,
+                f"{kind.memory(kind.facts_of(facts.sink)).says} {says} At risk: {in_words(found.doubled)}.",
+                found.do or "Let those who read it drop repeats by a key of the row.",
+            ),
+        )
+    if found.doubled is None or found.doubled.value:
+        return (Finding("SINK_DOUBLES", Severity.WARNING, found.says, found.do or "Read nothing again."),)
+    return ()
+
+
+def _planned_rows(facts: Facts, batch: int) -> Counted | None:
+    """At most all that waits: a planned batch reads the first of it."""
+    counts = [c.waiting for c in (facts.old_counts, facts.counts) if c is not None and c.waiting is not None]
+    if not counts or any(s.start for s in facts.sources):
+        return None
+    return Counted(max(counts), False, f"at most: all that waits, of which batch {batch} is the first")
+
+
+def _waiting(facts: Facts) -> str:
+    rows = facts.counts.waiting
+    if rows is None:
+        return "How many rows wait for them could not be counted."
+    return f"At most {count(rows, 'row')} would be among them." if rows else "No row waits for them now."

@@ -1,0 +1,285 @@
+"""What a plan says of its sources: whether they can be gone on from, what a chosen start costs, what is not known."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from recovery.checkpoints.report import Finding, Severity
+from recovery.checkpoints.starts import seedable
+from recovery.sources import files, labels, registry
+from recovery.sources.base import Amount as Counted
+from recovery.sources.base import Distance, Fresh, Reach, SourceFacts
+from recovery.sources.comparing import count, moment
+from recovery.strategies.base import Amount, Facts
+
+SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
+NOT_ASKED = "Nobody could ask it what it still holds."
+
+
+def unit(facts: Facts) -> str:
+    """What is counted in the sources, in people's word: `file`, `record`; `row` where they differ."""
+    told = {registry.of(s.position.kind).UNIT for s in facts.sources}
+    return told.pop() if len(told) == 1 else "row" if told else "file"
+
+
+def name_of(source: SourceFacts) -> str:
+    return f"Source {source.position.source}"
+
+
+def block(facts: Facts) -> str | None:
+    """Why no stream over these sources can be continued from where it stands or shall start; None when it can."""
+    reasons = [*(seedable(s) for s in facts.checkpoint.sources)]
+    reasons += [_unmet(s) or _unreachable(s) for s in facts.sources]
+    return next((reason for reason in reasons if reason), None)
+
+
+def takes_no_start(facts: Facts, strategy: str) -> str | None:
+    """Why a strategy that keeps the checkpoint's positions cannot run while another one is chosen."""
+    chosen = [s for s in facts.sources if moved(s)]
+    if not chosen:
+        return None
+    who = _told(chosen)
+    return (
+        f"{strategy} takes the positions of the checkpoint, and {who} shall start elsewhere; take continue."
+    )
+
+
+def moved(source: SourceFacts) -> bool:
+    """Whether somebody chose another start than the committed position."""
+    start = source.start
+    if start is None:
+        return False
+    same = start.offset_json == source.position.offset_json
+    return not (same and nothing_in(start.lost) and nothing_in(start.reread))
+
+
+def nothing_in(distance: Distance) -> bool:
+    """Whether it is known that nothing lies between."""
+    told = [a for a in (distance.rows, distance.files) if a is not None]
+    return bool(told) and all(a.exact and not a.value for a in told)
+
+
+def reach_of(source: SourceFacts) -> Reach | None:
+    """Whether everything after the place where the stream shall go on can be read."""
+    if source.start is not None and source.facts is not None:
+        return registry.of(source.position.kind).reach(source.start.offset_json, source.facts)
+    return source.reach
+
+
+def uncertain(facts: Facts) -> tuple[SourceFacts, ...]:
+    """Sources of which nobody can tell whether all that waits there can be read."""
+    return tuple(s for s in facts.sources if _unknown(s))
+
+
+def lost(facts: Facts) -> Amount:
+    """Rows that a start never reads."""
+    of = unit(facts)
+    skipping = [s for s in facts.sources if s.start and not nothing_in(s.start.lost)]
+    if skipping:
+        return _between(facts, skipping, "lost", facts.counts.skipped, _why_lost(skipping, of))
+    return kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
+
+
+def kept(facts: Facts, otherwise: str) -> Amount:
+    """What is lost where every position stays: nothing, which is said with `otherwise`, unless nobody can tell."""
+    if unsure := uncertain(facts):
+        why = f"Whether every unread {unit(facts)} can still be read is not known: {_why_unknown(unsure[0])}"
+        return Amount(None, 0, None, None, False, why)
+    return nothing(otherwise)
+
+
+def reread(facts: Facts, otherwise: str) -> Amount:
+    """Rows that were committed and are read a second time; `otherwise` is said where there are none."""
+    back = [s for s in facts.sources if s.start and not nothing_in(s.start.reread)]
+    if not back:
+        return nothing(otherwise)
+    why = f"{_told(back)} starts before its committed position."
+    return _between(facts, back, "reread", facts.counts.reread, why)
+
+
+def anew(facts: Facts) -> tuple[Fresh, ...]:
+    """Where each source begins with an empty checkpoint."""
+    return tuple(_fresh(s) for s in facts.sources)
+
+
+def _fresh(source: SourceFacts) -> Fresh:
+    if source.position.kind == files.KIND:  # its lists are told without asking anybody
+        return Fresh(True, not source.gone, "Every file that lies there is read.")
+    options = source.options or source.described.get("options") or {}
+    return registry.of(source.position.kind).fresh(options, source.facts)
+
+
+def standing(facts: Facts) -> str | None:
+    """Where the only source stands."""
+    return facts.sources[0].position.label if len(facts.sources) == 1 else None
+
+
+def distance_of(rows: Amount) -> Distance:
+    """An amount as sinks are asked about it."""
+    return Distance(rows=None if rows.rows is None else Counted(rows.rows, rows.exact))
+
+
+def findings(facts: Facts) -> tuple[Finding, ...]:
+    """What a person should know of the sources before choosing."""
+    found: list[Finding] = []
+    for source in facts.sources:
+        found += [*_not_known(source), *_ignored(source), *_soon(facts, source), *_chosen(facts, source)]
+    return tuple(found)
+
+
+def goes_on(facts: Facts) -> str:
+    """Where reading goes on, a source after the other."""
+    told = [
+        f"{'source ' + str(s.position.source) + ' ' if len(facts.sources) > 1 else ''}"
+        f"after {labels.label(s.position.kind, s.begins)}"
+        if s.begins is not None
+        else f"source {s.position.source} where its own options say"
+        for s in facts.sources
+    ]
+    return f"Reading goes on {', '.join(told)}." if told else "Nothing was read yet."
+
+
+def nothing(why: str) -> Amount:
+    return Amount(rows=0, files=0, start=None, end=None, exact=True, why=why)
+
+
+def _between(facts: Facts, sources: Sequence[SourceFacts], way: str, counted: int | None, why: str) -> Amount:
+    """What lies between committed positions and starts: as the code yields it, else as the sources count it."""
+    spans: list[Distance] = [getattr(s.start, way) for s in sources]
+    rows = [d.rows for d in spans]
+    told = None if None in rows else sum(r.value for r in rows if r is not None)
+    start, committed = sources[0].start, sources[0].position.label
+    ends = (committed, start.label if start else None)
+    begin, end = ends if way == "lost" else ends[::-1]
+    return Amount(
+        rows=told if counted is None else counted,
+        files=sum(d.files.value for d in spans if d.files is not None),
+        start=begin if len(sources) == 1 else None,
+        end=end if len(sources) == 1 else None,
+        exact=counted is not None and not facts.new_code.operators,
+        why=why if counted is not None else f"{why} The rows that the code makes of them were not counted.",
+    )
+
+
+def _why_lost(skipping: Sequence[SourceFacts], of: str) -> str:
+    return f"{_told(skipping)} starts behind unread {of}s, which are never read."
+
+
+def _unmet(source: SourceFacts) -> str | None:
+    """The source was asked, and yet there is a problem: a start was wished that it does not have."""
+    if source.problem and source.facts is not None and source.start is None:
+        return f"{name_of(source)}: {source.problem}"
+    return None
+
+
+def _unreachable(source: SourceFacts) -> str | None:
+    reach = reach_of(source)
+    if reach is None or reach.readable is not False or not reach.stops:
+        return None
+    rows = reach.lost.rows if reach.lost else None
+    size = f" That is {'' if rows.exact else 'about '}{count(rows.value, 'row')}." if rows else ""
+    return (
+        f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that (continue), or "
+        "take full-refresh."
+    )
+
+
+def _unknown(source: SourceFacts) -> bool:
+    reach = reach_of(source)
+    if reach is None:
+        return source.problem is not None or source.position.reachable is None
+    return reach.readable is None
+
+
+def _why_unknown(source: SourceFacts) -> str:
+    reach = reach_of(source)
+    return source.problem or (reach.why if reach else NOT_ASKED)
+
+
+def _not_known(source: SourceFacts) -> Iterable[Finding]:
+    if _unknown(source):
+        yield Finding(
+            "SOURCE_NOT_ASKED",
+            Severity.WARNING,
+            f"{name_of(source)}: whether everything that waits can still be read is not known. {_why_unknown(source)}",
+            "Make the source reachable and look again, or go on knowing that the forecast is not exact.",
+        )
+
+
+def _ignored(source: SourceFacts) -> Iterable[Finding]:
+    reach = reach_of(source)
+    if reach is not None and reach.readable is False and not reach.stops:
+        yield Finding(
+            "INPUT_IGNORED",
+            Severity.WARNING,
+            f"{name_of(source)}: {reach.why}",
+            "It is so with or without a recovery. Write what is needed anew, under another name.",
+        )
+
+
+def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
+    reach = reach_of(source)
+    if reach is None or reach.readable is False or reach.until_ms is None:
+        return
+    now_ms = round(datetime.fromisoformat(facts.gathered_at).timestamp() * 1000)
+    if reach.until_ms - now_ms > SOON_MS:
+        return
+    affected = f" ({', '.join(reach.parts[:3])})" if reach.parts else ""
+    yield Finding(
+        "RETENTION_SOON",
+        Severity.WARNING,
+        f"{name_of(source)}: retention may take the first unread {registry.of(source.position.kind).UNIT}{affected} "
+        f"from {moment(reach.until_ms)} on.",
+        "Recover before that, or make retention longer until the flow runs again.",
+    )
+
+
+def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
+    start = source.start
+    if start is None or not moved(source):
+        return
+    alone = len(facts.sources) == 1
+    words = " ".join(dict.fromkeys(start.fallbacks.values()))
+    where = (
+        f"{name_of(source)} shall start at {start.label}, its committed position is {source.position.label}."
+    )
+    of = registry.of(source.position.kind).UNIT
+    if not nothing_in(start.lost):
+        size = _size(facts.counts.skipped if alone else None, start.lost, of)
+        yield Finding(
+            "START_SKIPS",
+            Severity.WARNING,
+            f"{where} {size} in between {_are(size)} never read. {words}".rstrip(),
+            "Take the committed position, unless nobody needs them.",
+        )
+    if not nothing_in(start.reread):
+        size = _size(facts.counts.reread if alone else None, start.reread, of)
+        yield Finding(
+            "START_REPEATS",
+            Severity.WARNING,
+            f"{where} {size} in between {_are(size)} read a second time. {words}".rstrip(),
+            "Take the committed position, unless the table was cleared of them.",
+        )
+    if words and nothing_in(start.lost) and nothing_in(start.reread):
+        yield Finding(
+            "START_NOT_AS_SAID", Severity.WARNING, f"{where} {words}", "Make sure that it is meant."
+        )
+
+
+def _size(counted: int | None, distance: Distance, of: str) -> str:
+    """How much, as well as it is known: rows that the code makes, rows or files that the source counts."""
+    if counted is not None:
+        return count(counted, "row")
+    if distance.rows is not None:
+        exact = "" if distance.rows.exact else "at most " if "at most" in distance.rows.why else "about "
+        return f"{exact}{count(distance.rows.value, of if of != 'file' else 'row')}"
+    if distance.files is not None:
+        return count(distance.files.value, "file")
+    return f"{of.capitalize()}s whose number is not known"
+
+
+def _are(size: str) -> str:
+    return "is" if size.removeprefix("about ").removeprefix("at most ").startswith("1 ") else "are"
+
+
+def _told(sources: Sequence[SourceFacts]) -> str:
+    return " and ".join(name_of(s) if n == 0 else name_of(s).lower() for n, s in enumerate(sources))

@@ -1,0 +1,271 @@
+"""Every kind of source and sink judged: what may be continued, what is blocked and why, what is only at-least-once."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.starts import SEEDABLE, WHY_NOT
+from recovery.sinks import auto_cdc, foreach_batch, kafka
+from recovery.sinks import registry as sinks
+from recovery.sinks.base import SinkReport
+from recovery.sources import registry as sources
+from recovery.sources.base import Reach
+from recovery.strategies.base import Counts, Facts, Option
+from recovery.strategies.catalogue import judge_all
+from recovery.strategies.sinks import not_measured
+from tests.unit.strategies.facts import checkpoint
+from tests.unit.strategies.facts import facts as customers
+from tests.unit.strategies.streams import KAFKA, READABLE, of, source, stream
+
+NOW_MS = 1_795_230_849_000  # gathered_at of the facts
+
+
+def options(given: Facts) -> dict[str, Option]:
+    return {o.strategy: o for o in judge_all(given)}
+
+
+def codes(option: Option) -> list[str]:
+    return [f.code for f in option.findings]
+
+
+DELTA = SinkReport("delta", "/w", 2, heads={"q-1": 2})
+FILES = SinkReport("files", "/w", 2)
+LOOSE = {
+    "kafka": SinkReport("kafka", "t", None),
+    "foreach_batch": SinkReport("foreach_batch", "f", None),
+    "unknown": SinkReport("unknown", "/w", None),
+}
+
+
+@pytest.mark.parametrize("kind", [k for k in SEEDABLE if k != "files"])
+@pytest.mark.parametrize("sink", [DELTA, FILES], ids=["delta", "files"])
+def test_a_stream_that_can_be_seeded_goes_on_exactly(kind: str, sink: SinkReport) -> None:
+    found = options(stream(kind, sink))
+    option = found["continue"]
+    forecast = option.forecast
+    assert option.blocked is None
+    assert option.recommended
+    assert [(a.rows, a.exact) for a in (forecast.lost, forecast.doubled, forecast.reread)] == [(0, True)] * 3
+    assert (forecast.new_rows, forecast.table_after) == (5, 15)
+    assert found["revert"].blocked is None
+    assert found["full-refresh"].blocked is None
+    assert {c.code for c in option.criteria} == {
+        "FIRST_BATCH_AT_POSITION",
+        "EACH_FILE_ONCE",
+        "TABLE_GREW_BY_NEW_BATCHES",
+        "EVERY_ROW_ONCE",
+        "COUNTS_EQUAL_FORECAST",
+        "NOTHING_ELSE_CHANGED",
+        "FURTHER_UPDATE_ADDS_NOTHING",
+    }
+
+
+def test_words_are_those_of_the_source() -> None:
+    forecast = options(stream("kafka"))["continue"].forecast
+    assert forecast.lost.why == "Every committed record stays committed; every unread record is read."
+    assert forecast.reread.why == "Reading goes on after orders partition 0 at 10."
+    assert "unread file" in options(customers())["continue"].forecast.lost.why
+
+
+NOT_CONTINUED = [k.KIND for k in sources.KINDS if k.KIND not in SEEDABLE]
+
+
+@pytest.mark.parametrize("kind", NOT_CONTINUED)
+@pytest.mark.parametrize("strategy", ["continue", "revert"])
+def test_a_kind_that_cannot_be_seeded_is_blocked_with_its_reason(kind: str, strategy: str) -> None:
+    reason = options(stream(kind))[strategy].blocked or ""
+    assert "Source 0 is of a kind that this version cannot seed" in reason
+    assert WHY_NOT.get(kind, "") in reason
+
+
+def test_a_source_of_which_the_checkpoint_holds_its_line_alone_goes_on_with_a_warning() -> None:
+    """A Python data source: its offset line tells no kind."""
+    given = stream("unknown")
+    progress = replace(given.checkpoint.sources[0], offset_json='{"at": 10}', bare=True)
+    asked = source("unknown", reach=None, position=replace(source("unknown").position, reachable=None))
+    given = replace(given, checkpoint=replace(given.checkpoint, sources=(progress,)), sources=(asked,))
+    option = options(given)["continue"]
+    assert option.blocked is None
+    assert "SOURCE_NOT_ASKED" in codes(option)
+    assert not option.recommended
+
+
+GONE = Reach(False, "Partition 0 of orders begins at 12.", lost=of(2))
+ASKED_NOT = source("kafka", facts=None, reach=None, problem="The brokers do not answer.")
+
+
+@pytest.mark.parametrize("strategy", ["continue", "revert"])
+def test_what_is_gone_after_the_position_blocks_with_its_rows(strategy: str) -> None:
+    reason = options(stream(sources=(source("kafka", facts=None, reach=GONE),)))[strategy].blocked or ""
+    assert "begins at 12. That is 2 rows. Choose a start behind that" in reason
+
+
+@pytest.mark.parametrize("asked", [ASKED_NOT, source("kafka", reach=Reach(None, "Not looked."))])
+def test_a_source_that_could_not_be_asked_is_a_warning_and_never_a_promise(asked: Any) -> None:
+    option = options(stream(sources=(asked,)))["continue"]
+    assert option.blocked is None
+    assert "SOURCE_NOT_ASKED" in codes(option)
+    assert (option.forecast.lost.rows, option.forecast.lost.exact) == (None, False)
+    assert not option.recommended
+
+
+def test_input_that_spark_ignores_in_any_case_is_said_and_blocks_nothing() -> None:
+    old = replace(customers().sources[0], reach=Reach(False, "1 file is too old.", stops=False))
+    option = options(customers(sources=(old,)))["continue"]
+    assert option.blocked is None
+    assert option.recommended
+    assert "INPUT_IGNORED" in codes(option)
+
+
+@pytest.mark.parametrize(("hours", "told"), [(1, True), (47, True), (49, False)])
+def test_retention_that_strikes_soon_is_a_finding_with_its_time(hours: int, told: bool) -> None:
+    due = replace(READABLE, until_ms=NOW_MS + hours * 3_600_000)
+    found = options(stream(sources=(source("kafka", facts=None, reach=due),)))["continue"].findings
+    says = [f.says for f in found if f.code == "RETENTION_SOON"]
+    assert bool(says) == told
+    assert not told or " UTC on." in says[0]
+
+
+@pytest.mark.parametrize("kind", LOOSE)
+def test_a_sink_that_remembers_nothing_is_named_at_least_once_with_the_rows_at_risk(kind: str) -> None:
+    planned = checkpoint(last_planned=3, sources=stream().checkpoint.sources)
+    option = options(stream(sink=LOOSE[kind], checkpoint=planned))["continue"]
+    says = next(f.says for f in option.findings if f.code == "SINK_AT_LEAST_ONCE")
+    assert option.blocked is None
+    assert "t-least-once" in says
+    assert "At risk: at most 5 rows." in says
+    assert (option.forecast.doubled.rows, option.forecast.doubled.exact) == (5, False)
+    assert not option.recommended
+
+
+@pytest.mark.parametrize(
+    ("kind", "best"), [("kafka", "continue"), ("foreach_batch", "continue"), ("unknown", "full-refresh")]
+)
+def test_at_least_once_is_recommended_only_where_nothing_is_written_again_and_nothing_exact_is_there(
+    kind: str, best: str
+) -> None:
+    found = options(stream(sink=LOOSE[kind]))
+    assert [name for name, o in found.items() if o.recommended] == [best]
+    doubled = found["continue"].forecast.doubled
+    assert (doubled.rows, doubled.exact) == (0, False)
+
+
+@pytest.mark.parametrize("kind", [k.KIND for k in sinks.KINDS])
+def test_criteria_that_nobody_can_measure_are_left_out(kind: str) -> None:
+    told = {c.code for c in options(stream(sink=SinkReport(kind, "/w", 2)))["continue"].criteria}
+    assert not told & not_measured(kind)
+    assert "EVERY_ROW_ONCE" not in told or kind in ("files", "delta")
+    assert {"FIRST_BATCH_AT_POSITION", "NOTHING_ELSE_CHANGED"} <= told
+
+
+FOREACH = foreach_batch.Facts("orders", 4, True)
+BARRED = [
+    ("files behind", SinkReport("files", "/w", 1), "continue", "could no longer be read"),
+    ("files ahead", SinkReport("files", "/w", 4), "continue", "At most 5 rows would be among them."),
+    ("files ahead, old query", SinkReport("files", "/w", 4), "revert", "batches 3 to 4"),
+    ("Delta ahead, old query", SinkReport("delta", "/w", 4, heads={"q-1": 4}), "revert", "batches 3 to 4"),
+    ("foreachBatch's own id", SinkReport("foreach_batch", "f", None, facts=FOREACH), "continue", "disagree"),
+    (
+        "SCD without its auxiliary table",
+        SinkReport("auto_cdc", "/w", 2, facts=auto_cdc.Facts(1, False, 2)),
+        "continue",
+        "auxiliary table",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sink", "strategy", "words"), [b[1:] for b in BARRED], ids=[b[0] for b in BARRED])
+def test_batches_that_would_vanish_block_and_say_which_rows(
+    sink: SinkReport, strategy: str, words: str
+) -> None:
+    assert words in (options(stream(sink=sink))[strategy].blocked or "")
+
+
+def test_delta_under_a_new_id_takes_a_seed_whatever_its_head_is() -> None:
+    assert options(stream(sink=SinkReport("delta", "/w", 7, heads={"q-1": 7})))["continue"].blocked is None
+
+
+def test_a_planned_batch_that_the_table_has_under_an_unknown_id_may_be_doubled() -> None:
+    planned = checkpoint(last_planned=3, sources=stream().checkpoint.sources)
+    sink = SinkReport("delta", "/w", None, heads={"lost": 3})
+    doubled = options(stream(sink=sink, checkpoint=planned))["continue"].forecast.doubled
+    assert (doubled.rows, doubled.exact) == (5, False)
+
+
+# options of the reader -> (lost, doubled, reread, new rows) of a full refresh, and whether the losses are exact
+KAFKA_CUT = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={})})
+FRESH = [
+    ({"startingOffsets": "earliest"}, (0, 0, 10, 15), True),
+    ({}, (10, None, None, None), True),  # latest is the default: nothing comes back
+    ({"STARTINGOFFSETS": "latest"}, (10, None, None, None), True),
+    ({"startingOffsets": '{"orders":{"0":3}}'}, (None, None, None, None), False),
+    ({"startingTimestamp": "5"}, (None, None, None, None), False),
+]
+
+
+@pytest.mark.parametrize(("told", "rows", "exact"), FRESH, ids=lambda v: str(v)[:30])
+def test_a_full_refresh_begins_where_the_reader_says(
+    told: dict[str, str], rows: tuple[int | None, ...], exact: bool
+) -> None:
+    forecast = options(stream(sources=(source("kafka", options=told),)))["full-refresh"].forecast
+    got = (forecast.lost.rows, forecast.doubled.rows, forecast.reread.rows, forecast.new_rows)
+    assert got == rows
+    assert forecast.lost.exact == exact
+
+
+def test_a_full_refresh_over_a_topic_that_was_cut_says_so_and_is_not_exact() -> None:
+    low = replace(KAFKA.topics["orders"].partitions[0], low=4)
+    cut = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={0: low})})
+    given = stream(sources=(source("kafka", facts=cut),), counts=Counts(table=10, processed=6, everything=11))
+    forecast = options(given)["full-refresh"].forecast
+    assert (forecast.lost.rows, forecast.lost.exact) == (4, False)
+    assert "orders-0 no longer begin at offset 0" in forecast.lost.why
+    assert forecast.doubled.rows is None
+
+
+def test_a_full_refresh_of_a_sink_that_is_no_table_writes_all_of_it_again() -> None:
+    option = options(stream(sink=LOOSE["kafka"]))["full-refresh"]
+    assert (option.forecast.lost.rows, option.forecast.doubled.rows) == (0, 10)
+    assert "SINK_NOT_EMPTIED" in codes(option)
+    assert "TABLE_EMPTIED" not in codes(option)
+
+
+EMPTY = [
+    ("kafka, latest", {}, DELTA, (5, 0), "lose 5 rows"),
+    ("kafka, earliest, delta", {"startingOffsets": "earliest"}, DELTA, (0, 10), "double 10 rows"),
+    ("kafka, earliest, files", {"startingOffsets": "earliest"}, FILES, (None, None), "Nobody can tell"),
+    ("kafka, its own offsets", {"startingOffsets": "{}"}, DELTA, (None, None), "Nobody can tell"),
+    ("into Kafka", {"startingOffsets": "earliest"}, LOOSE["kafka"], (0, 10), "double 10 rows"),
+]
+
+
+@pytest.mark.parametrize(("told", "sink", "rows", "words"), [e[1:] for e in EMPTY], ids=[e[0] for e in EMPTY])
+def test_an_empty_reset_says_what_it_loses_and_doubles(
+    told: dict[str, str], sink: SinkReport, rows: tuple[int | None, int | None], words: str
+) -> None:
+    option = options(stream(sink=sink, sources=(source("kafka", options=told),)))["empty"]
+    assert (option.forecast.lost.rows, option.forecast.doubled.rows) == rows
+    assert words in (option.blocked or "")
+
+
+def test_an_empty_reset_over_files_into_delta_doubles_all_that_was_read() -> None:
+    forecast = options(customers(sink=DELTA))["empty"].forecast
+    assert (forecast.lost.rows, forecast.doubled.rows, forecast.new_rows) == (0, 13, 21)
+
+
+def test_every_position_has_what_pages_need() -> None:
+    for option in judge_all(stream()):
+        (row,) = option.positions
+        assert row["before"] == {"label": "kafka at 10", "offset_json": '{"orders":{"0":10}}', "name": None}
+        assert {"parts", "lost", "reread", "fallbacks", "option", "reach", "next", "readable"} <= row.keys()
+    (row,) = options(stream())["continue"].positions
+    told = "orders partition 0 at 10"
+    assert row["parts"] == [{"part": "orders-0", "before": told, "after": told, "moved": "same"}]
+    assert row["next"]["rows"] == 5
+    assert row["readable"] == {"ok": True, "says": "all 5 records that wait"}
+
+
+def test_topics_that_are_known_are_named() -> None:
+    told = SinkReport("kafka", "t", None, facts=kafka.Facts(("out",)))
+    assert any("in out" in f.says for f in options(stream(sink=told))["continue"].findings)
