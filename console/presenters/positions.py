@@ -42,11 +42,18 @@ EXAMPLES: Final = {
 }
 MOVED: Final = {
     "same": Badge("info", "unchanged"),
-    "forward": Badge("attention", "Ahead: leaves out what lies between"),
-    "back": Badge("attention", "Back: reads again what lies between"),
-    "new": Badge("info", "New: was not read before"),
-    "gone": Badge("failed", "Gone: is no longer there"),
-    "unclear": Badge("unknown", "Cannot be compared"),
+    "forward": Badge("attention", "Ahead"),
+    "back": Badge("attention", "Back"),
+    "new": Badge("info", "New"),
+    "gone": Badge("failed", "Gone"),
+    "unclear": Badge("unknown", "Unclear"),
+}
+MEANS: Final = {
+    "forward": "What lies between is never read.",
+    "back": "What lies between is read again.",
+    "new": "Nothing was read of it before.",
+    "gone": "It is no longer there.",
+    "unclear": "The two positions cannot be compared.",
 }
 PRECISION: Final = {
     "exact": "exact: the same rows as a seeded checkpoint",
@@ -65,6 +72,7 @@ class Row:
     before: str
     after: str
     badge: Badge
+    means: str
     quiet: bool
     loud: tuple[str, ...]
     stands: str
@@ -99,10 +107,7 @@ class Card:
     wish: str  # of the look, as people write it; empty: as committed
     problem: str | None
     parts: int
-    before: str
-    after: str
     line: str | None
-    stays: bool
     rows: list[Row]
     unchanged: list[Row]
     hidden: int  # rows that no list holds
@@ -131,6 +136,7 @@ class Page:
     lost: Sequence[str]
     repeated: Sequence[str]
     chosen: list[tuple[str, str]]
+    looked: list[tuple[str, str]]
     differs: bool
     many: bool
     takes_time: bool
@@ -158,7 +164,8 @@ def page(recovery: Any, *, wanted: str, everything: bool, typed: Mapping[str, st
         cards=[card(one, looked, wanted=wanted, everything=everything, typed=typed) for one in sources],
         lost=told.lost,
         repeated=told.repeated,
-        chosen=[(key, wishes.text(wishes.of(body))) for key, body in sorted(chosen.items())],
+        chosen=_written(chosen),
+        looked=_written(looked),
         differs=looked != chosen,
         many=any(len(one["changes"]) > FEW for one in sources),
         takes_time=bool(sources) and all("time" in one["can"] for one in sources),
@@ -167,6 +174,10 @@ def page(recovery: Any, *, wanted: str, everything: bool, typed: Mapping[str, st
         call_note=call["note"],
         look=look,
     )
+
+
+def _written(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key, wishes.text(wishes.of(body))) for key, body in sorted(wanted.items())]
 
 
 def command(recovery: Any, looked: Mapping[str, Any]) -> str:
@@ -199,10 +210,7 @@ def card(
         wish=wishes.text(wishes.of(looked[key])) if key in looked else "",
         problem=one["problem"],
         parts=len(one["changes"]),
-        before=one["committed"]["label"],
-        after=one["after"]["label"],
         line=one["after"]["offset_json"],
-        stays=all(r.quiet for r in rows) if not wanted else False,
         rows=loud[:most],
         unchanged=quiet[:most],
         hidden=max(0, len(loud) - most) + max(0, len(quiet) - most),
@@ -243,6 +251,7 @@ def _rows(one: Mapping[str, Any], wanted: str) -> list[Row]:
                 before=_at(before, change["before"], one["committed"]["label"] if single else ""),
                 after=_at(after, change["after"], one["after"]["label"] if single else ""),
                 badge=MOVED[change["moved"]],
+                means=MEANS.get(change["moved"], ""),
                 quiet=change["moved"] == "same" and not loud,
                 loud=loud,
                 stands=change["after"] or "",
@@ -300,8 +309,8 @@ def distance(of: Mapping[str, Any]) -> tuple[str, str]:
 
 def _readable(reach: Mapping[str, Any]) -> Badge:
     if reach["readable"] is None:
-        return Badge("unknown", "Not known whether it can be read")
-    return Badge("ok", "Readable") if reach["readable"] else Badge("failed", "Not all of it can be read")
+        return Badge("unknown", "Not known")
+    return Badge("ok", "Readable") if reach["readable"] else Badge("failed", "Not readable")
 
 
 def _option(of: Mapping[str, Any] | None) -> Option | None:

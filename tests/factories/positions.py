@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.checkpoints.report import SourceEntry
 from recovery.models import Flow, Recovery
-from recovery.sources import files, kafka, showing, wishes
+from recovery.sources import file_facts, files, kafka, showing, wishes
 from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from tests.factories.flows import ago
@@ -61,7 +61,7 @@ def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
         Position(1, "files", line, "file 4 of 7, changes-0004.json", Precision.EXACT, True),
         "file:///nowhere/in/changes",
         start=files.at(wanted, line, told) if wanted else None,
-        unread=files.distance(line, line, told),
+        unread=file_facts.measured(names[4:], told),
         reach=files.reach(line, told),
         option=files.option(line, told),
         facts=told,
