@@ -12,6 +12,8 @@ from console.presenters.words import count
 from recovery.approvals import rules, selectors
 from recovery.models import Plan
 from recovery.people.roles import Right
+from recovery.strategies.catalogue import POSITIONED
+from recovery.workflow import positioning
 from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
 
@@ -145,6 +147,48 @@ def offset(of: Scene) -> Bar:
         (back,),
         may_edit(of),
     )
+
+
+def positions(of: Scene) -> Bar:
+    back, href = (
+        Link(reverse("offset", args=[of.pk]), "Back to the strategy"),
+        reverse("positions", args=[of.pk]),
+    )
+    look, chosen = of.recovery.choices.get("positions_look") or {}, of.recovery.choices.get("positions") or {}
+    if not of.is_open:
+        return _to_current(of)
+    if of.recovery.state == "planned":
+        return Bar(
+            "A plan is sealed with these positions.",
+            "To choose others, take the plan back in step 5.",
+            Primary("Go to Review", href=reverse("review", args=[of.pk])),
+            (back,),
+        )
+    if of.recovery.choices.get("strategy") not in POSITIONED:
+        return Bar("Nothing to choose here.", "", Primary("Back to the strategy", href=back.href))
+    if look.get("status") == "working":
+        return Bar(
+            "Nothing to do now.", "The sources are being asked; nothing is chosen by that.", None, (back,)
+        )
+    if look.get("status") != "ready":
+        return Bar(
+            "Asks each source where it stands and what it still holds.",
+            "Reads only; nothing is chosen by that.",
+            Primary("Look up positions", post=href, name="act", value="look"),
+            (back,),
+            may_edit(of),
+        )
+    if look.get("wishes") != chosen:
+        return Bar(
+            "Saves these positions in this recovery.",
+            "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
+            Primary("Choose these positions, go to Patch code", form="choose", name="act", value="choose"),
+            (back,),
+            may_edit(of) or " ".join(positioning.unmet(look["sources"], look["wishes"])) or None,
+        )
+    said = "The chosen positions are saved." if chosen else "Every source goes on where it was committed."
+    patch_code = Primary("Go to Patch code", href=reverse("patch", args=[of.pk]))
+    return Bar(said, "Other ones can be looked up and chosen until the plan is sealed.", patch_code, (back,))
 
 
 def patch(of: Scene) -> Bar:

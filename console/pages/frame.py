@@ -16,7 +16,7 @@ from recovery.people.roles import Actor, Right
 from recovery.workflow import selectors
 from recovery.workflow.transitions import OPEN
 
-TITLES = dict(stepper.NAMES) | {"run": "Run"}
+TITLES = dict(stepper.NAMES) | {"run": "Run", "positions": "Start offsets"}
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
 from recovery.errors import Denied, RepriseError
 from recovery.people.roles import Actor, Right
-from recovery.strategies.catalogue import EXECUTABLE
-from recovery.workflow import actions, selectors
+from recovery.strategies.catalogue import EXECUTABLE, POSITIONED
+from recovery.workflow import actions, positioning, selectors, studies
 from recovery.workflow.transitions import WAITS
 
 
@@ -68,11 +68,22 @@ def offset(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         form = forms.StrategyForm(request.POST)
         refusal = tried(lambda: actions.choose_strategy(recovery_id=recovery_id, by=by, **form.wanted()))
         if refusal is None:
-            return redirect("patch", recovery_id)
+            return redirect(_after_strategy(request, by, recovery_id), recovery_id)
     of = scene(recovery_id, by)
     context = {**frame(of, "offset"), **_offset(of, form), "bar": bars.offset(of)}
     code = 422 if refusal and not isinstance(refusal, Denied) and form.is_bound else None
     return show_live(request, "wizard/offset.html", context, refusal=refusal, status=code)
+
+
+def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
+    """Patch code; or the start offsets, where they were asked for: they are looked up on the way there."""
+    if request.POST.get("next") != "positions":
+        return "patch"
+    recovery = selectors.recovery_or_404(recovery_id, by)
+    if not studies.slot(recovery, positioning.LOOK):
+        wanted = positioning.wished({"wishes": recovery.choices.get("positions")})
+        tried(lambda: positioning.request_positions(recovery_id=recovery_id, positions=wanted, by=by))
+    return "positions"
 
 
 def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
@@ -82,7 +93,12 @@ def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
     typed = form.data.get("strategy") or recovery.choices.get("strategy") or ""
     key = form.data.get("key", ", ".join(recovery.choices.get("key") or []))
     details = [
-        (o["strategy"], words.positions(o["positions"]), checkpoint.findings(o["findings"]), o)
+        (
+            o["strategy"],
+            words.positions(o["positions"]),
+            checkpoint.findings(o["findings"]),
+            o["strategy"] in POSITIONED,
+        )
         for o in options
     ]
     return {

@@ -147,13 +147,19 @@ def _notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime)
     return {
         "diagnose": words.clock(recovery.created_at, now, zone=False)[-8:],
         "stop": _took(stop),
-        "offset": str(recovery.choices.get("strategy") or ""),
+        "offset": _strategy(recovery.choices),
         "patch": _patched(recovery, plan),
         "review": f"sealed {plan.hash[:8]}" if plan is not None else "",
         "seed": _seed(steps, plan),
         "rerun": _took(of_plan(steps, "rerun", plan)),
         "verify": _verified(recovery),
     }
+
+
+def _strategy(choices: Any) -> str:
+    """The strategy, and how many sources shall start elsewhere than where they were committed."""
+    moved = len(choices.get("positions") or {})
+    return str(choices.get("strategy") or "") + (f", {words.count(moved, 'start')} moved" if moved else "")
 
 
 def _took(step: Any | None) -> str:

@@ -1,6 +1,6 @@
 """A position as people and programs write it: `earliest`, `latest`, `time=…`, `version=…`, `file=…`, `json=…`. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,12 @@ NAMES = {
     "earliest": "earliest",
     "latest": "latest",
 }  # field of `Wanted` -> how people write it
+WORDS = {
+    "time": "time",
+    "version": "version",
+    "file": "path of the file",
+    "json": "offset",
+}  # what stands behind `=`, for people
 FORMS = "earliest, latest, time=2026-11-22T03:00:00Z, version=12, file=<path>, json=<the source's own offset>"
 
 
@@ -69,3 +75,14 @@ def of(body: Mapping[str, Any]) -> Wanted:
     if len(as_dict(found)) != 1:
         raise WrongUse(f"Name one position for each source: {FORMS}.")
     return found
+
+
+def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wanted]:
+    """One wish for every source, as `showing.as_dict` gives them. Raises WrongUse where one of them cannot take it:
+    a source that stays behind without a word would be found out too late."""
+    form = text(wanted).partition("=")[0]
+    if cannot := [one["source"] for one in shown if form not in one["can"]]:
+        raise WrongUse(
+            f"Source {', '.join(cannot)} cannot start at {WORDS.get(form, 'the ' + form)}. Set the others one by one."
+        )
+    return {one["source"]: wanted for one in shown}

@@ -82,7 +82,18 @@ def _may_choose(
             "What these positions cost was not looked up. Look first, then choose what was looked at.",
             code="not_looked",
         )
+    if said := unmet(look["sources"], wanted):
+        raise Refused(" ".join(said), code="no_such_position")
     refuse_costs(look["sources"], accept_loss=accept_loss, accept_repeats=accept_repeats)
+
+
+def unmet(shown: Collection[Mapping[str, Any]], wanted: Collection[str]) -> list[str]:
+    """Why wishes could not be met, a sentence each: such a source would start where it was committed."""
+    return [
+        f"Source {one['source']}: {one['problem']}"
+        for one in shown
+        if one["problem"] and one["source"] in wanted
+    ]
 
 
 def refuse_costs(
@@ -102,13 +113,18 @@ def refuse_costs(
         )
 
 
+def wished(look: Mapping[str, Any]) -> dict[str, Wanted | None]:
+    """The wishes of a look, as the actions take them."""
+    return {key: wishes.of(body) for key, body in (look.get("wishes") or {}).items()}
+
+
 def sources_of(recovery: Recovery) -> set[str]:
     """Names of the sources that are known of this recovery: by the newest look, else by its facts."""
     look, facts = studies.slot(recovery, LOOK), recovery.facts
     if sources := look.get("sources"):
         return {one["source"] for one in sources}
     options = facts.get("options") or []
-    return {str(p["source"]) for option in options for p in option.get("positions") or []}
+    return {str(n) for option in options for n in range(len(option.get("positions") or []))}
 
 
 def _plain(positions: Mapping[str, Wanted | None]) -> dict[str, dict[str, Any]]:

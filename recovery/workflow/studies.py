@@ -133,10 +133,12 @@ def look_positions(recovery_id: int, ticket: str) -> None:
 def positions_shown(flow: Flow, wanted: Mapping[str, Wanted]) -> list[dict[str, Any]]:
     """Every source of a flow as `sources.showing.as_dict` says it, with what the wishes would cost.
 
-    Raises Refused for a wish that cannot be met and for a source that is not there, Unreachable.
+    `source` is its index in the code, as wishes name it. A wish that cannot be met is the source's `problem`
+    (`positioning.unmet`). Raises Refused for a source that is not there, Unreachable.
     """
     try:
-        shown = [showing.as_dict(facts) for facts in positions(flow, wanted)]
+        found = positions(flow, wanted)
+        shown = [{**showing.as_dict(facts), "source": str(n)} for n, facts in enumerate(found)]
     except Malformed as problem:
         raise Refused(
             f"The position by hand cannot be read: {problem.why}.", code="bad_position"

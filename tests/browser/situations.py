@@ -22,6 +22,7 @@ def addresses() -> dict[str, str]:
     from recovery.models import Channel, Pipeline
     from recovery.people.roles import Actor, Role
     from tests import factories as f
+    from tests.factories import positions as at
 
     for role in ("viewer", "responder", "approver", "auditor", "admin"):
         f.person(role)
@@ -70,6 +71,13 @@ def addresses() -> dict[str, str]:
             ),
         ),
         "offset": ("offset", of(f.at_offset)),
+        "positions-none": ("positions", of(at.at_positions)),
+        "positions-working": ("positions", of(at.look_working)),
+        "positions-failed": ("positions", of(at.look_failed)),
+        "positions": ("positions", of(at.at_committed)),
+        "positions-time": ("positions", of(at.at_a_time)),
+        "positions-chosen": ("positions", of(at.at_earliest_chosen)),
+        "positions-many": ("positions", of(at.with_many)),
         "stop-done": ("stop", of(f.with_jobs)),
         "patch-away": ("patch", of(f.at_patch)),
         "review-none": ("review", of(f.at_review)),

@@ -1,6 +1,7 @@
 """Start positions: looked up by a worker, chosen with their costs accepted, refused with a reason."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,6 +98,19 @@ def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch
     monkeypatch.setattr(studies, "positions", broken)
     look = looked_at(row(), {"0": Wanted(by_hand="x")})
     assert look["problem"] == "The position by hand cannot be read: it is no JSON."
+
+
+def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_committed_position(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(flow: Any, wanted: Mapping[str, Wanted]) -> list[SourceFacts]:
+        return [replace(found(flow, {})[0], problem="Version 7 is out of bounds.")]
+
+    monkeypatch.setattr(studies, "positions", refused)
+    of, wanted = row(), {"0": Wanted(version=7)}
+    assert looked_at(of, wanted)["status"] == "ready"
+    with pytest.raises(Refused, match="Source 0: Version 7 is out of bounds"):
+        positioning.choose_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER)
 
 
 def test_a_source_that_is_not_there_is_refused_with_those_that_are() -> None:

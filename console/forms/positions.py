@@ -1,0 +1,61 @@
+"""What the page of start offsets sends: a wish for each source, or single parts of one set by hand."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import QueryDict
+
+from recovery.errors import WrongUse
+from recovery.sources import editing, wishes
+from recovery.sources.base import Wanted
+
+KEEP, COMMITTED = "keep", "committed"
+
+
+def asked(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:
+    """A wish by source; None: as committed. A source whose fields were left alone keeps the wish of the last look.
+
+    Fields: `form.<source>`, `value.<source>`, `part.<source>.<part>`, `parts.<source>`. Raises WrongUse for a field
+    that cannot be read, and where two of them contradict each other.
+    """
+    return {one["source"]: _wish(post, one, look.get("wishes") or {}) for one in look.get("sources") or []}
+
+
+def _wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) -> Wanted | None:
+    key = one["source"]
+    form, value = str(post.get(f"form.{key}", KEEP)), str(post.get(f"value.{key}", "")).strip()
+    edits = _edits(post, one)
+    if edits and form != KEEP:
+        raise WrongUse(f"Source {key}: set single parts, or the whole source. Both were given.")
+    if edits:
+        return Wanted(by_hand=editing.edited(one["kind"], one["after"]["offset_json"], edits))
+    if form == KEEP:
+        if value:
+            raise WrongUse(f"Source {key}: choose what {value!r} is: a time, a version, a file, or by hand.")
+        return wishes.of(now[key]) if key in now else None
+    if form == COMMITTED:
+        return None
+    if form in ("earliest", "latest"):
+        return wishes.parse(form)
+    if not value:
+        raise WrongUse(f"Source {key}: write the {wishes.WORDS.get(form, form)} beside the choice.")
+    return wishes.parse(f"{form}={value}")
+
+
+def _edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
+    """Parts whose field differs from what it showed, and those written in lines."""
+    stands = {p["name"]: p["value"] for p in one["after"]["parts"]}
+    prefix = f"part.{one['source']}."
+    fields = {
+        name.removeprefix(prefix): str(value).strip()
+        for name, value in post.items()
+        if name.startswith(prefix)
+    }
+    changed = {name: value for name, value in fields.items() if value and value != stands.get(name)}
+    return changed | editing.from_lines(str(post.get(f"parts.{one['source']}", "")))
+
+
+def everywhere(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:
+    """The time of `at` for every source. Raises WrongUse for what is no time, and for a source that takes none."""
+    wish = wishes.parse(f"time={str(post.get('at', '')).strip()}")
+    return dict(wishes.for_all(wish, look.get("sources") or []))

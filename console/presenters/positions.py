@@ -1,0 +1,332 @@
+"""The page of start offsets: a card a source, what moves in it, what that costs, the same without Reprise. Pure."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from console.presenters import words
+from console.presenters.status import Badge
+from recovery.sources import editing, showing, wishes
+from recovery.strategies.catalogue import POSITIONED
+
+FEW = 20
+"""Parts that a source may have for all of them to be shown, with a field each."""
+SHOWN = 50
+"""Rows of one list; more are found by the filter."""
+
+KIND_WORDS: Final = {
+    "files": "files",
+    "kafka": "Kafka",
+    "delta": "Delta table",
+    "iceberg": "Iceberg table",
+    "auto-loader": "Auto Loader",
+    "kinesis": "Kinesis",
+    "pubsub": "Pub/Sub",
+    "python": "Python data source",
+}
+FORM_WORDS: Final = {
+    "time": "At a time",
+    "version": "At a version",
+    "file": "Just after a file",
+    "json": "By hand: the source's own offset",
+    "earliest": "The earliest that is still there",
+    "latest": "The latest: only what comes from now on",
+}
+EXAMPLES: Final = {
+    "time": "a time with its zone: 2026-11-22T03:00:00Z",
+    "version": "a version: 12",
+    "file": "a path as it is listed",
+    "json": "an offset as the source writes it",
+}
+MOVED: Final = {
+    "same": Badge("info", "unchanged"),
+    "forward": Badge("attention", "Ahead"),
+    "back": Badge("attention", "Back"),
+    "new": Badge("info", "New"),
+    "gone": Badge("failed", "Gone"),
+    "unclear": Badge("unknown", "Unclear"),
+}
+MEANS: Final = {
+    "forward": "What lies between is never read.",
+    "back": "What lies between is read again.",
+    "new": "Nothing was read of it before.",
+    "gone": "It is no longer there.",
+    "unclear": "The two positions cannot be compared.",
+}
+PRECISION: Final = {
+    "exact": "exact: the same rows as a seeded checkpoint",
+    "at_least_once": "at least once: it reads some rows twice",
+    "at_most_once": "at most once: it can miss rows",
+    "unknown": "not known",
+}
+NAMED: Final = {"-2": "earliest", "-1": "latest"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One part before and after. `loud`: what has to be read before it is chosen. `stands`: what its field shows."""
+
+    part: str
+    before: str
+    after: str
+    badge: Badge
+    means: str
+    quiet: bool
+    loud: tuple[str, ...]
+    stands: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """One number with its unit, and how it was found out."""
+
+    word: str
+    text: str
+    why: str = ""
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class Option:
+    """The same start by options of the reader, in the code."""
+
+    says: str
+    code: str
+    place: str
+    boundary: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Card:
+    source: str
+    kind: str
+    location: str
+    wish: str  # of the look, as people write it; empty: as committed
+    problem: str | None
+    parts: int
+    line: str | None
+    rows: list[Row]
+    unchanged: list[Row]
+    hidden: int  # rows that no list holds
+    unchanged_in_all: int
+    fields: bool  # a field for each row
+    by_part: bool  # this kind can be set part by part
+    amounts: list[Told]
+    readable: Badge
+    readable_says: str
+    until_ms: int | None
+    fallbacks: list[tuple[str, str]]
+    option: Option | None
+    forms: list[tuple[str, str]]
+    examples: str
+    form: str = ""
+    value: str = ""
+    typed_parts: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """All of it. `differs`: what was looked at is not what is chosen."""
+
+    status: str
+    cards: list[Card]
+    lost: Sequence[str]
+    repeated: Sequence[str]
+    chosen: list[tuple[str, str]]
+    looked: list[tuple[str, str]]
+    differs: bool
+    many: bool
+    takes_time: bool
+    command: str = ""
+    call: str = ""
+    call_note: str = ""
+    look: Mapping[str, Any] = field(default_factory=dict)
+
+
+def takes(strategy: str) -> bool:
+    """Whether a start elsewhere can be chosen with this strategy."""
+    return strategy in POSITIONED
+
+
+def page(recovery: Any, *, wanted: str, everything: bool, typed: Mapping[str, str]) -> Page:
+    """`wanted`: text that the names of shown parts contain. `typed`: what was sent and refused."""
+    look, choices = recovery.choices.get("positions_look") or {}, recovery.choices
+    looked, chosen = look.get("wishes") or {}, choices.get("positions") or {}
+    sources = look.get("sources") or []
+    told = showing.costs(sources)
+    flow = recovery.flow
+    call = showing.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
+    return Page(
+        status=str(look.get("status") or "none"),
+        cards=[card(one, looked, wanted=wanted, everything=everything, typed=typed) for one in sources],
+        lost=told.lost,
+        repeated=told.repeated,
+        chosen=_written(chosen),
+        looked=_written(looked),
+        differs=looked != chosen,
+        many=any(len(one["changes"]) > FEW for one in sources),
+        takes_time=bool(sources) and all("time" in one["can"] for one in sources),
+        command=command(recovery, looked),
+        call=f"{call['method']} {call['path']}\n{json.dumps(call['body'], indent=2)}",
+        call_note=call["note"],
+        look=look,
+    )
+
+
+def _written(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key, wishes.text(wishes.of(body))) for key, body in sorted(wanted.items())]
+
+
+def command(recovery: Any, looked: Mapping[str, Any]) -> str:
+    """The same on the command line."""
+    told = [
+        f"--position {shlex.quote(f'{key}={wishes.text(wishes.of(body))}')}" for key, body in looked.items()
+    ]
+    strategy = recovery.choices.get("strategy") or "continue"
+    return " ".join(["bin/manage plan", recovery.label, "--strategy", strategy, *told])
+
+
+def card(
+    one: Mapping[str, Any],
+    looked: Mapping[str, Any],
+    *,
+    wanted: str = "",
+    everything: bool = False,
+    typed: Mapping[str, str] | None = None,
+) -> Card:
+    """One source as `sources.showing.as_dict` gives it."""
+    typed, key = typed or {}, one["source"]
+    rows = _rows(one, wanted)
+    quiet = [r for r in rows if r.quiet and not wanted] if len(one["changes"]) > FEW else []
+    loud = [r for r in rows if r not in quiet] if quiet else rows
+    most = len(rows) if everything else SHOWN
+    return Card(
+        source=key,
+        kind=KIND_WORDS.get(one["kind"], one["kind"]),
+        location=one["location"],
+        wish=wishes.text(wishes.of(looked[key])) if key in looked else "",
+        problem=one["problem"],
+        parts=len(one["changes"]),
+        line=one["after"]["offset_json"],
+        rows=loud[:most],
+        unchanged=quiet[:most],
+        hidden=max(0, len(loud) - most) + max(0, len(quiet) - most),
+        unchanged_in_all=len(quiet),
+        fields=_by_part(one) and len(loud[:most]) <= SHOWN and (bool(wanted) or len(one["changes"]) <= FEW),
+        by_part=_by_part(one),
+        amounts=_amounts(one),
+        readable=_readable(one["reach"]),
+        readable_says=one["reach"]["why"] or "Nobody asked the source.",
+        until_ms=one["reach"]["until_ms"],
+        fallbacks=list(one["fallbacks"].items()),
+        option=_option(one["option"]),
+        forms=[(form, FORM_WORDS[form]) for form in FORM_WORDS if form in one["can"]],
+        examples="; ".join(EXAMPLES[form] for form in EXAMPLES if form in one["can"]),
+        form=typed.get(f"form.{key}", ""),
+        value=typed.get(f"value.{key}", ""),
+        typed_parts=typed.get(f"parts.{key}", ""),
+    )
+
+
+def _by_part(one: Mapping[str, Any]) -> bool:
+    return one["kind"] in editing.KINDS
+
+
+def _rows(one: Mapping[str, Any], wanted: str) -> list[Row]:
+    """Loud ones first, then what moves, then what stays; each in the order of the source."""
+    labels = {side: {p["name"]: p for p in one[side]["parts"]} for side in ("committed", "after")}
+    single = len(one["changes"]) == 1
+    rows = []
+    for change in one["changes"]:
+        if wanted.lower() not in change["part"].lower():
+            continue
+        before, after = (labels[side].get(change["part"]) for side in ("committed", "after"))
+        loud = _loud(one, change["part"])
+        rows.append(
+            Row(
+                part=change["part"],
+                before=_at(before, change["before"], one["committed"]["label"] if single else ""),
+                after=_at(after, change["after"], one["after"]["label"] if single else ""),
+                badge=MOVED[change["moved"]],
+                means=MEANS.get(change["moved"], ""),
+                quiet=change["moved"] == "same" and not loud,
+                loud=loud,
+                stands=change["after"] or "",
+            )
+        )
+    return sorted(rows, key=lambda r: (not r.loud, r.quiet))
+
+
+def _at(part: Mapping[str, Any] | None, value: str | None, label: str) -> str:
+    if part is None and value is None:
+        return "none"
+    return label or NAMED.get(value or "", value or "nothing read yet")
+
+
+def _loud(one: Mapping[str, Any], part: str) -> tuple[str, ...]:
+    """What a person has to know of this part: not as asked for, or not to be read."""
+    told = []
+    if part in one["fallbacks"]:
+        told.append(f"Not as asked: {one['fallbacks'][part]}")
+    if one["reach"]["readable"] is False and part in one["reach"]["parts"]:
+        told.append("What follows is not all there any more.")
+    return tuple(told)
+
+
+def _amounts(one: Mapping[str, Any]) -> list[Told]:
+    """Never read, read again, waiting: each with unit and how it was found out."""
+    lost, again = one["lost"], one["reread"]
+    return [
+        Told("Never read", *distance(lost), bad=_some(lost)),
+        Told("Read again", *distance(again), bad=_some(again)),
+        Told("Waits after the start", *distance(one["unread"])),
+    ]
+
+
+def _some(of: Mapping[str, Any]) -> bool:
+    told = [of[name] for name in ("rows", "files", "bytes") if of[name]]
+    return not told or any(amount["value"] for amount in told)
+
+
+def distance(of: Mapping[str, Any]) -> tuple[str, str]:
+    """`8 rows in 3 files, 2.1 KiB, over 2 h 5 min` and how that was found out: exact, or why it is not."""
+    rows, files, size, seconds = (of[name] for name in showing.MEASURES)
+    if not (rows or files or size):
+        return "cannot be told", "unknown"
+    told = [showing.said_amount(rows, "row") if rows else "rows not counted"]
+    if files and (files["value"] or not rows):
+        told.append(showing.said_amount(files, "file"))
+    if size and size["value"]:
+        told.append(("" if size["exact"] else "about ") + words.size(size["value"]))
+    if seconds and seconds["value"]:
+        told.append(f"over {words.duration(seconds['value'])}")
+    unsure = [a["why"] or "an estimate" for a in (rows, files, size) if a and not a["exact"]]
+    return ", ".join(told), "; ".join(dict.fromkeys(unsure)) or "exact"
+
+
+def _readable(reach: Mapping[str, Any]) -> Badge:
+    if reach["readable"] is None:
+        return Badge("unknown", "Not known")
+    return Badge("ok", "Readable") if reach["readable"] else Badge("failed", "Not readable")
+
+
+def _option(of: Mapping[str, Any] | None) -> Option | None:
+    if of is None:
+        return None
+    told = [
+        f"{showing.said_amount(of[name], 'row')} {what}"
+        for name, what in (("doubled", "twice"), ("missed", "never"))
+        if of[name]
+    ]
+    return Option(
+        says=f"An empty checkpoint with this option is {PRECISION[of['precision']]}."
+        if of["supported"]
+        else "This source has no such option.",
+        code=of["code"],
+        place=of["place"],
+        boundary=f"On the boundary it reads {' and '.join(told)}." if told and of["supported"] else "",
+        note=of["note"],
+    )

@@ -1,0 +1,131 @@
+"""Sources as a look finds them: a topic with partitions, a directory, one that nobody could ask."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.checkpoints.report import SourceEntry
+from recovery.models import Flow, Recovery
+from recovery.sources import file_facts, files, kafka, showing, wishes
+from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Wanted
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
+from tests.factories.flows import ago
+from tests.factories.wizard import at_patch
+
+TOPIC = "crm.customers.changes"
+NOON = int(ago(hours=2).timestamp() * 1000)
+
+
+def topic(partitions: int = 3, at: int = 500, gone: int = 0) -> tuple[str, KafkaFacts]:
+    """The offset line of a topic whose partitions all stand at `at`, and what its broker says. The first `gone`
+    partitions begin behind it; the last has no record of NOON or later."""
+    there = {
+        n: PartitionFacts(
+            low=at + 40 if n < gone else 100,
+            high=at + 250 + n,
+            times={at: NOON - 1000},
+            at={NOON: None if n == partitions - 1 else at + 200},
+        )
+        for n in range(partitions)
+    }
+    line = json.dumps({TOPIC: {str(n): at for n in range(partitions)}}, separators=(",", ":"))
+    held = TopicFacts("id-1", there, retention_ms=5 * 3600 * 1000, plain=True)
+    return line, KafkaFacts(NOON, {TOPIC: held}, {TOPIC: None})
+
+
+def kafka_source(wanted: Wanted | None = None, partitions: int = 3, gone: int = 0) -> dict[str, Any]:
+    line, told = topic(partitions, gone=gone)
+    start = kafka.at(wanted, line, told) if wanted else None
+    begins, end = start.offset_json if start else line, kafka.at(Wanted(latest=True), line, told).offset_json
+    found = SourceFacts(
+        Position(0, "kafka", line, kafka.label(line), Precision.EXACT, True),
+        TOPIC,
+        start=start,
+        unread=kafka.distance(begins, end, told),
+        reach=kafka.reach(line, told),
+        option=kafka.option(line, told),
+        facts=told,
+    )
+    return showing.as_dict(found)
+
+
+def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
+    names = [f"file:///nowhere/in/changes-000{n}.json" for n in range(1, 8)]
+    told = files.Facts(
+        log=tuple(SourceEntry(path, NOON + n * 60_000, n // 2) for n, path in enumerate(names[:4])),
+        listing=tuple(InputFile(path, 702, NOON + n * 60_000) for n, path in enumerate(names)),
+        asked_ms=NOON + 3_600_000,
+    )
+    line = '{"logOffset":1}'
+    found = SourceFacts(
+        Position(1, "files", line, "file 4 of 7, changes-0004.json", Precision.EXACT, True),
+        "file:///nowhere/in/changes",
+        start=files.at(wanted, line, told) if wanted else None,
+        unread=file_facts.measured(names[4:], told),
+        reach=files.reach(line, told),
+        option=files.option(line, told),
+        facts=told,
+    )
+    return {**showing.as_dict(found), "source": "1"}
+
+
+def unknown_source() -> dict[str, Any]:
+    position = Position(2, "unknown", '{"page":7}', '{"page":7}', Precision.UNKNOWN, None)
+    told = showing.as_dict(SourceFacts(position, "unknown place", problem="Nobody could ask this source."))
+    return {**told, "source": "2"}
+
+
+def looked(
+    wanted: Mapping[str, Wanted], sources: list[dict[str, Any]], status: str = "ready", **values: Any
+) -> dict[str, Any]:
+    """A look that came to its end."""
+    asked = {key: wishes.as_dict(one) for key, one in wanted.items()}
+    begun = ago(seconds=20).isoformat()
+    return {"status": status, "ticket": "t-1", "problem": None, "started_at": begun, "at": ago(seconds=12).isoformat(),
+            "asked": asked, "wishes": asked, "sources": sources, **values}  # fmt: skip
+
+
+def at_positions(
+    of: Flow | None = None, look: dict[str, Any] | None = None, strategy: str = "continue", **values: Any
+) -> Recovery:
+    """On the page of start offsets, with this look."""
+    made = at_patch(of, strategy)
+    Recovery.objects.filter(pk=made.pk).update(
+        choices={**made.choices, **({"positions_look": look} if look else {}), **values}
+    )
+    made.refresh_from_db()
+    return made
+
+
+def at_committed(of: Flow | None = None) -> Recovery:
+    return at_positions(of, looked({}, [kafka_source(), file_source()]))
+
+
+def at_a_time(of: Flow | None = None) -> Recovery:
+    """A topic put to a time that one partition does not have, and files left where they were."""
+    wanted = {"0": Wanted(at_ms=NOON)}
+    return at_positions(of, looked(wanted, [kafka_source(wanted["0"]), file_source()]))
+
+
+def at_earliest_chosen(of: Flow | None = None) -> Recovery:
+    wanted = {"0": Wanted(earliest=True)}
+    look = looked(wanted, [kafka_source(wanted["0"], gone=1), file_source(), unknown_source()])
+    return at_positions(of, look, positions=look["wishes"])
+
+
+def with_many(of: Flow | None = None, partitions: int = 1000) -> Recovery:
+    """One partition of many set by hand."""
+    line, _ = topic(partitions)
+    moved = json.loads(line)
+    moved[TOPIC]["7"] = 600
+    wanted = {"0": Wanted(by_hand=json.dumps(moved, separators=(",", ":")))}
+    return at_positions(of, looked(wanted, [kafka_source(wanted["0"], partitions)]))
+
+
+def look_failed(of: Flow | None = None) -> Recovery:
+    said = "Kafka at broker:9092 does not answer. Start it, or mend the address, then look again."
+    return at_positions(of, looked({}, [kafka_source()], "failed", problem=said))
+
+
+def look_working(of: Flow | None = None) -> Recovery:
+    return at_positions(of, looked({}, [], "working"))
