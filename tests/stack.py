@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 import requests
 
+from console.incident.clicks_making import ClicksIncident, make_clicks
 from console.incident.making import Incident, make_incident
 from console.supervisor.home import read_env, read_json
 from recovery.pipelines.client import PipelinesClient
@@ -176,6 +177,12 @@ class Stack:
         base = self.home / "incident" / name
         return make_incident(self.client, base=base, name=name, schema=schema or f"db_{name}", **variant)
 
+    def clicks(self, name: str, **variant: Any) -> ClicksIncident:
+        """The same for the second incident: a topic and a pipeline of this name. Only where there are connectors."""
+        base = self.home / "incident" / name
+        variant = {"schema": f"db_{name}", "topic": name, **variant}
+        return make_clicks(self.client, servers=self.demo["kafka"], base=base, name=name, **variant)
+
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end, as Ctrl-C does, and give its exit code."""
         if self.process.poll() is None:
@@ -212,13 +219,29 @@ def start(home: Path, *arguments: str, command: tuple[str, ...] = (), **more: st
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """The shared instance, without the demo's incident."""
+    with instance() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def connected() -> Iterator[Stack]:
+    """An instance of a module's own that reads Kafka and writes Delta tables, with a broker, without incidents."""
+    with instance("--connectors") as running:
+        yield running
+
+
+@contextlib.contextmanager
+def instance(*arguments: str) -> Iterator[Stack]:
+    """A running instance, without incidents, while this lasts."""
     home = Path(tempfile.mkdtemp(prefix="reprise-stack-"))
     # a silent step is found out after seconds, not minutes: the kill tests wait for it
     quick = {"REPRISE_HEARTBEAT_SECONDS": "0.5", "REPRISE_SILENCE_SECONDS": "4"}
     made = databases.fresh(os.environ.get(databases.VARIABLE, ""))
-    running = start(home, "--no-incident", **quick, **made)
-    yield running
-    running.end()
-    databases.drop(made)
-    shutil.rmtree(home, ignore_errors=True)
-    running.output.unlink(missing_ok=True)
+    running = start(home, "--no-incident", *arguments, **quick, **made)
+    try:
+        yield running
+    finally:
+        running.end()
+        databases.drop(made)
+        shutil.rmtree(home, ignore_errors=True)
+        running.output.unlink(missing_ok=True)

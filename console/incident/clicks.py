@@ -49,7 +49,7 @@ class Clicks:
 
 def click(number: int) -> Click:
     """The click with this number, counted from 1."""
-    at = BEGAN + (number - 1) * APART - (LATE if number % 10 == 0 else timedelta())
+    at = max(BEGAN, BEGAN + (number - 1) * APART - (LATE if number % 10 == 0 else timedelta()))
     return {
         "click_id": number,
         "page": PAGES[number * 7 % 5],
@@ -74,7 +74,7 @@ def make_topic(servers: str, topic: str) -> None:
         wanted = NewTopic(topic, PARTITIONS, 1, config={"retention.ms": str(KEPT_MS)})
         for made in admin.create_topics([wanted]).values():
             made.result(SECONDS)
-    except KafkaException as problem:
+    except (KafkaException, TimeoutError) as problem:
         raise _silent(servers, problem) from problem
 
 
@@ -91,7 +91,7 @@ def arrive(servers: str, topic: str, sequence: Sequence[Click]) -> None:
                 producer.produce(topic, json.dumps(record), partition=partition, on_delivery=_delivered)
         if left := producer.flush(SECONDS):
             raise Unreachable(f"The Kafka broker at {servers} did not take {left} clicks within {SECONDS} s.")
-    except KafkaException as problem:
+    except (KafkaException, TimeoutError) as problem:
         raise _silent(servers, problem) from problem
 
 
@@ -116,7 +116,6 @@ def _delivered(error: Any, record: Any) -> None:
         raise KafkaException(error)
 
 
-def _silent(servers: str, problem: KafkaException) -> Unreachable:
-    return Unreachable(
-        f"The Kafka broker at {servers} did not do what was asked ({problem.args[0]}); see its log."
-    )
+def _silent(servers: str, problem: KafkaException | TimeoutError) -> Unreachable:
+    why = problem.args[0].str() if isinstance(problem, KafkaException) else f"silent for {SECONDS} s"
+    return Unreachable(f"The Kafka broker at {servers} did not do what was asked ({why}); see its log.")

@@ -26,12 +26,12 @@ def {table}() -> DataFrame:
         .option("startingOffsets", "earliest")
         .load()
         .select(F.from_json(F.col("value").cast("string"), CLICK).alias("click"))
-        .select("click.*")
-{steps}
+        .select("click.*"){steps}
     )
 '''
 COMMENT = "Clicks on each page, minute by minute"
-COUNTED = """        .withWatermark("at", "2 minutes")
+COUNTED = """
+        .withWatermark("at", "2 minutes")
         .groupBy(F.window("at", "1 minute").alias("minute"), {columns})
         .agg(F.count("*").alias("clicks"))
         .select("minute.start", {columns}, "clicks")"""
@@ -46,7 +46,7 @@ GOOD, EDITED = counted("page"), counted("page", "country")
 
 
 def definition(*, table: str, servers: str, topic: str, steps: str, comment: str = COMMENT) -> str:
-    """The whole file; `steps` are what it does to the stream of clicks, one line a step."""
+    """The whole file; `steps`: what it does to the stream of clicks, each on a line of its own."""
     return TEMPLATE.format(
         table=table,
         servers=json.dumps(servers),

@@ -1,0 +1,278 @@
+"""The whole recovery from Kafka into a Delta table, on real Spark, broker and Celery: exactly once to the row."""
+
+import json
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from deltalake import DeltaTable
+
+from console.incident.clicks import PARTITIONS, Click, Clicks, arrive, clicks
+from console.incident.clicks_making import ClicksIncident
+from console.incident.updates import run_update
+from tests.stack import Stack
+
+pytestmark = pytest.mark.spark
+
+DEDUPLICATED = ('\n        .dropDuplicates(["click_id"])', "")
+READ, WAITING = len(clicks().processed()), len(clicks().waiting)
+DELAY, MINUTE = timedelta(minutes=2), timedelta(minutes=1)
+
+
+def table(stack: Stack, incident: ClicksIncident) -> Path:
+    _, schema, name = incident.table.split(".")
+    return stack.home / "warehouse" / f"{schema}.db" / name
+
+
+def rows(stack: Stack, incident: ClicksIncident) -> list[dict[str, Any]]:
+    """Every row of the table as it is now, read without Spark."""
+    return DeltaTable(str(table(stack, incident))).to_pyarrow_table().to_pylist()
+
+
+def checkpoint(stack: Stack, incident: ClicksIncident, version: int) -> Path:
+    root = stack.home / "storage" / incident.pipeline_id / "_checkpoints"
+    return root / incident.table.replace(".", "/") / incident.name / str(version)
+
+
+def ask(stack: Stack, *command: str) -> tuple[int, dict[str, Any]]:
+    code, out, err = stack.manage(*command, "--json", token="responder")
+    assert out, err
+    return code, json.loads(out)
+
+
+def recover(stack: Stack, incident: ClicksIncident, *more: str) -> dict[str, Any]:
+    """A recovery of the incident from stop to proof; it must succeed."""
+    code, answer = ask(stack, "recover", incident.name, "--flow", incident.flow, *more)
+    assert (code, answer.get("state")) == (0, "succeeded"), answer
+    assert all(c["ok"] is True for c in answer["verification"]), answer["verification"]
+    return answer
+
+
+def numbers(stack: Stack, incident: ClicksIncident) -> Counter[int]:
+    """How often each click is in the table."""
+    return Counter(row["click_id"] for row in rows(stack, incident))
+
+
+def with_a_repeat() -> Clicks:
+    """The clicks, of which the last good batch brings number 2 a second time, and the waiting ones number 3."""
+    coming = clicks()
+    again = {c["click_id"]: c for c in coming.processed()}
+    return Clicks((coming.good[0], (*coming.good[1], again[2])), (*coming.waiting, again[3]))
+
+
+def forecast_is_what_was_measured(answer: dict[str, Any]) -> None:
+    forecast, measured = answer["forecast"], answer["measured"]
+    for name in ("lost", "doubled"):
+        assert forecast[name]["exact"], forecast[name]
+        assert forecast[name]["rows"] == measured[name], (name, forecast, measured)
+    assert forecast["new_rows"] == measured["new_rows"]
+    assert forecast["table_after"] == measured["table_rows"]
+
+
+# -- rows as they come: a step of state is taken out ---------------------------------------------------------
+
+
+def test_continue_puts_every_waiting_click_into_the_table_exactly_once(connected: Stack) -> None:
+    """A repeat of an old click among the waiting ones comes in as a second row: that is what the edit means."""
+    incident = connected.clicks("single", steps=DEDUPLICATED, what="dropDuplicates", arrivals=with_a_repeat())
+    before = numbers(connected, incident)
+    assert before == Counter(range(1, READ + 1))
+    committed = (checkpoint(connected, incident, 0) / "offsets" / "1").read_text().splitlines()[-1]
+
+    answer = recover(connected, incident, "--key", "click_id")
+
+    assert answer["strategy"] == "continue"
+    assert numbers(connected, incident) == before + Counter(range(READ + 1, READ + WAITING + 1)) + Counter(
+        [3]
+    )
+    forecast_is_what_was_measured(answer)
+    assert (answer["forecast"]["lost"]["rows"], answer["forecast"]["new_rows"]) == (0, WAITING + 1)
+    seeded = (checkpoint(connected, incident, 1) / "offsets" / "1").read_text().splitlines()[-1]
+    assert seeded == committed, "the position must be the same to the byte"
+
+
+def test_the_next_ordinary_update_goes_on_from_there(connected: Stack) -> None:
+    incident = connected.clicks("onward", steps=DEDUPLICATED, what="dropDuplicates")
+    recover(connected, incident)
+    more = [{**c, "click_id": c["click_id"] + READ + WAITING} for c in incident.arrivals.waiting]
+    arrive(incident.servers, incident.topic, [*incident.arrivals.all(), *more])
+
+    assert run_update(connected.client, incident.pipeline_id) == ("COMPLETED", "")
+
+    assert numbers(connected, incident) == Counter(range(1, READ + 2 * WAITING + 1))
+
+
+def test_revert_keeps_the_state_and_loses_nothing(connected: Stack) -> None:
+    incident = connected.clicks("back", steps=DEDUPLICATED, what="dropDuplicates", arrivals=with_a_repeat())
+
+    answer = recover(connected, incident, "--strategy", "revert", "--key", "click_id")
+
+    assert numbers(connected, incident) == Counter(range(1, READ + WAITING + 1))
+    forecast_is_what_was_measured(answer)
+    assert connected.client.export(incident.source).decode() == incident.good_code
+
+
+def test_a_full_refresh_brings_back_exactly_the_repeats_it_forecast(connected: Stack) -> None:
+    incident = connected.clicks("anew", steps=DEDUPLICATED, what="dropDuplicates", arrivals=with_a_repeat())
+
+    answer = recover(connected, incident, "--strategy", "full-refresh", "--key", "click_id")
+
+    assert numbers(connected, incident) == Counter(range(1, READ + WAITING + 1)) + Counter([2, 3])
+    assert answer["forecast"]["table_after"] == READ + WAITING + 2
+    assert answer["forecast"]["lost"]["rows"] == 0
+
+
+# -- a position of one's own ------------------------------------------------------------------------------------
+
+
+def arrived_at(incident: ClicksIncident, click: Click) -> datetime:
+    """When Kafka was given this click."""
+    partition = click["click_id"] % PARTITIONS
+    before = [c for c in incident.arrivals.all() if c["click_id"] % PARTITIONS == partition]
+    consumer = Consumer({"bootstrap.servers": incident.servers, "group.id": "tests", "log_level": 0})
+    try:
+        consumer.assign([TopicPartition(incident.topic, partition, before.index(click))])
+        record = consumer.poll(30)
+        assert record is not None
+        assert json.loads(record.value()) == click
+        return datetime.fromtimestamp(record.timestamp()[1] / 1000, UTC)
+    finally:
+        consumer.close()
+
+
+def planned(stack: Stack, incident: ClicksIncident, position: str) -> dict[str, Any]:
+    code, plan = ask(stack, "plan", incident.name, "--flow", incident.flow, "--position", f"0={position}")
+    assert code == 0, plan
+    return plan
+
+
+def executed(stack: Stack, plan: dict[str, Any]) -> dict[str, Any]:
+    _, answer = ask(stack, "execute", plan["recovery"], "--wait")
+    assert answer["state"] == "succeeded", answer
+    return answer
+
+
+def test_an_earlier_position_doubles_exactly_the_rows_that_were_forecast(connected: Stack) -> None:
+    """From the time at which the second good update's clicks had not yet arrived: all of them are read again."""
+    incident = connected.clicks("earlier", steps=DEDUPLICATED, what="dropDuplicates")
+    second = incident.arrivals.good[1]
+    since = min(arrived_at(incident, c) for c in second[:PARTITIONS])
+
+    plan = planned(connected, incident, f"time={since.isoformat()}")
+
+    assert plan["forecast"]["doubled"] | {"why": "", "from": "", "to": ""} == {
+        "rows": len(second), "files": 0, "from": "", "to": "", "exact": True, "why": ""
+    }  # fmt: skip
+    assert plan["forecast"]["reread"]["rows"] == len(second)
+    assert plan["forecast"]["table_after"] == READ + len(second) + WAITING
+    answer = executed(connected, plan)
+    forecast_is_what_was_measured(answer)
+    assert numbers(connected, incident) == Counter(range(1, READ + WAITING + 1)) + Counter(
+        c["click_id"] for c in second
+    )
+
+
+def test_a_later_position_loses_exactly_the_rows_that_were_forecast(connected: Stack) -> None:
+    """Ten clicks of each partition are passed over, by hand."""
+    incident = connected.clicks("later", steps=DEDUPLICATED, what="dropDuplicates")
+    at = {str(partition): READ // PARTITIONS + 10 for partition in range(PARTITIONS)}
+
+    plan = planned(connected, incident, f"json={json.dumps({incident.topic: at})}")
+
+    assert plan["forecast"]["lost"]["rows"] == 10 * PARTITIONS
+    answer = executed(connected, plan)
+    forecast_is_what_was_measured(answer)
+    passed_over = range(READ + 1, READ + 10 * PARTITIONS + 1)
+    assert numbers(connected, incident) == Counter(range(1, READ + WAITING + 1)) - Counter(passed_over)
+
+
+def test_a_position_beyond_the_end_is_refused_and_nothing_is_left_behind(connected: Stack) -> None:
+    incident = connected.clicks("beyond", steps=DEDUPLICATED, what="dropDuplicates")
+    at = {str(partition): 10_000 for partition in range(PARTITIONS)}
+
+    position = f"0=json={json.dumps({incident.topic: at})}"
+    code, answer = ask(connected, "plan", incident.name, "--flow", incident.flow, "--position", position)
+
+    assert code in (1, 2)
+    assert "120" in answer["error"]["says"], "the bound must be named"
+    assert not checkpoint(connected, incident, 1).exists()
+
+
+# -- the demo's incident: the aggregation was changed ---------------------------------------------------------
+
+
+def at(click: Click) -> datetime:
+    return datetime.strptime(click["at"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
+
+def minute(click: Click) -> datetime:
+    return at(click).replace(second=0)
+
+
+def watermark(sequence: list[Click]) -> datetime:
+    return max(at(c) for c in sequence) - DELAY
+
+
+def counted(sequence: list[Click], *columns: str) -> Counter[tuple[Any, ...]]:
+    """Clicks by minute and by these columns."""
+    return Counter((minute(c), *(c[column] for column in columns)) for c in sequence)
+
+
+def written(stack: Stack, incident: ClicksIncident) -> Counter[tuple[Any, ...]]:
+    """Rows of the table: how often (minute, page, country or None, clicks) is there."""
+    return Counter(
+        (r["start"].astimezone(UTC), r["page"], r.get("country"), r["clicks"]) for r in rows(stack, incident)
+    )
+
+
+def closed(sequence: list[Click], mark: datetime, *columns: str) -> Counter[tuple[Any, ...]]:
+    """The rows that Spark writes for the minutes that end up to `mark`."""
+    found = counted(sequence, *columns)
+    pad = (None,) * (2 - len(columns))
+    return Counter((*key, *pad, n) for key, n in found.items() if key[0] + MINUTE <= mark)
+
+
+def test_a_changed_aggregation_fails_with_sparks_own_words_after_two_good_updates(connected: Stack) -> None:
+    incident = connected.clicks("counts")
+
+    assert written(connected, incident) == closed(
+        incident.arrivals.processed(), watermark(incident.arrivals.processed()), "page"
+    )
+    code, told = ask(connected, "diagnose", incident.name, "--flow", incident.flow)
+    assert code == 0, told
+    assert "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" in json.dumps(told)
+    assert json.loads((connected.home / "incident" / "counts" / "incident.json").read_text()) == {
+        "pipeline_id": incident.pipeline_id, "name": "counts", "flow": incident.flow,
+        "kafka": connected.demo["kafka"], "topic": "counts", "read": READ, "waiting": WAITING,
+    }  # fmt: skip
+
+
+def test_a_full_refresh_counts_every_minute_anew(connected: Stack) -> None:
+    incident = connected.clicks("recount")
+
+    answer = recover(connected, incident, "--strategy", "full-refresh", "--key", "start,page,country")
+
+    every = incident.arrivals.all()
+    assert written(connected, incident) == closed(every, watermark(every), "page", "country")
+    assert answer["forecast"]["table_after"] == sum(written(connected, incident).values())
+
+
+def test_a_rewind_counts_the_open_minutes_anew_and_leaves_the_closed_ones_as_they_are(
+    connected: Stack,
+) -> None:
+    """Minutes that were written stay as the old code counted them; all later ones are whole, by the new code."""
+    incident = connected.clicks("rewound")
+    read, every = incident.arrivals.processed(), incident.arrivals.all()
+    before = closed(read, watermark(read), "page")
+    assert written(connected, incident) == before
+
+    answer = recover(connected, incident, "--strategy", "rewind", "--key", "start,page,country")
+
+    later = closed(every, watermark(every), "page", "country") - closed(
+        every, watermark(read), "page", "country"
+    )
+    assert written(connected, incident) == before + later
+    forecast_is_what_was_measured(answer)
