@@ -1,0 +1,1 @@
+"""Forecast and outcome: what each strategy said it would do to rows, beside what Spark then did."""

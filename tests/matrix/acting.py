@@ -1,0 +1,120 @@
+"""Does what a plan's steps say, with the product's own steps where they need no Pipelines API, and counts rows."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from recovery.errors import RepriseError
+from recovery.strategies.base import Facts, Option
+from recovery.workflow import sealing
+from recovery.workflow.gather import Scene
+from recovery.workflow.steps import seed
+from tests.matrix.world import PLAIN, World
+
+TABLE_KEPT_STATE = ("revert", "repair")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Rows of the table against what should be there. `reread`: None where the code drops rows on its way."""
+
+    lost: int
+    doubled: int
+    new_rows: int
+    table_after: int
+    reread: int | None
+
+
+class Failed(Exception):
+    """A plan that was said to run did not. One sentence."""
+
+
+def perform(world: World, scene: Scene, found: Facts, option: Option, body: Mapping[str, Any]) -> Outcome:
+    """Run one option on the world. Raises Failed. The world is left as the plan leaves it."""
+    before = world.rows()
+    code = sealing.wanted_code(scene, found, option.strategy)
+    said: dict[str, Any] = {}
+    for step in option.steps:
+        if step.kind in ACTS:
+            try:
+                said = ACTS[step.kind](world, step, body, code) or said
+            except RepriseError as problem:
+                raise Failed(f"{step.kind}: {problem.sentence}") from problem
+    return outcome(world, option, before, int(said["answer"]))
+
+
+def _seed(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, str]) -> None:
+    watch = SimpleNamespace(guard=lambda: None, log=lambda _: None, keep=lambda **_: None)
+    flow = _flow(world)
+    recovery = SimpleNamespace(label="R-1", flow=flow, pk=1)
+    told = SimpleNamespace(args=dict(step.args), fence=1, result={}, recovery=recovery, pk=1)
+    context: Any = SimpleNamespace(
+        step=told, watch=watch, recovery=recovery, flow=flow, body=body, log=lambda _: None, plan=None
+    )
+    seed.run(context)
+
+
+def _flow(world: World) -> Any:
+    pipeline = SimpleNamespace(spec={"storage": str(world.root)}, name="p", pipeline_id="p")
+    return SimpleNamespace(name=world.dataset, short=world.name, dataset=world.dataset, pipeline=pipeline)
+
+
+def _rerun(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, str]) -> dict[str, Any]:
+    if step.args.get("full_refresh") or not step.args:
+        _next_version(world)
+    if step.args.get("full_refresh"):
+        world.room.sql(f"TRUNCATE TABLE {world.name}")
+    said = world.update(code)
+    if "problem" in said:
+        raise Failed(f"rerun: {first(said['problem'])}")
+    return said
+
+
+def _next_version(world: World) -> None:
+    """As SDP resets a flow: an empty folder with the next number."""
+    (world.place / str(int(world.checkpoint.name) + 1)).mkdir()
+
+
+ACTS: Mapping[str, Callable[..., dict[str, Any] | None]] = {"seed": _seed, "rerun": _rerun}
+
+
+def outcome(world: World, option: Option, before: Counter[int], read: int) -> Outcome:
+    after = world.rows()
+    sources, operator = _ran(world, option)
+    waiting = world.waiting(sources)
+    should = before + _yielded(world, option, waiting, operator)
+    lost, doubled = should - after, after - should
+    chosen = any(p.get("chosen") for p in option.positions)
+    skipped = lost.total() if chosen else 0
+    # a batch that the file sink skips is never run, so that Spark counts none of its rows
+    untold = operator != PLAIN or (option.strategy == "empty" and world.sink == "parquet")
+    reread = None if untold else read - waiting.total() + skipped
+    emptied = option.strategy == "full-refresh"
+    new_rows = after.total() - (0 if emptied else before.total())
+    return Outcome(lost.total(), doubled.total(), new_rows, after.total(), reread)
+
+
+def _ran(world: World, option: Option) -> tuple[Sequence[Any], str]:
+    """Sources and stateful step of the code that ran."""
+    if option.strategy == "revert":
+        assert world.old
+        return world.old.sources, world.old.operator
+    return world.sources, world.operator
+
+
+def _yielded(world: World, option: Option, waiting: Counter[int], operator: str) -> Counter[int]:
+    """Rows that should come of what waits: repeats once where the code drops them, none of those that it has seen."""
+    if operator == PLAIN:
+        return waiting
+    seen = world.read if option.strategy in TABLE_KEPT_STATE else Counter[int]()
+    return Counter({n: 1 for n in waiting if n not in seen})
+
+
+def first(problem: str) -> str:
+    """What a failure of Spark says, without stack and places of this machine."""
+    classes = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]", problem)
+    inner = [c for c in classes if c != "STREAM_FAILED"]
+    return inner[-1] if inner else re.sub(r"/tmp/\S+", "…", problem.splitlines()[0])[:200]

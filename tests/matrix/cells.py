@@ -1,0 +1,159 @@
+"""The cells: source × sink × incident, and in each what every strategy forecast beside what came of it."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recovery.errors import RepriseError
+from recovery.sources.base import Wanted
+from recovery.strategies.base import Amount, Option
+from recovery.strategies.catalogue import judge_all
+from tests.matrix import acting, incidents, judging, sources
+from tests.matrix.acting import Failed, Outcome
+from tests.matrix.incidents import Incident
+from tests.matrix.room import Room
+from tests.matrix.world import World
+
+SOURCES: Mapping[str, tuple[str, ...]] = {
+    "files": ("files",),
+    "kafka": ("kafka",),
+    "delta": ("delta",),
+    "files and kafka": ("files", "kafka"),
+    "delta and delta": ("delta", "delta"),
+}
+SINKS = ("parquet", "delta")
+EARLIER, LATER = "continue from earlier", "continue from later"
+RUN_THOUGH_BLOCKED = ("empty",)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One strategy in one cell. `verdict`: equal, bounded, untold, differs, failed, blocked."""
+
+    verdict: str
+    says: str
+    differences: tuple[str, ...] = ()
+
+
+@dataclass
+class Cell:
+    source: str
+    sink: str
+    incident: Incident
+    results: dict[str, Result] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.source} / {self.sink} / {self.incident.name}"
+
+
+@dataclass
+class Bench:
+    """What cells share: the JVM, the broker (None: no cell with Kafka), a folder."""
+
+    room: Room
+    broker: Any
+    folder: Path
+    count: int = 0
+
+    def run(self, cell: Cell) -> Cell:
+        """Make the cell's world and try every strategy on it."""
+        world, gone = self._struck(cell)
+        try:
+            world.keep()
+            for column, wishes in _columns(world, cell):
+                cell.results |= tried(world, column, wishes)
+        finally:
+            world.end()
+        return cell
+
+    def _struck(self, cell: Cell) -> tuple[World, list[int]]:
+        self.count += 1
+        root = self.folder / f"w{self.count}"
+        made = 0
+
+        def new(kind: str) -> sources.Source:
+            nonlocal made
+            made += 1
+            name = f"in{self.count}x{made}"
+            return sources.make(kind, room=self.room, broker=self.broker, place=root, name=name)
+
+        kinds = SOURCES[cell.source]
+        world = World(self.room, f"t{self.count}", root, cell.sink, [new(k) for k in kinds], cell.incident.before)
+        incidents.begin(world)
+        gone = cell.incident.strikes(world, lambda: new(kinds[-1]))
+        return world, gone
+
+
+def _columns(world: World, cell: Cell) -> Iterator[tuple[str, dict[str, Wanted]]]:
+    yield "", {}
+    if cell.incident.name == "offsets damaged":
+        return
+    yield EARLIER, {"0": world.sources[0].earlier()}
+    yield LATER, {str(n): Wanted(latest=True) for n in range(len(world.sources))}
+
+
+def tried(world: World, column: str, wishes: Mapping[str, Wanted]) -> dict[str, Result]:
+    """Every strategy as it is judged with these wishes; with any, only those that go on from a chosen position."""
+    try:
+        scene = judging.scene_of(world)
+        found = judging.facts(world, scene, wishes)
+    except RepriseError as problem:
+        return {column or "facts": Result("blocked", problem.sentence)}
+    refused = [s.problem for s in found.sources if wishes and s.problem]
+    if refused:
+        return {column: Result("blocked", str(refused[0]))}
+    results = {}
+    for option in judge_all(found):
+        if wishes and option.strategy != "continue":
+            continue
+        results[column or option.strategy] = _one(world, scene, found, option, wishes)
+    return results
+
+
+def _one(world: World, scene: Any, found: Any, option: Option, wishes: Mapping[str, Wanted]) -> Result:
+    if option.blocked and option.strategy not in RUN_THOUGH_BLOCKED:
+        return Result("blocked", option.blocked)
+    try:
+        body = judging.plan(scene, found, option, wishes)
+        came = acting.perform(world, scene, found, option, body)
+    except Failed as problem:
+        return Result("failed", str(problem))
+    finally:
+        world.back()
+    return compared(option, came)
+
+
+def compared(option: Option, came: Outcome) -> Result:
+    """The forecast beside the outcome, number by number."""
+    told = option.forecast
+    pairs: list[tuple[str, Amount | None, int | None, int | None]] = [
+        ("lost", told.lost, told.lost.rows, came.lost),
+        ("doubled", told.doubled, told.doubled.rows, came.doubled),
+        ("reread", told.reread, told.reread.rows, came.reread),
+        ("new", None, told.new_rows, came.new_rows),
+        ("table", None, told.table_after, came.table_after),
+    ]
+    said, different, worst = [], [], "equal"
+    for name, amount, rows, real in pairs:
+        if real is None:
+            continue
+        exact = amount is None or amount.exact
+        said.append(f"{name} {'≤ ' if rows is not None and not exact else ''}{'?' if rows is None else rows}/{real}")
+        if rows is None:
+            worst = "untold" if worst == "equal" else worst
+        elif (exact and rows != real) or (not exact and real > rows):
+            different.append(f"{name}: forecast {rows}{'' if exact else ' at most'}, outcome {real}")
+        elif not exact:
+            worst = "bounded" if worst == "equal" else worst
+    return Result("differs" if different else worst, ", ".join(said), tuple(different))
+
+
+def all_cells() -> list[Cell]:
+    return [Cell(s, k, i) for s in SOURCES for k in SINKS for i in incidents.INCIDENTS]
+
+
+def clean(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

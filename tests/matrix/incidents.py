@@ -1,0 +1,125 @@
+"""What happens to a flow. Each leaves a world as the responder finds it: rows wait, and often an update has failed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.damages import hands
+from tests.matrix.sources import Source, Unread
+from tests.matrix.world import ONCE, ONCE_TOO, PLAIN, World
+
+
+@dataclass(frozen=True)
+class Incident:
+    """`before`: the stateful step of the old code; `strikes` changes the world after its good batches.
+
+    `sources`: how many the old code reads, of as many kinds as the cell names. `gone`: ids that wait and can no longer
+    be read are what `strikes` returns.
+    """
+
+    name: str
+    before: str
+    strikes: Callable[[World, Callable[[], Source]], list[int]]
+    own_source: bool = False  # needs a second source, which the cell makes
+
+
+def begin(world: World) -> None:
+    """Two updates of some batches each; repeats among them where the code drops repeats."""
+    for _ in range(2):
+        for source in world.sources:
+            new = world.ids(8)
+            repeats = new[:2] if world.operator else []
+            world.put(source, [*new, *repeats])
+        world.good()
+
+
+def wait(world: World) -> None:
+    """New rows in every source. One of them stands in the table already, where the code drops repeats."""
+    for source in world.sources:
+        seen = [sorted(world.read)[0]] if world.operator else []
+        world.put(source, [*world.ids(6), *seen])
+
+
+def fails(world: World) -> None:
+    """The update after which somebody calls; it plans a batch, and does not commit it."""
+    world.update()
+
+
+def operator(to: str) -> Callable[[World, Callable[[], Source]], list[int]]:
+    def strikes(world: World, more: Callable[[], Source]) -> list[int]:
+        wait(world)
+        world.operator = to
+        fails(world)
+        return []
+
+    return strikes
+
+
+def added(world: World, more: Callable[[], Source]) -> list[int]:
+    wait(world)
+    new = more()
+    world.sources = [*world.sources, new]
+    world.put(new, world.ids(6))
+    fails(world)
+    return []
+
+
+def removed(world: World, more: Callable[[], Source]) -> list[int]:
+    """The second of two sources is taken out; what waits there is not meant to be read any more."""
+    world.sources = world.sources[:-1]
+    wait(world)
+    fails(world)
+    return []
+
+
+def replaced(world: World, more: Callable[[], Source]) -> list[int]:
+    new = more()
+    world.sources = [*world.sources[:-1], new]
+    wait(world)
+    fails(world)
+    return []
+
+
+def damaged(world: World, more: Callable[[], Source]) -> list[int]:
+    """The newest offset file is cut off within its header."""
+    wait(world)
+    newest = max(int(p.name) for p in (world.checkpoint / "offsets").iterdir() if p.name.isdigit())
+    hands.cut(world.checkpoint / "offsets" / str(newest), 20)
+    fails(world)
+    return []
+
+
+def expired(world: World, more: Callable[[], Source]) -> list[int]:
+    """Retention takes what was read, and, where a system can, some of what waits."""
+    wait(world)
+
+    def new(count: int) -> list[int]:
+        ids = world.ids(count)
+        world.unread += [(world.sources[0], n) for n in ids]
+        return ids
+
+    gone = world.sources[0].expire(Unread(sorted(n for _, n in world.unread), new))
+    fails(world)
+    return gone
+
+
+def uncommitted(world: World, more: Callable[[], Source]) -> list[int]:
+    """A crash after the table's commit and before the checkpoint's; then dropDuplicates is taken out."""
+    newest = max(int(p.name) for p in (world.checkpoint / "commits").iterdir() if p.name.isdigit())
+    hands.remove(world.checkpoint / "commits" / str(newest))
+    wait(world)
+    world.operator = PLAIN
+    fails(world)
+    return []
+
+
+INCIDENTS = (
+    Incident("stateful operator removed", ONCE, operator(PLAIN)),
+    Incident("stateful operator added", PLAIN, operator(ONCE)),
+    Incident("stateful operator changed", ONCE, operator(ONCE_TOO)),
+    Incident("source added", PLAIN, added, own_source=True),
+    Incident("source removed", PLAIN, removed),
+    Incident("source replaced", PLAIN, replaced, own_source=True),
+    Incident("offsets damaged", PLAIN, damaged),
+    Incident("retention passed", PLAIN, expired),
+    Incident("uncommitted batch", ONCE, uncommitted),
+)

@@ -1,0 +1,55 @@
+"""The product's own words on a world: its facts, its judgement of every strategy, the body of the plan it would seal."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from recovery.checkpoints import inspect
+from recovery.sinks.live import reading
+from recovery.sources import wishes as wishing
+from recovery.sources.base import Wanted
+from recovery.strategies.base import Facts, Option
+from recovery.workflow import sealing
+from recovery.workflow.gather import Scene, facts_of
+from tests.matrix.room import REMOTE
+from tests.matrix.world import PATH, World
+
+
+def scene_of(world: World) -> Scene:
+    """What the API and the disk would say, of a pipeline that has no API."""
+    workspace = SimpleNamespace(name="matrix", spark_remote_ref=f"env:{REMOTE}")
+    pipeline = SimpleNamespace(
+        workspace=workspace, environment="test", pipeline_id="p", name="p", spec={"storage": str(world.root)}
+    )
+    flow = SimpleNamespace(name=world.dataset, short=world.name, dataset=world.dataset, pipeline=pipeline)
+    report = inspect(str(world.place), sink=str(world.table))
+    return Scene(
+        flow=flow,  # type: ignore[arg-type]
+        client=None,  # type: ignore[arg-type]
+        pipeline={"spec": {"root_path": "/p", "catalog": "spark_catalog", "schema": "default", "configuration": {}}},
+        code=world.code(),
+        libraries=(PATH,),
+        checkpoint_place=str(world.place),
+        checkpoint=report,
+        table_place=str(world.table),
+        sink=reading.read(str(world.table), query_id=report.query_id),
+        others={},
+        active_update=None,
+        last_update=None,
+        storage=str(world.root),
+    )
+
+
+def facts(world: World, scene: Scene, wishes: Mapping[str, Wanted]) -> Facts:
+    """With the code as it stands, and that of the last good update to go back to."""
+    assert world.old
+    return facts_of(scene, scene.code, world.old.code, wishes=wishes)
+
+
+def plan(scene: Scene, found: Facts, option: Option, wishes: Mapping[str, Wanted]) -> dict[str, Any]:
+    """The body of the plan that would be sealed."""
+    chosen = {n: wishing.as_dict(w) for n, w in wishes.items()}
+    recovery: Any = SimpleNamespace(label="R-1", diagnosis={}, choices={"positions": chosen})
+    target = sealing.wanted_code(scene, found, option.strategy)
+    changed = {p: text for p, text in target.items() if scene.code.get(p) != text}
+    return sealing.build(recovery, scene, found, option, changed)

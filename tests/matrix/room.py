@@ -1,0 +1,103 @@
+"""Spark of the matrix: one JVM that runs the streams and answers Spark Connect, where the product asks its questions."""
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.connected_spark import ConnectedSpark, connected_spark
+from tests.s3 import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+REMOTE = "MATRIX_SPARK"  # names the environment variable in which the product finds the address
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "5",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+# One update of one flow, as a pipeline makes it: the code defines the query, a trigger of AvailableNow runs it.
+UPDATE = """
+import os, sys, tempfile
+from pathlib import Path
+sys.path[:0] = [root]
+from recovery.spark.definitions import find_flow, load, write_files
+folder, where, before = Path(tempfile.mkdtemp()), os.getcwd(), list(sys.path)
+session = spark.newSession()
+try:
+    flow = find_flow(load(session, write_files(files, "/p", folder), libraries, folder), name, "spark_catalog", "default")
+    writer = flow.func().writeStream.outputMode("append").option("checkpointLocation", checkpoint)
+    writer = writer.trigger(availableNow=True)
+    if sink in ("parquet", "delta"):
+        query = writer.format(sink).toTable(table)
+    elif sink == "kafka":
+        query = writer.format("kafka").options(**options).start()
+    else:
+        each = lambda batch, number: batch.write.format("parquet").mode("append").save(table)
+        query = writer.foreachBatch(each).start()
+    query.awaitTermination()
+    answer = sum(p["numInputRows"] for p in query.recentProgress)
+finally:
+    os.chdir(where)
+    sys.path[:] = before
+"""
+ROWS = """
+frame = spark.newSession().read.table(table) if not path else spark.newSession().read.parquet(table)
+answer = [[r["id"], r["count"]] for r in frame.groupBy("id").count().collect()]
+"""
+# Delta keeps what it knows of a table by its path, and would not see that it was put back to an older state.
+FORGET = "spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()"
+APPEND = """
+from pyspark.sql.types import StructType
+frame = spark.createDataFrame([tuple(r) for r in rows], "id long, k long").repartition(files)
+frame.write.format("delta").mode("append").save(table)
+"""
+
+
+class Room:
+    """The JVM. `remote` is its Spark Connect address."""
+
+    def __init__(self, child: ConnectedSpark, remote: str) -> None:
+        self.child, self.remote = child, remote
+        self.warehouse = Path(str(child.run("answer = spark.conf.get('spark.sql.warehouse.dir')")).removeprefix("file:"))
+
+    def update(self, files: Mapping[str, str], **told: Any) -> dict[str, Any]:
+        """{"answer": rows read}, or {"problem": the text of its failure}. Files: path -> text of the code."""
+        told = {"options": {}, "libraries": list(files), **told}
+        return self.child.attempt(UPDATE, root=str(ROOT), files=dict(files), **told)
+
+    def rows(self, table: str, *, path: bool = False) -> Counter[int]:
+        """How often each id is in a table, or in the Parquet files below a path."""
+        return Counter({number: times for number, times in self.child.run(ROWS, table=table, path=path)})
+
+    def sql(self, text: str) -> None:
+        self.child.run("spark.newSession().sql(text).collect()", text=text)
+
+    def forget(self) -> None:
+        self.child.run(FORGET)
+
+    def append(self, table: Path, rows: list[tuple[int, int]], files: int) -> None:
+        self.child.run(APPEND, table=str(table), rows=rows, files=files)
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Room]:
+    """The room while this lasts; the product finds its address meanwhile."""
+    port = free_port()
+    remote = f"sc://localhost:{port}/;user_id=matrix"
+    with connected_spark(**SETTINGS, **{"spark.connect.grpc.binding.port": str(port)}) as child:
+        before = os.environ.get(REMOTE)
+        os.environ[REMOTE] = remote
+        try:
+            yield Room(child, remote)
+        finally:
+            if before is None:
+                del os.environ[REMOTE]
+            else:
+                os.environ[REMOTE] = before

@@ -1,0 +1,124 @@
+"""One flow of the matrix with its checkpoint and its table, and what is true of its rows."""
+
+import shutil
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.matrix.room import Room
+from tests.matrix.sources import Source
+
+PATH = "/p/flow.py"
+PLAIN, ONCE, ONCE_TOO = "", '.dropDuplicates(["id"])', '.dropDuplicates(["id", "k"])'
+
+
+@dataclass(frozen=True)
+class Old:
+    """The code of the last good update: its text, what it read, and its stateful step."""
+
+    code: Mapping[str, str]
+    sources: tuple[Source, ...]
+    operator: str
+
+
+@dataclass
+class World:
+    """`read`: ids that updates have read, `unread`: those that wait, by source; both as often as they were put.
+
+    `sources` and `operator` are those of the code as it stands now, `old` is the code of the last good update.
+    """
+
+    room: Room
+    name: str  # of table and flow, without catalog and schema
+    root: Path
+    sink: str  # "parquet", "delta"
+    sources: list[Source]
+    operator: str
+    read: Counter[int] = field(default_factory=Counter)
+    unread: list[tuple[Source, int]] = field(default_factory=list)
+    next_id: int = 0
+    old: "Old | None" = None
+
+    def code(self) -> dict[str, str]:
+        """The pipeline's one file, as it stands now."""
+        frame = ".unionByName".join(f"({s.reads})" for s in self.sources)
+        text = f"""
+        from pyspark import pipelines as dp
+
+        @dp.table(name="{self.name}")
+        def {self.name}():
+            return {frame}{self.operator}
+        """
+        return {PATH: textwrap.dedent(text).lstrip()}
+
+    @property
+    def dataset(self) -> str:
+        return f"spark_catalog.default.{self.name}"
+
+    @property
+    def place(self) -> Path:
+        """The flow's folder of checkpoint versions."""
+        return self.root / "_checkpoints" / "spark_catalog" / "default" / self.name / self.name
+
+    @property
+    def checkpoint(self) -> Path:
+        """The version in use."""
+        found = [int(p.name) for p in self.place.iterdir() if p.name.isdigit()] if self.place.exists() else [0]
+        return self.place / str(max(found))
+
+    @property
+    def table(self) -> Path:
+        return self.room.warehouse / self.name
+
+    def ids(self, count: int) -> list[int]:
+        first, self.next_id = self.next_id, self.next_id + count
+        return list(range(first, first + count))
+
+    def put(self, source: Source, ids: list[int]) -> list[int]:
+        source.put(ids)
+        self.unread += [(source, n) for n in ids]
+        return ids
+
+    def waiting(self, sources: Sequence[Source]) -> Counter[int]:
+        """Ids that wait in these sources."""
+        return Counter(n for source, n in self.unread if source in sources)
+
+    def update(self, code: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Run the flow once over what is there: {"answer": rows read} or {"problem": text}."""
+        return self.room.update(
+            code or self.code(),
+            name=self.dataset,
+            checkpoint=str(self.checkpoint),
+            sink=self.sink,
+            table=self.name,
+        )
+
+    def good(self) -> None:
+        """An update that must succeed; everything was read then."""
+        said = self.update()
+        assert "problem" not in said, said["problem"]
+        self.read.update(n for _, n in self.unread)
+        self.unread.clear()
+        self.old = Old(self.code(), tuple(self.sources), self.operator)
+
+    def rows(self) -> Counter[int]:
+        return self.room.rows(self.name)
+
+    def keep(self) -> None:
+        """Remember checkpoint and table as they stand."""
+        for what, name in ((self.place, "place"), (self.table, "table")):
+            shutil.copytree(what, self.root / "kept" / name)
+
+    def back(self) -> None:
+        """Put them back as they were kept."""
+        for what, name in ((self.place, "place"), (self.table, "table")):
+            shutil.rmtree(what)
+            shutil.copytree(self.root / "kept" / name, what)
+        self.room.forget()
+
+    def end(self) -> None:
+        self.room.sql(f"DROP TABLE IF EXISTS {self.name}")
+        shutil.rmtree(self.root)
