@@ -20,7 +20,7 @@ from recovery.spark.answers import Flow
 from recovery.spark.definitions import BadCode
 from recovery.spark.paths import lies_under, literal
 from recovery.spark.replay import FORMATS, CannotReplay, SourceRead
-from recovery.spark.session import first_line, lost_contact, quoted
+from recovery.spark.session import lost_contact, quoted
 
 NOTHING = ".no-file-has-this-name"
 # A column of the copy may be null exactly where the stream's may: the state is typed by that.
@@ -39,22 +39,21 @@ def stage(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
     `<scratch>/settings/checkpoint/offsets/0`.
     """
 
-    def staged() -> dict[str, Any]:
-        copies = Copies(spark, Flow(spark, request["study"], folder), request)
+    def staged(flow: Flow) -> dict[str, Any]:
+        copies = Copies(spark, flow, request)
         cuts, why = copies.write()
         text = copies.stand_in(cuts)._explain_string(extended=True)
         if request["conf"] is None:
             _note_settings(spark, f"{request['scratch']}/settings")
         return {"cuts": cuts, "sources": len(explained.relations(text)), "why": why}
 
-    return _said(staged, "The input could not be copied")
+    return _said(spark, request, folder, staged, "The input could not be copied")
 
 
 def run(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """`{rows, late, batches}`, or `{problem}`. Ends after `request["seconds"]`, and stops the query then."""
 
-    def ran() -> dict[str, Any]:
-        flow = Flow(spark, request["study"], folder)
+    def ran(flow: Flow) -> dict[str, Any]:
         stream = Copies(spark, flow, request).stand_in(request["cuts"])
         spark.conf._set_all(configs=RUNNING, silent=True)
         output = f"{request['scratch']}/rows"
@@ -63,15 +62,37 @@ def run(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         query = writer.trigger(availableNow=True).start()
         if not query.awaitTermination(request["seconds"]):
             query.stop()
-            return {
-                "problem": f"The rehearsal did not end within {request['seconds']:.0f} s; give it more time."
-            }
+            took = f"{request['seconds']:.0f} s"
+            return {"problem": f"The rehearsal did not end within {took} and was stopped; give it more time."}
         told = query.recentProgress
         late = sum(state.numRowsDroppedByWatermark for one in told for state in one.stateOperators)
         rows = spark.read.schema(stream.schema).parquet(output).count()
         return {"rows": rows, "late": late, "batches": len(told)}
 
-    return _said(ran, "The flow's query failed over a copy of its input")
+    return _said(spark, request, folder, ran, "The flow's query failed over a copy of its input")
+
+
+def _said(
+    spark: Any,
+    request: Mapping[str, Any],
+    folder: Path,
+    answer: Callable[[Flow], dict[str, Any]],
+    otherwise: str,
+) -> dict[str, Any]:
+    from pyspark.errors import PySparkException
+
+    try:
+        flow = Flow(spark, request["study"], folder)
+    except BadCode as error:
+        return {"problem": str(error)}
+    try:
+        return answer(flow)
+    except (BadCode, CannotReplay) as error:
+        return {"problem": str(error)}
+    except PySparkException as error:
+        if lost_contact(error):
+            raise
+        return {"problem": f"{otherwise}: {flow.says(error).rpartition('terminated with exception: ')[2]}"}
 
 
 class Copies:
@@ -159,19 +180,6 @@ class Copies:
             is_streaming=True,
         )
         return DataFrame(source, self._spark)
-
-
-def _said(answer: Callable[[], dict[str, Any]], otherwise: str) -> dict[str, Any]:
-    from pyspark.errors import PySparkException
-
-    try:
-        return answer()
-    except (BadCode, CannotReplay) as error:
-        return {"problem": str(error)}
-    except PySparkException as error:
-        if lost_contact(error):
-            raise
-        return {"problem": f"{otherwise}: {first_line(error).rpartition('terminated with exception: ')[2]}"}
 
 
 def _note_settings(spark: Any, place: str) -> None:
