@@ -225,7 +225,7 @@ def told(rows: Counter[str]) -> Counter[tuple[str, int]]:
     assert set(rows.values()) == {1}
     found = [json.loads(row) for row in rows]
     ends = [datetime.fromisoformat(row["window"]["end"]).replace(tzinfo=UTC) for row in found]
-    return Counter({(r["z"], int(end.timestamp())): r["n"] for r, end in zip(found, ends, strict=True)})
+    return Counter({(r["k"], int(end.timestamp())): r["n"] for r, end in zip(found, ends, strict=True)})
 
 
 @pytest.mark.parametrize("closing", [True, False], ids=["windows were closed", "the last batch closed none"])
@@ -246,7 +246,7 @@ def test_a_changed_key_goes_on_with_every_open_window_whole_and_none_twice(flow:
     conf, watermark, line = flow.settings()
     flow.put(("a3", 2), ("b3", 44))
     flow.put(("a1", 70))
-    flow.query(WINDOWED.replace('"k")', '"z")'))
+    flow.query(WINDOWED.replace('"k")', 'F.col("z").alias("k"))'))
     wanted = needed(watermark, ["stateStoreSave"], window_ms=5000)
     assert wanted.back_to_ms is not None
     every = flow.put_so_far["a"]
@@ -290,7 +290,7 @@ def test_records_of_a_topic_are_rehearsed_in_the_batches_that_the_reader_makes(
     more = [[("a9", 5), ("b1", 44)], [("b1", 43), ("a1", 70), ("a2", 45), ("a2", 71)]]
     for partition, held in enumerate(more):
         kafka.put(topic, [f"{k} {START + s}" for k, s in held], partition)
-    flow.code = flow.code.replace('"k").agg', '"z").agg')
+    flow.code = flow.code.replace('"k").agg', 'F.col("z").alias("k")).agg')
     back = {topic: {"0": 2, "1": 1}}  # before the first row of a window that was still open
     sliced = Slice("kafka", start=back, end={topic: {"0": 8, "1": 7}}).as_dict()
 

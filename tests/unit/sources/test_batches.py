@@ -1,5 +1,7 @@
 """What waits is cut into the batches that a stream makes of it."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,7 +95,7 @@ def test_batches_of_a_topic_follow_on_each_other_and_leave_nothing_out(
         Slice("kafka", start={"t": start}, end={"t": end}), {"maxOffsetsPerTrigger": str(limit)}
     ).cuts
     assert all(not cut.empty for cut in cuts)
-    assert all(one.end == other.start for one, other in zip(cuts, cuts[1:], strict=False))
+    assert all(one.end == other.start for one, other in pairwise(cuts))
     if cuts:
         assert (cuts[0].start, cuts[-1].end) == ({"t": start}, {"t": end})
     else:
