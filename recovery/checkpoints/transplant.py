@@ -12,11 +12,11 @@ The Spark runs that these need are the caller's:
 
 import uuid
 
-from recovery.checkpoints import formats
+from recovery.checkpoints import formats, skeleton
 from recovery.checkpoints.carrying import take_state
 from recovery.checkpoints.inspection import inspect, judge, opened
 from recovery.checkpoints.laying import LaidPlan, prepare, target_of
-from recovery.checkpoints.layout import Layout, laid, layout_of, write_layout
+from recovery.checkpoints.layout import Layout, laid, layout_of
 from recovery.checkpoints.mending.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import cut_log, metadata_of
@@ -40,18 +40,11 @@ def prime(location: str, scratch: str, *, guard: Guard) -> None:
             "Nothing was ever committed in this checkpoint; the new query starts with no state anyway."
         )
     store, _ = opened(location)
-    there = Store.open(scratch)
     with reaching(location):
         lines = formats.text_of(store.read(f"offsets/{report.last_committed}", MAX_SMALL_BYTES)).split("\n")
-    with reaching(scratch):
-        if there.exists() and there.entries():
-            raise Refused(f"{scratch} is not empty. Name a new directory.")
-        layout = Layout()
-        named = lines[0] != "v1"
-        body = [f"{line.partition(':')[0]}:-" if named else "-" for line in lines[2:] if line]
-        layout.write("offsets/0", "\n".join([*lines[:2], *body]).encode())
-        layout.write("metadata", metadata_of(str(uuid.uuid4())))
-        write_layout(layout, there, guard)
+    named = lines[0] != "v1"
+    body = [f"{line.partition(':')[0]}:-" if named else "-" for line in lines[2:] if line]
+    skeleton.lay(scratch, [*lines[:2], *body], guard=guard)
 
 
 def plan_rollback(location: str, batch: int, *, sink: str | None = None) -> LaidPlan:

@@ -10,7 +10,7 @@ from recovery.spark.api import FROM_CODE, NAMED, WHOLE_ROW
 from recovery.spark.catalog import describe, table
 from recovery.spark.definitions import BadCode, Definitions, find_flow, load, where, write_files
 from recovery.spark.paths import literal, plain
-from recovery.spark.replay import FORMATS, CannotReplay, Reader
+from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
 from recovery.spark.session import first_line, lost_contact, quoted, use
 
 SAMPLES = 10
@@ -25,17 +25,17 @@ class Flow:
         use(spark, request["catalog"], request["schema"])
         definitions: Definitions = load(spark, self._placed, request["libraries"], folder)
         self._flow = find_flow(definitions, request["flow"], request["catalog"], request["schema"])
-        self._reader = Reader(spark, definitions)
+        self.reader = Reader(spark, definitions)
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
-        stream = self._called(lambda: self._reader.stream(self._flow.func))
+        stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
-        self._text = self._called(lambda: stream._explain_string(extended=True))
+        self.text = self._called(lambda: stream._explain_string(extended=True))
         self.columns: list[str] = self._called(lambda: stream.columns)
-        self.sources, self.order_problem = self._ordered(self._reader.sources_of(stream))
-        self._reader.sources = self.sources
-        self.operators = explained.operators(self._text)
-        self.dedupe = explained.dedupe_columns(self._text)
+        self.sources, self.order_problem = self._ordered(self.reader.sources_of(stream))
+        self.reader.sources = self.sources
+        self.operators = explained.operators(self.text)
+        self.dedupe = explained.dedupe_columns(self.text)
 
     def batch(
         self,
@@ -49,7 +49,11 @@ class Flow:
         """
         self._check_replay()
         by_index = {int(source): slicing.merged(given) for source, given in (slices or {}).items()}
-        return self._called(lambda: self._reader.batch(self._flow.func, files, known, by_index))
+        return self._called(lambda: self.reader.batch(self._flow.func, files, known, by_index))
+
+    def replaced(self, replace: Replace) -> Any:
+        """The flow's DataFrame over other reads than its own (`Reader.replaced`). Raises `BadCode`, `CannotReplay`."""
+        return self._called(lambda: self.reader.replaced(self._flow.func, replace))
 
     @property
     def reads_only_files(self) -> bool:
@@ -57,7 +61,7 @@ class Flow:
 
     def says(self, error: BaseException) -> str:
         """What Spark says, without what the readers' options hold."""
-        return secrets.withheld(first_line(error), self._reader.withheld)
+        return secrets.withheld(first_line(error), self.reader.withheld)
 
     def key(self, given: Sequence[str] | None) -> tuple[list[str], str]:
         """By what rows are told apart, and who says so: (columns, words)."""
@@ -73,7 +77,7 @@ class Flow:
         `MicroBatchExecution` numbers the relations of the analysed plan from left to right, equal ones once: a
         DataFrame that a union holds twice is one source, on both sides of a join it is two.
         """
-        relations = explained.relations(self._text)
+        relations = explained.relations(self.text)
         if len(relations) == len(reads) and all(map(_reads, relations, reads)):
             first = {relation.text: i for i, relation in reversed(list(enumerate(relations)))}
             return [reads[i] for i in sorted(first.values())], None
@@ -88,7 +92,7 @@ class Flow:
                 f"What the flow yields depends on its state ({', '.join(stateful)}), "
                 "so its rows cannot be counted from input files alone."
             )
-        if self.operators and explained.has_watermark(self._text):
+        if self.operators and explained.has_watermark(self.text):
             raise CannotReplay(
                 "The flow drops rows that arrive after its watermark, "
                 "so its rows cannot be counted from input files alone."
@@ -102,7 +106,7 @@ class Flow:
         except (Exception, SystemExit) as error:
             if lost_contact(error):
                 raise
-            raise BadCode(secrets.withheld(where(error, self._placed), self._reader.withheld)) from error
+            raise BadCode(secrets.withheld(where(error, self._placed), self.reader.withheld)) from error
 
 
 def _reads(relation: explained.Relation, read: Mapping[str, Any]) -> bool:

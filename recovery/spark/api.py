@@ -10,22 +10,27 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recovery.errors import NotFound
+from recovery.spark import scratch
 from recovery.spark.process import ask, prepare
 
 __all__ = [
     "Measure",
     "MeasureRequest",
+    "Rehearsal",
+    "RehearsalRequest",
     "Study",
     "StudyRequest",
     "location",
     "measure",
     "prepare",
+    "rehearse",
     "study",
     "table_location",
     "tables",
 ]
 STUDY_SECONDS = 120.0
 MEASURE_SECONDS = 600.0
+REHEARSAL_SECONDS = 1800.0
 NAMED = "named by the responder"
 FROM_CODE = "the columns of dropDuplicates in the code"
 WHOLE_ROW = "the whole row"
@@ -148,18 +153,24 @@ class RehearsalRequest:
     For flows whose rows depend on state: the same operators, settings and watermark rules as in the update, over a copy
     of the input. `scratch` is a folder that does not exist yet and that both Spark and Reprise reach. `watermark_ms`:
     the watermark to begin with (None: none was reached). Without any input it leaves empty state of the code's shape.
+    `study.sets` and `study.slices` name the input in the order in which Spark reads it. `conf`: settings of the header
+    of the checkpoint's last committed offset file (partitions, provider and formats of state); None: the session's.
     """
 
     study: StudyRequest
     scratch: str
     watermark_ms: int | None = None
+    conf: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class Rehearsal:
     """What came out. `rows` written to `output` (Parquet), `checkpoint` with the state; `watermark_ms` at the end.
 
-    `late`: rows that stateful steps dropped behind the watermark. `problem` not None: it could not be run.
+    `late`: rows that stateful steps dropped behind the watermark (of an aggregate, groups of rows of one task). The
+    rehearsal reads in the batches in which an update reads the same input: then an update drops the same rows. `why`
+    not "": it could not, and `rows` is what an update writes at most; see docs/rehearsal.md. `problem` not None: it
+    could not be run, and what it left in `scratch` is still there.
     """
 
     rows: int | None = None
@@ -168,6 +179,8 @@ class Rehearsal:
     output: str = ""
     checkpoint: str = ""
     problem: str | None = None
+    batches: int | None = None
+    why: str = ""
 
 
 def study(request: StudyRequest, *, timeout: float = STUDY_SECONDS) -> Study:
@@ -185,6 +198,14 @@ def measure(request: MeasureRequest, *, timeout: float = MEASURE_SECONDS) -> Mea
     answer = ask("measure", request.remote, asdict(request), timeout=timeout)
     samples = {side: tuple(rows) for side, rows in answer.get("samples", {}).items()}
     return Measure(**{**answer, **_tuples(answer, "key", "notes"), "samples": samples})
+
+
+def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -> Rehearsal:
+    """Run the flow over a copy of its input. `timeout` in seconds, for all of it; see `recovery.spark.scratch`.
+
+    Raises `Refused` where the scratch folder is there already. `scratch.clear` removes it afterwards.
+    """
+    return Rehearsal(**scratch.rehearse(request, timeout=timeout, ask=ask))
 
 
 def table_location(remote: str, table: str, *, timeout: float = STUDY_SECONDS) -> str | None:

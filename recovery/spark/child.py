@@ -43,7 +43,7 @@ def _import() -> None:
     import pyspark.pipelines
     import pyspark.sql.connect.session  # noqa: F401
 
-    from recovery.spark import answers  # noqa: F401
+    from recovery.spark import rehearsing  # noqa: F401
 
 
 def _next_line() -> bytes:
@@ -158,7 +158,7 @@ def _failed(error: Exception) -> dict[str, str]:
 
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
-    from recovery.spark import answers, catalog
+    from recovery.spark import answers, catalog, rehearsing
     from recovery.spark.session import fresh
 
     request, question = message["request"], message["question"]
@@ -171,6 +171,10 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
             return answers.study(spark, request, folder)
         if question == "measure":
             return answers.measure(spark, request, folder)
+        if question == "stage":
+            return rehearsing.stage(spark, request, folder)
+        if question == "rehearse":
+            return rehearsing.run(spark, request, folder)
         if question == "locations":
             return {"tables": catalog.locations(spark, request["tables"])}
         return {"tables": catalog.tables(spark, request["catalog"], request["schema"])}
@@ -188,9 +192,16 @@ def _leave_with_parent() -> None:
     poll.register(0, 0)
     poll.poll()
     for spark in list(_session):
+        threading.Thread(target=_end_streams, args=[spark], daemon=True).start()
         threading.Thread(target=spark.interruptAll, daemon=True).start()
         threading.Event().wait(CANCEL_SECONDS)
     os._exit(3)
+
+
+def _end_streams(spark: Any) -> None:
+    """An interrupt ends what runs at this moment; a streaming query between two of its jobs would go on."""
+    for query in spark.streams.active:
+        query.stop()
 
 
 if __name__ == "__main__":

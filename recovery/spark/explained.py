@@ -34,6 +34,7 @@ _RELATIONS = (
     re.compile(r"~?StreamingRelation (?P<kind>[^,\[\]]+), \["),
     re.compile(r"~?StreamingRelationV2 [^,]+, (?P<kind>[^,]+), "),
 )
+_FILE_FACT = re.compile(r"\b_metadata#\d|\binput_file_(?:name|block_start|block_length)\(\)")
 _ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")
 
 
@@ -100,6 +101,11 @@ def relations(text: str) -> tuple[Relation, ...]:
                 found.append(Relation(kind.lower() if kind else "files", path, line))
                 break
     return tuple(found)
+
+
+def file_facts(text: str) -> bool:
+    """Does the query ask which file a row came from?"""
+    return any(_FILE_FACT.search(line) for line in section(text, "Analyzed Logical Plan"))
 
 
 def reshuffles(text: str) -> bool:

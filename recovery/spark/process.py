@@ -35,7 +35,7 @@ KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "GRPC_DEFAULT
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 CONNECT_SECONDS = 3.0
 GRACE_SECONDS = 5.0  # for the child to cancel its jobs on Spark
-RUNS_CODE = ("study", "measure")
+RUNS_CODE = ("study", "measure", "stage", "rehearse")
 LOG = ".said"  # in a folder: what was printed while a question was answered
 
 

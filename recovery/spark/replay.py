@@ -87,7 +87,7 @@ class Reader:
     ) -> Any:
         """A batch DataFrame over `files` and, by source, `slices`. `known`: any files of these sources, for a set
         that is empty."""
-        return self.replaced(function, lambda read: self._over(read, files, known, slices))
+        return self.replaced(function, lambda read: self.over(read, files, known, slices))
 
     def sources_of(self, stream: Any) -> list[dict[str, Any]]:
         """Every streaming read of a DataFrame, left to right: see `Study.sources`."""
@@ -153,13 +153,14 @@ class Reader:
         }
         return {**said, "location": place.get("location"), "table": name}
 
-    def _over(
+    def over(
         self,
         read: SourceRead,
         files: Sequence[str],
         known: Sequence[str],
         slices: Mapping[int, Sequence[slicing.Slice]],
     ) -> Any:
+        """A batch DataFrame of one read; as `batch`."""
         kind = read.described["format"].lower()
         mine = slices.get(read.index, ()) if read.index is not None else ()
         if kind == "kafka":

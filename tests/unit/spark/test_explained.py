@@ -5,6 +5,7 @@ import pytest
 from recovery.spark.explained import (
     OPERATORS,
     dedupe_columns,
+    file_facts,
     has_watermark,
     operators,
     relations,
@@ -108,3 +109,18 @@ def test_moving_rows_between_tasks_is_seen() -> None:
 
 def test_a_missing_part_is_empty() -> None:
     assert section("nothing of the kind", "Physical Plan") == ()
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked"),
+    [
+        ("id#1, _metadata#5.file_path AS file#6", True),
+        ("id#1, input_file_name() AS file#6", True),
+        ("id#1, user_metadata#5, input_file#7", False),
+    ],
+)
+def test_it_is_seen_whether_a_query_asks_for_facts_of_its_files(columns: str, asked: bool) -> None:
+    text = (
+        f"== Analyzed Logical Plan ==\nProject [{columns}]\n+- StreamingRelation FileSource[/in/a], [id#1]\n"
+    )
+    assert file_facts(text) == asked

@@ -1,0 +1,39 @@
+"""A checkpoint in which nothing was read yet: the first batch of a query on it runs empty, with settings as given.
+
+Facts (MicroBatchExecution.populateStartOffsets, run on Spark 4.2): `offsets/0` without `commits/0` is a batch that was
+planned and not done. With `-` for every source it reads nothing, begins at the watermark of its header, and leaves
+empty state in the shape of the query. What comes next is read from where each source begins.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+
+from recovery.checkpoints.layout import Layout, write_layout
+from recovery.checkpoints.seed_files import metadata_of
+from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.undo_record import Guard
+from recovery.errors import Refused
+
+
+def header(conf: Mapping[str, str], watermark_ms: int) -> str:
+    """The header line. `conf` is that of a header that Spark wrote: settings that are left out count as the oldest."""
+    told = {
+        "batchWatermarkMs": watermark_ms,
+        "batchTimestampMs": time.time_ns() // 1_000_000,
+        "conf": dict(conf),
+    }
+    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+
+
+def lay(place: str, lines: Sequence[str], *, guard: Guard) -> None:
+    """Write it at `place`. `lines`: all of `offsets/0`. Raises Refused where something is there already."""
+    there = Store.open(place)
+    with reaching(place):
+        if there.exists() and there.entries():
+            raise Refused(f"{place} is not empty. Name a new directory.")
+        layout = Layout()
+        layout.write("offsets/0", "\n".join(lines).encode())
+        layout.write("metadata", metadata_of(str(uuid.uuid4())))
+        write_layout(layout, there, guard)

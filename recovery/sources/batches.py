@@ -1,0 +1,127 @@
+"""How a stream cuts what waits into batches: the limits that a reader's options set. Pure.
+
+Where the cuts are decides which rows come behind the watermark, and which repeats are still remembered. A rehearsal
+that shall say what an update writes makes the same cuts. Facts (Spark 4.2, Delta 4.4): FileStreamSource.fetchMaxOffset,
+KafkaMicroBatchStream.rateLimit, DeltaSource.AdmissionLimits; an update (trigger AvailableNow) has them all.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import TypeVar
+
+from recovery.sources.slices import Slice
+
+T = TypeVar("T")
+MOST = 200  # batches; each takes about a second
+DELTA_FILES = 1000  # DeltaOptions.MAX_FILES_PER_TRIGGER_OPTION_DEFAULT
+
+
+@dataclass(frozen=True)
+class Batches:
+    """`cuts`: what each batch reads, in order; () where nothing waits. `why`: why the true cuts may be others ("": they
+    are not)."""
+
+    cuts: tuple[Slice, ...]
+    why: str = ""
+
+
+def of(waits: Slice, options: Mapping[str, str]) -> Batches:
+    """The batches in which an update reads `waits`, in the order in which it lists it. `options` are the reader's."""
+    if waits.empty:
+        return Batches(())
+    lower = {name.lower(): value for name, value in options.items()}
+    if unknown := next((n for n in ("maxbytespertrigger", "minoffsetspertrigger") if n in lower), None):
+        return Batches((waits,), f"its batches depend on {_SPELLED[unknown]}")
+    limit = _limit(waits.kind, lower)
+    if limit is None:
+        return Batches((waits,))
+    cuts = []
+    for cut in _CUT[waits.kind](waits, limit):
+        cuts.append(cut)
+        if len(cuts) > MOST:
+            return Batches((waits,), f"it would take more than {MOST} batches, and was read in one")
+    return Batches(tuple(cuts))
+
+
+_SPELLED = {"maxbytespertrigger": "maxBytesPerTrigger", "minoffsetspertrigger": "minOffsetsPerTrigger"}
+_NAMED = {"files": "maxfilespertrigger", "kafka": "maxoffsetspertrigger", "delta": "maxfilespertrigger"}
+
+
+def _limit(kind: str, lower: Mapping[str, str]) -> int | None:
+    told = lower.get(_NAMED.get(kind, ""), "")
+    if told.strip().isdigit() and int(told) > 0:
+        return int(told)
+    return DELTA_FILES if kind == "delta" else None
+
+
+def _by(limit: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+    left = iter(items)
+    while some := tuple(islice(left, limit)):
+        yield some
+
+
+def _files(waits: Slice, limit: int) -> Iterator[Slice]:
+    for some in _by(limit, waits.files):
+        yield Slice("files", files=some)
+
+
+def _delta(waits: Slice, limit: int) -> Iterator[Slice]:
+    one_by_one = [(version, path) for version, paths in waits.versions for path in paths]
+    for some in _by(limit, one_by_one):
+        together = groupby(some, key=lambda pair: pair[0])
+        yield Slice("delta", versions=tuple((v, tuple(path for _, path in pairs)) for v, pairs in together))
+
+
+def _kafka(waits: Slice, limit: int) -> Iterator[Slice]:
+    """Each partition gives its share of the limit by what is left in it; rounded down, but one at least."""
+    at, end = _flat(waits.start), _flat(waits.end)
+    while left := {key: end[key] - at[key] for key in at if end[key] > at[key]}:
+        total = sum(left.values())
+        share = {key: limit * (size / total) for key, size in left.items()}
+        to = {
+            key: min(
+                end[key], at[key] + (math.ceil(share[key]) if share[key] < 1 else math.floor(share[key]))
+            )
+            if key in left
+            else end[key]
+            for key in at
+        }
+        yield Slice("kafka", start=_by_topic(at), end=_by_topic(to))
+        at = to
+
+
+def _flat(held: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, str], int]:
+    return {(topic, p): offset for topic, partitions in held.items() for p, offset in partitions.items()}
+
+
+def _by_topic(at: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in at.items():
+        found.setdefault(topic, {})[partition] = offset
+    return found
+
+
+_CUT = {"files": _files, "kafka": _kafka, "delta": _delta}
+
+
+def joined(parts: Sequence[Slice]) -> Slice | None:
+    """Several slices of one source as one, in their order. None: of other kinds, or they leave something out."""
+    first, *rest = parts
+    for part in rest:
+        if part.kind != first.kind:
+            return None
+        if part.empty:
+            continue
+        if first.empty:
+            first = part
+        elif part.kind == "kafka":
+            behind = _flat(first.end)
+            if any(behind.get(key, offset) != offset for key, offset in _flat(part.start).items()):
+                return None
+            start = {**_flat(part.start), **_flat(first.start)}
+            first = Slice("kafka", start=_by_topic(start), end=_by_topic({**behind, **_flat(part.end)}))
+        else:
+            first = Slice(first.kind, files=first.files + part.files, versions=first.versions + part.versions)
+    return first

@@ -1,0 +1,205 @@
+"""A rehearsal: the flow's own streaming query over a copy of its input, in a folder of its own (child process only).
+
+Two questions, since between them the caller lays the checkpoint that the query begins on (`recovery.spark.scratch`):
+
+- `stage` copies what each source yields into `<scratch>/input/<source>/<batch>/`, in the batches in which an update
+  would read it, with the stream's own schema; and says how many sources the query has.
+- `run` runs the query over these copies with the trigger AvailableNow, as an update does.
+
+Nothing is removed here, whatever happens.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from recovery.sources import batches
+from recovery.sources.slices import Slice
+from recovery.spark import explained
+from recovery.spark.answers import Flow
+from recovery.spark.definitions import BadCode
+from recovery.spark.paths import lies_under, literal
+from recovery.spark.replay import FORMATS, CannotReplay, SourceRead
+from recovery.spark.session import lost_contact, quoted
+
+NOTHING = ".no-file-has-this-name"
+# A column of the copy may be null exactly where the stream's may: the state is typed by that.
+AS_GIVEN = {"spark.sql.streaming.fileSource.schema.forceNullable": "false"}
+# State that stands in snapshots can be carried to another version; the progress of every batch is kept.
+RUNNING = {
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": str(3 * batches.MOST),
+}
+
+
+def stage(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """`{cuts: {source: number of batches}, sources, why}`, or `{problem}`. `sources`: lines of the offset log.
+
+    Where the request names no settings, a query that reads nothing leaves those of the session in
+    `<scratch>/settings/checkpoint/offsets/0`.
+    """
+
+    def staged(flow: Flow) -> dict[str, Any]:
+        copies = Copies(spark, flow, request)
+        cuts, why = copies.write()
+        text = copies.stand_in(cuts)._explain_string(extended=True)
+        if request["conf"] is None:
+            _note_settings(spark, f"{request['scratch']}/settings")
+        return {"cuts": cuts, "sources": len(explained.relations(text)), "why": why}
+
+    return _said(spark, request, folder, staged, "The input could not be copied")
+
+
+def run(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """`{rows, late, batches}`, or `{problem}`. Ends after `request["seconds"]`, and stops the query then."""
+
+    def ran(flow: Flow) -> dict[str, Any]:
+        stream = Copies(spark, flow, request).stand_in(request["cuts"])
+        spark.conf._set_all(configs=RUNNING, silent=True)
+        output = f"{request['scratch']}/rows"
+        writer = stream.writeStream.format("parquet").outputMode("append").option("path", output)
+        writer = writer.option("checkpointLocation", f"{request['scratch']}/checkpoint")
+        query = writer.trigger(availableNow=True).start()
+        if not query.awaitTermination(request["seconds"]):
+            query.stop()
+            took = f"{request['seconds']:.0f} s"
+            return {"problem": f"The rehearsal did not end within {took} and was stopped; give it more time."}
+        told = query.recentProgress
+        late = sum(state.numRowsDroppedByWatermark for one in told for state in one.stateOperators)
+        rows = spark.read.schema(stream.schema).parquet(output).count()
+        return {"rows": rows, "late": late, "batches": len(told)}
+
+    return _said(spark, request, folder, ran, "The flow's query failed over a copy of its input")
+
+
+def _said(
+    spark: Any,
+    request: Mapping[str, Any],
+    folder: Path,
+    answer: Callable[[Flow], dict[str, Any]],
+    otherwise: str,
+) -> dict[str, Any]:
+    from pyspark.errors import PySparkException
+
+    try:
+        flow = Flow(spark, request["study"], folder)
+    except BadCode as error:
+        return {"problem": str(error)}
+    try:
+        return answer(flow)
+    except (BadCode, CannotReplay) as error:
+        return {"problem": str(error)}
+    except PySparkException as error:
+        if lost_contact(error):
+            raise
+        return {"problem": f"{otherwise}: {flow.says(error).rpartition('terminated with exception: ')[2]}"}
+
+
+class Copies:
+    """The copies of a flow's sources below the scratch folder, and the streams that stand in for them."""
+
+    def __init__(self, spark: Any, flow: Flow, request: Mapping[str, Any]) -> None:
+        """Raises `BadCode`; `CannotReplay` where a copy would not be what the code reads."""
+        self._spark, self._flow, self._study = spark, flow, request["study"]
+        self._input = f"{request['scratch'].rstrip('/')}/input"
+        if flow.order_problem:
+            raise CannotReplay(flow.order_problem)
+        if explained.file_facts(flow.text):
+            raise CannotReplay(
+                "The flow asks for facts of its input files (_metadata, input_file_name), which a copy does not have."
+            )
+        self._reads: dict[int, SourceRead] = {}
+        flow.replaced(self._note)
+        self._schemas = {number: read.stream.schema for number, read in self._reads.items()}
+
+    def _note(self, read: SourceRead) -> Any:
+        if read.index is not None:  # else the code reads a stream that is no part of what it returns
+            self._reads[read.index] = read
+        return read.stream
+
+    def write(self) -> tuple[dict[str, int], str]:
+        """Copy all: how many batches of each source, and why they may not be an update's ("": they are)."""
+        cuts, reasons = {}, []
+        for number, read in sorted(self._reads.items()):
+            found = batches.of(self._waits(number, read), read.described["options"])
+            self._copy(number, read, found.cuts)
+            cuts[str(number)] = len(found.cuts)
+            if found.why:
+                reasons.append(f"Source {number}: {found.why}.")
+        return cuts, " ".join(reasons)
+
+    def _waits(self, number: int, read: SourceRead) -> Slice:
+        """What is asked of one source, all labels together, in their order."""
+        told = [label[str(number)] for label in self._study["slices"].values() if str(number) in label]
+        parts = [_slice(part) for part in told]
+        if hasattr(read.plan, "_paths") and read.described["format"].lower() in FORMATS | {""}:
+            listed = dict.fromkeys(f for files in self._study["sets"].values() for f in files)
+            mine = (
+                f for f in listed if lies_under(f, str(read.described["path"]), recursive=_recursive(read))
+            )
+            parts.insert(0, Slice("files", tuple(mine)))
+        if not parts:
+            return Slice("files")
+        found = batches.joined(parts)
+        if found is None:
+            raise CannotReplay(f"What is asked of source {number} leaves something out in between.")
+        return found
+
+    def _copy(self, number: int, read: SourceRead, cuts: Sequence[Slice]) -> None:
+        schema = self._schemas[number]
+        if not cuts:
+            self._spark.createDataFrame([], schema).write.parquet(f"{self._input}/{number}/000000")
+        for at, cut in enumerate(cuts):
+            frame = self._flow.reader.over(read, cut.files, (), {number: [cut.as_dict()]})
+            frame = frame.select(*map(quoted, schema.names))
+            if len(cuts) > 1:
+                frame = frame.coalesce(1)  # its one file is what a batch takes
+            frame.write.parquet(f"{self._input}/{number}/{at:06d}")
+
+    def stand_in(self, cuts: Mapping[str, int]) -> Any:
+        """The flow's streaming DataFrame over the copies."""
+        self._spark.conf._set_all(configs=AS_GIVEN, silent=True)
+        return self._flow.replaced(lambda read: self._copied(read, cuts))
+
+    def _copied(self, read: SourceRead, cuts: Mapping[str, int]) -> Any:
+        from pyspark.sql.connect.dataframe import DataFrame
+        from pyspark.sql.connect.plan import DataSource
+
+        number = read.index
+        if number is None:
+            return read.stream
+        many = cuts[str(number)]
+        options = {} if many else {"pathGlobFilter": NOTHING}
+        if many > 1:
+            options["maxFilesPerTrigger"] = "1"
+        source = DataSource(
+            format="parquet",
+            schema=self._schemas[number].json(),
+            options=options,
+            paths=[f"{literal(self._input)}/{number}/*"],
+            is_streaming=True,
+        )
+        return DataFrame(source, self._spark)
+
+
+def _note_settings(spark: Any, place: str) -> None:
+    """Let Spark write a header: which settings it holds is Spark's to say."""
+    spark.createDataFrame([], "nothing int").write.parquet(f"{place}/input")
+    stream = spark.readStream.schema("nothing int").parquet(f"{place}/input")
+    writer = stream.writeStream.format("noop").option("checkpointLocation", f"{place}/checkpoint")
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def _recursive(read: SourceRead) -> bool:
+    options = {k.lower(): v.lower() for k, v in read.described["options"].items()}
+    return options.get("recursivefilelookup") == "true"
+
+
+def _slice(told: Mapping[str, Any]) -> Slice:
+    return Slice(
+        told["kind"],
+        files=tuple(told["files"]),
+        start=told["start"],
+        end=told["end"],
+        versions=tuple((version, tuple(paths)) for version, paths in told["versions"]),
+    )

@@ -1,0 +1,85 @@
+"""A rehearsal from the asker's side: two questions to a child, and the files of the scratch folder between them.
+
+`<scratch>/input` holds the copy of the input, `checkpoint` and `rows` what the query left, `settings` how Spark writes
+a header, where the request brought none. The child runs the pipeline's code and has no key to any storage: what is not
+written by Spark is written from here, through `Store`.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from recovery.checkpoints import formats, skeleton
+from recovery.checkpoints.inspection import inspect
+from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.tree import MAX_SMALL_BYTES
+from recovery.errors import Refused
+
+if TYPE_CHECKING:
+    from recovery.spark.api import RehearsalRequest
+
+Ask = Callable[..., Mapping[str, Any]]
+FOLDERS = {"input", "settings", "checkpoint", "rows"}
+GRACE_SECONDS = 30.0  # for the child to stop a query that ran out of time, and to say so
+NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+
+
+def rehearse(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[str, Any]:
+    """The fields of `api.Rehearsal`. Raises `Refused` where the scratch folder is there already."""
+    until = time.monotonic() + timeout
+    if (request.conf or {}).get(NAMED_SOURCES) == "true":
+        return {"problem": "The flow's sources have names, which a rehearsal cannot give to copies of them."}
+    if Store.open(request.scratch).exists():
+        raise Refused(f"{request.scratch} is there already; a rehearsal needs a new folder.")
+    told = asdict(request)
+    staged = ask("stage", request.study.remote, told, timeout=timeout)
+    if "problem" in staged:
+        return dict(staged)
+    place = f"{request.scratch.rstrip('/')}/checkpoint"
+    first = skeleton.header(_conf(request), request.watermark_ms or 0)
+    skeleton.lay(place, ["v1", first, *["-"] * staged["sources"]], guard=lambda: None)
+    told |= {"cuts": staged["cuts"], "seconds": max(1.0, until - time.monotonic())}
+    ran = ask("rehearse", request.study.remote, told, timeout=told["seconds"] + GRACE_SECONDS)
+    if "problem" in ran:
+        return dict(ran)
+    return {
+        **ran,
+        "watermark_ms": watermark(place),
+        "output": f"{request.scratch.rstrip('/')}/rows",
+        "checkpoint": place,
+        "why": staged["why"],
+    }
+
+
+def _conf(request: "RehearsalRequest") -> Mapping[str, str]:
+    """Settings of the state: those that are given, else those that Spark wrote for this session."""
+    if request.conf is not None:
+        return request.conf
+    with reaching(request.scratch):
+        data = Store.open(request.scratch).read("settings/checkpoint/offsets/0", MAX_SMALL_BYTES)
+    conf: Mapping[str, str] = json.loads(formats.text_of(data).split("\n")[1])["conf"]
+    return conf
+
+
+def watermark(place: str) -> int | None:
+    """The watermark with which the batch after the last committed one would begin, in epoch ms; None: none yet."""
+    batch = inspect(place).last_committed
+    with reaching(place):
+        data = Store.open(place).read(f"commits/{batch}", MAX_SMALL_BYTES)
+    return formats.parse_commit(data).watermark_ms or None
+
+
+def clear(scratch: str) -> None:
+    """Remove a rehearsal's folder; one that is gone is fine. Raises `Refused` for a folder that is none."""
+    there = Store.open(scratch)
+    with reaching(scratch):
+        if not there.exists():
+            return
+        names = {entry.name for entry in there.entries()}
+        if strange := names - FOLDERS:
+            raise Refused(
+                f"{scratch} holds more than a rehearsal leaves, {min(strange)}; nothing was removed."
+            )
+        there.remove("")

@@ -1,0 +1,108 @@
+"""A rehearsal from the asker's side: two questions, the checkpoint between them, and what is read back."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.formats import parse_offsets
+from recovery.errors import Refused
+from recovery.spark import scratch
+from recovery.spark.api import RehearsalRequest, StudyRequest
+
+STUDY = StudyRequest("sc://somewhere", {}, "", (), {}, "c", "s", "c.s.t")
+CONF = {"spark.sql.shuffle.partitions": "7"}
+
+
+class Child:
+    """Answers as the child does, and leaves what Spark leaves."""
+
+    def __init__(self, place: Path, **answers: Any) -> None:
+        self.place, self.answers, self.asked = place, answers, []  # type: ignore[var-annotated]
+
+    def __call__(
+        self, question: str, remote: str, told: Mapping[str, Any], *, timeout: float
+    ) -> dict[str, Any]:
+        self.asked.append((question, told, timeout))
+        if question == "stage" and told["conf"] is None:
+            (self.place / "settings/checkpoint/offsets").mkdir(parents=True)
+            header = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1, "conf": CONF})
+            (self.place / "settings/checkpoint/offsets/0").write_text(f"v1\n{header}\n-")
+        if question == "rehearse":
+            self.laid = parse_offsets((self.place / "checkpoint/offsets/0").read_bytes())
+            (self.place / "checkpoint/commits").mkdir()
+            (self.place / "checkpoint/commits/0").write_text('v1\n{"nextBatchWatermarkMs":9000}')
+        found: dict[str, Any] = self.answers[question]
+        return found
+
+
+STAGED = {"cuts": {"0": 2, "1": 0}, "sources": 2, "why": ""}
+RAN = {"rows": 5, "late": 1, "batches": 3}
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["settings are given", "the session's"])
+def test_the_query_begins_on_a_checkpoint_with_the_settings_and_the_watermark(
+    tmp_path: Path, given: bool
+) -> None:
+    place = tmp_path / "scratch"
+    child = Child(place, stage=STAGED, rehearse=RAN)
+    request = RehearsalRequest(STUDY, str(place), 8000, CONF if given else None)
+    found = scratch.rehearse(request, timeout=60, ask=child)
+    assert found == {
+        **RAN,
+        "watermark_ms": 9000,
+        "output": f"{place}/rows",
+        "checkpoint": f"{place}/checkpoint",
+        "why": "",
+    }
+    assert (dict(child.laid.conf), child.laid.watermark_ms) == (CONF, 8000)
+    assert [source.offset_json for source in child.laid.sources] == [None, None]
+    (_, _, whole), (_, told, rest) = child.asked
+    assert whole == 60
+    assert told["cuts"] == STAGED["cuts"]
+    assert told["seconds"] <= 60
+    assert rest == told["seconds"] + scratch.GRACE_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("stage", "ran", "left"), [({"problem": "No."}, RAN, False), (STAGED, {"problem": "No."}, True)]
+)
+def test_a_failure_is_one_sentence_and_removes_nothing(
+    tmp_path: Path, stage: dict[str, Any], ran: dict[str, Any], left: bool
+) -> None:
+    place = tmp_path / "scratch"
+    child = Child(place, stage=stage, rehearse=ran)
+    assert scratch.rehearse(RehearsalRequest(STUDY, str(place), conf=CONF), timeout=60, ask=child) == {
+        "problem": "No."
+    }
+    assert (place / "checkpoint/metadata").exists() == left
+
+
+def test_a_folder_that_is_there_already_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    child = Child(tmp_path)
+    with pytest.raises(Refused, match="is there already"):
+        scratch.rehearse(RehearsalRequest(STUDY, str(tmp_path), conf=CONF), timeout=60, ask=child)
+    assert child.asked == []
+
+
+def test_sources_with_names_are_not_rehearsed(tmp_path: Path) -> None:
+    child = Child(tmp_path)
+    request = RehearsalRequest(STUDY, str(tmp_path / "scratch"), conf={scratch.NAMED_SOURCES: "true"})
+    assert "have names" in scratch.rehearse(request, timeout=60, ask=child)["problem"]
+    assert child.asked == []
+
+
+def test_only_what_a_rehearsal_leaves_is_cleared(tmp_path: Path) -> None:
+    place = tmp_path / "scratch"
+    for name in ("input/0/000000", "checkpoint/offsets", "rows"):
+        (place / name).mkdir(parents=True)
+    (place / "mine").touch()
+    with pytest.raises(Refused, match="more than a rehearsal leaves, mine"):
+        scratch.clear(str(place))
+    (place / "mine").unlink()
+    assert (place / "rows").exists()
+    scratch.clear(str(place))
+    assert not place.exists()
+    scratch.clear(str(place))
