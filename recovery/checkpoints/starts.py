@@ -220,7 +220,10 @@ def _problem(line: str, kind: str) -> str | None:
 
 
 def _kafka(position: Mapping[str, Any]) -> str | None:
-    """Only `startingOffsets` may name an end; in an offset file -1 and -2 are taken for numbers (KafkaSourceOffset)."""
+    """Numbers alone. Spark takes -1 (latest) and -2 (earliest) in an offset file, and resolves them when a task runs.
+
+    So -1 loses what arrived before that, and a batch that runs again is another one (seen on 4.2).
+    """
     named = next(
         (f"{t}-{p}" for t, held in position.items() for p, o in held.items() if not 0 <= o <= MAX_NUMBER),
         None,
