@@ -220,9 +220,9 @@ def _problem(line: str, kind: str) -> str | None:
 
 
 def _kafka(position: Mapping[str, Any]) -> str | None:
-    """Numbers alone. Spark takes -1 (latest) and -2 (earliest) in an offset file, and resolves them when a task runs.
+    """Numbers alone. In an offset file Spark fails at -1 (latest), and takes -2 (earliest) for what a task finds first.
 
-    So -1 loses what arrived before that, and a batch that runs again is another one (seen on 4.2).
+    So a batch that runs again may then read another range (seen on 4.2).
     """
     named = next(
         (f"{t}-{p}" for t, held in position.items() for p, o in held.items() if not 0 <= o <= MAX_NUMBER),
