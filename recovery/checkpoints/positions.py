@@ -31,7 +31,8 @@ def read_position(offset_json: str | None, first_entry: bytes | None) -> tuple[s
 
     `first_entry`: content of entry 0 in the source's own log. A number alone is a rate source's only where that
     entry holds the start time that a rate source writes; a socket's offset is a number too.
-    Positions: kafka {topic: {partition: next offset}}; rate {seconds, start_ms}; the others the line's own keys.
+    Positions: kafka {topic: {partition: next offset}}; rate {seconds, start_ms}; kinesis, where the line is a list,
+    {shard: last sequence number}; the others the line's own keys.
     """
     if offset_json is None:
         return "unknown", None
@@ -42,6 +43,8 @@ def read_position(offset_json: str | None, first_entry: bytes | None) -> tuple[s
     if type(body) is int:
         start = _rate_start(first_entry)
         return ("unknown", None) if start is None else ("rate", {"seconds": body, "start_ms": start})
+    if isinstance(body, list) and (shards := kinesis_shards(body)):
+        return "kinesis", shards
     if not isinstance(body, dict) or not body:
         return "unknown", None
     for kind, shape in EXACT:
@@ -73,6 +76,25 @@ def words(kind: str, position: Mapping[str, Any]) -> str:
         parts = [f"{topic}[{p}] at {o}" for topic, held in position.items() for p, o in held.items()]
         return ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
     return ", ".join(f"{key} {value}" for key, value in position.items())
+
+
+def kinesis_shards(body: list[Any]) -> dict[str, str | None]:
+    """Shard -> last sequence number (None: nothing was read), of Databricks' list of shards; empty for any other list.
+
+    A shard of a second stream has that stream's name before its own, since shards of all streams are numbered alike.
+    """
+    found: dict[str, str | None] = {}
+    first = None
+    for held in body:
+        shard = held.get("shard") if isinstance(held, dict) else None
+        if not isinstance(shard, dict) or not _has(shard, {"shardId": str}) or "lastSeqNum" not in held:
+            return {}
+        stream, last = shard.get("stream"), held["lastSeqNum"]
+        if not isinstance(stream, str | None) or not isinstance(last, str | None):
+            return {}
+        first = stream if first is None else first
+        found[shard["shardId"] if stream == first else f"{stream}/{shard['shardId']}"] = last or None
+    return found if len(found) == len(body) else {}
 
 
 def _has(body: Mapping[str, Any], shape: Mapping[str, type]) -> bool:

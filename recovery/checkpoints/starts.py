@@ -220,7 +220,10 @@ def _problem(line: str, kind: str) -> str | None:
 
 
 def _kafka(position: Mapping[str, Any]) -> str | None:
-    """Only `startingOffsets` may name an end; in an offset file -1 and -2 are taken for numbers (KafkaSourceOffset)."""
+    """Numbers alone. In an offset file Spark fails at -1 (latest), and takes -2 (earliest) for what a task finds first.
+
+    So a batch that runs again may then read another range (seen on 4.2).
+    """
     named = next(
         (f"{t}-{p}" for t, held in position.items() for p, o in held.items() if not 0 <= o <= MAX_NUMBER),
         None,

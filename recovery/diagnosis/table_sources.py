@@ -39,12 +39,17 @@ ROWS: Final = (
             "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
             "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
         ),
+        texts=(("you must specify all topicpartitions",),),
         family=FAMILY,
         title="The offsets given as an option do not fit the topic's partitions.",
         damaged="nothing",
         reset=RESET_NO,
         severity=2,
-        do=(OPTION,),
+        do=(
+            "Name every partition that the topic has now in startingOffsets, and no other: -2 for one to read from its "
+            "first record.",
+            OPTION,
+        ),
         dont=KEEP,
     ),
     Row(
@@ -79,6 +84,24 @@ ROWS: Final = (
             "Or, knowing what is lost, one run with failOnDataLoss=false.",
         ),
         dont=KEEP,
+    ),
+    Row(
+        code="DELTA_VERSION_NOT_FOUND",
+        conditions=("DELTA_VERSION_NOT_FOUND", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+        family=FAMILY,
+        title="The version or time at which the stream is to start is not in the source table's log.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=3,
+        do=(
+            "Compare the option with the versions that the message names.",
+            "Before the first of them: its changes are cleaned away, so fill the gap from the table's data.",
+            "After the last of them: nothing is lost. Use startingVersion=latest, or wait for the next commit.",
+        ),
+        dont=(
+            "Do not take the next version that works without counting what lies between: those rows are never read.",
+            *KEEP,
+        ),
     ),
     Row(
         code="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",

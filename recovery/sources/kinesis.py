@@ -8,12 +8,12 @@ by `initialPosition` (latest, trim_horizon, a time), which doubles or misses row
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed, json_of
+from recovery.checkpoints.positions import kinesis_shards
 from recovery.sources import opaque
 from recovery.sources.base import (
     Candidate,
@@ -141,16 +141,10 @@ def _mapped(body: Any) -> dict[str, str | None]:
 
 
 def _listed(body: list[Any]) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for held in body:
-        shard: Mapping[str, Any] = held.get("shard") if isinstance(held, dict) else None  # type: ignore[assignment]
-        if not isinstance(shard, dict) or not isinstance(shard.get("shardId"), str):
-            raise Malformed("it is not the offset of a Kinesis source")
-        last = held.get("lastSeqNum")
-        if last is not None and not isinstance(last, str):
-            raise Malformed("a shard's last sequence number is not text")
-        found[shard["shardId"]] = _short(last) if last else None
-    return found
+    found = kinesis_shards(body)
+    if not found:
+        raise Malformed("it is not the offset of a Kinesis source")
+    return {name: _short(last) if last else None for name, last in found.items()}
 
 
 def _short(text: str) -> str:

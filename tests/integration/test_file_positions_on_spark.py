@@ -2,19 +2,20 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recovery.checkpoints import filelog, inspect
+from recovery.checkpoints import inspect, seed
+from recovery.checkpoints.uris import decoded
 from recovery.sources import files
 from recovery.sources.base import Wanted
 from recovery.sources.file_facts import facts_of
 from recovery.sources.live.files import listing
 from tests.state_checkpoints import session
+from tests.unit.checkpoints.seeding import free
 
 pytestmark = pytest.mark.spark
 
@@ -57,22 +58,20 @@ class Flow:
         return sorted(seen)
 
 
-def placed(flow: Flow, old: Path, to: files.FileCandidate) -> Path:
-    """A checkpoint without state at a candidate's position, as a seed would write it."""
-    new = flow.root / "new"
-    report = inspect(str(old))
-    at = report.last_committed or 0
-    header = (old / f"offsets/{at}").read_text().splitlines()[:2]
-    for name in ("offsets", "commits", "sources/0"):
-        (new / name).mkdir(parents=True)
-    for batch in (at - 1, at):
-        (new / f"offsets/{batch}").write_text("\n".join([*header, to.offset_json]))
-    shutil.copy(old / f"commits/{at}", new / f"commits/{at}")
-    (new / "metadata").write_text(json.dumps({"id": "5b1c6c1e-92a5-4f0a-9d54-3a8f2f0c7a11"}))
-    reached = json.loads(to.offset_json)["logOffset"]
-    if to.read:
-        (new / f"sources/0/{reached}.compact").write_bytes(filelog.source_lines(to.read))
-    return new
+def placed(place: Path, to: files.FileCandidate) -> None:
+    """Put a seed at a candidate's position in the place of the checkpoint."""
+    held = {decoded(e.path) for e in to.read}
+    committed = [decoded(e.path) for e in inspect(str(place)).sources[0].committed]
+    start = seed.SourceStart(
+        0,
+        0,
+        to.offset_json,
+        again=tuple(path for path in committed if path not in held),
+        skip=tuple(e for e in to.read if decoded(e.path) not in committed),
+    )
+    plan = seed.plan_seed(inspect(str(place)), starts=[start])
+    ready = seed.prepare(str(place), plan, recovery="R-1", fence=1, guard=free)
+    seed.publish(str(place), ready, guard=free)
 
 
 CASES = {
@@ -99,7 +98,8 @@ def test_spark_reads_what_was_forecast(spark: Any, tmp_path: Path, wanted: Wante
     if wanted.file:
         wanted = Wanted(file=str(flow.source / wanted.file))
     to = files.at(wanted, progress.offset_json, facts)
-    read = flow.run(placed(flow, old, to))
+    placed(old, to)
+    read = flow.run(old)
     assert to.lost.rows is not None
     assert to.reread.rows is not None
     again, new = [n for n in read if n < 6], [n for n in read if n >= 6]

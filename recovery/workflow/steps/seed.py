@@ -50,7 +50,7 @@ def run(context: Context) -> Mapping[str, Any]:
 
 def _starts(context: Context) -> list[SourceStart] | None:
     told = context.step.args.get("starts")
-    return None if told is None else [SourceStart.of(one) for one in told]
+    return [SourceStart.of(one) for one in told] if told else None
 
 
 def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:

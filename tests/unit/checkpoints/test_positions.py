@@ -29,6 +29,14 @@ KINESIS = {
     "metadata": {"streamName": "s", "batchId": "0"},
     "shardId-000000000000": {"iteratorType": "AFTER_SEQUENCE_NUMBER", "iteratorPosition": "496"},
 }
+
+
+def shard(number: int, last: Any, stream: str = "s") -> dict[str, Any]:
+    """One shard as Databricks' progress events list it."""
+    named = {"stream": stream, "shardId": f"shardId-{number}"}
+    return {"shard": named, "firstSeqNum": None, "lastSeqNum": last, "closed": False}
+
+
 START = b"v1\n1790000000000"
 
 
@@ -57,6 +65,13 @@ START = b"v1\n1790000000000"
         (dumps({**AUTO_LOADER, "more": 1}), None, "unknown", None),
         (dumps(PUBSUB), None, "pubsub", PUBSUB),
         (dumps(KINESIS), None, "kinesis", KINESIS),
+        (dumps([shard(0, "496"), shard(1, None)]), None, "kinesis", {"shardId-0": "496", "shardId-1": None}),
+        (dumps([shard(0, "4"), shard(0, "5", "b")]), None, "kinesis", {"shardId-0": "4", "b/shardId-0": "5"}),
+        (dumps([shard(0, "4"), shard(0, "5")]), None, "unknown", None),
+        (dumps([shard(0, 4)]), None, "unknown", None),
+        (dumps([shard(0, "4"), 7]), None, "unknown", None),
+        ('[{"shard":{"stream":"s","shardId":"a"}}]', None, "unknown", None),
+        ("[]", None, "unknown", None),
         ('{"metadata":{}}', None, "unknown", None),
         ('{"orders":{"0":1.5}}', None, "unknown", None),
         ('{"orders":{}}', None, "unknown", None),

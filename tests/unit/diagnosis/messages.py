@@ -75,6 +75,9 @@ PLAIN: list[tuple[str, str, str]] = [
     ("KAFKA_DATA_LOSS", "java.lang.IllegalStateException", "Cannot fetch offset 7 from Kafka"),
     ("KAFKA_DATA_LOSS", "org.apache.kafka.clients.consumer.OffsetOutOfRangeException",
      "Fetch position is out of range"),
+    ("KAFKA_OPTION", "java.lang.AssertionError",
+     "assertion failed: If startingOffsets contains specific offsets, you must specify all TopicPartitions.\n"
+     "Use -1 for latest, -2 for earliest.\nSpecified: Set(orders-0) Assigned: Set(orders-0, orders-1)"),
     ("DELTA_INVALID_SOURCE_OFFSET", "java.lang.IllegalStateException",
      "Found invalid offsets: 'reservoirVersion' moved back"),
     ("iceberg-snapshot-expired", "java.lang.IllegalStateException",

@@ -69,9 +69,10 @@ CHOSEN = [
     [
         ({}, [line(2), line(2)]),
         ({"starts": None, "watermark_ms": None, "state": None}, [line(2), line(2)]),
+        ({"starts": []}, [line(2), line(2)]),
         ({"starts": [s.as_dict() for s in CHOSEN], "watermark_ms": 5}, [KAFKA, line(1), line(3)]),
     ],
-    ids=["positions of the plan", "said to be none", "chosen ones"],
+    ids=["positions of the plan", "said to be none", "none", "chosen ones"],
 )
 def test_the_seed_stands_where_the_sealed_plan_says(
     row: Recovery, args: dict[str, Any], offsets: list[str]
