@@ -202,6 +202,7 @@ def _judge(
         size_bytes=sum(tree.files.values()),
         written_by=written_by(read.get(planned) or read.get(committed), commit),
         sinks=commit.sinks if commit else (),
+        watermark_ms=commit.watermark_ms if commit else None,
     )
 
 

@@ -232,6 +232,9 @@ class CheckpointReport:
         None  # {at_least, before}: Spark versions that the header proves
     )
     sinks: tuple[str, ...] = ()  # names in a commit of format v3
+    watermark_ms: int | None = (
+        None  # that the newest commit has set, ms since the epoch; None: no commit tells
+    )
 
     @property
     def blockers(self) -> tuple[Finding, ...]:

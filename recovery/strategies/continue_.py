@@ -5,7 +5,7 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, sinks, sources
+from recovery.strategies import common, sinks, sources, starts
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
@@ -15,9 +15,9 @@ def judge(facts: Facts) -> Option:
     rows, standing, start = facts.counts.waiting, reconciled(facts.checkpoint), _start(facts)
     last, of = standing.last_committed, sources.unit(facts)
     forecast = Forecast(
-        lost=sources.lost(facts),
+        lost=starts.lost(facts),
         doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
-        reread=sources.reread(facts, _starts_with(facts)),
+        reread=starts.reread(facts, _starts_with(facts)),
         new_rows=rows,
         table_after=None if rows is None or facts.counts.table is None else facts.counts.table + rows,
         state=f"Dropped: {common.state_keys(facts)}" if facts.checkpoint.state_operators else "None to drop",
@@ -34,9 +34,9 @@ def judge(facts: Facts) -> Option:
             facts.new_code.files != facts.code.files,
             StepSpec(
                 "seed",
-                f"Seed the next checkpoint version from batch {last}: same positions, no state, new query id. "
+                f"Seed the next checkpoint version from batch {last}: {_where(facts)}, no state, new query id. "
                 "The old version stays untouched.",
-                {"last_committed": last, "from_version": facts.checkpoint.version},
+                {"last_committed": last, "from_version": facts.checkpoint.version, **_started(facts)},
             ),
             StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
         ),
@@ -45,11 +45,14 @@ def judge(facts: Facts) -> Option:
             {
                 "FIRST_BATCH_AT_POSITION": {
                     "batch": None if last is None else last + 1,
-                    "offsets": [s.offset_json for s in standing.sources],
+                    "offsets": starts.offsets(facts, standing),
                 },
-                "EACH_FILE_ONCE": {"scope": "both", "files": _all_files(facts)},
+                "EACH_FILE_ONCE": {
+                    "scope": "same" if any(s.start for s in facts.sources) else "both",
+                    "files": sum(starts.read_by(s) for s in facts.sources),
+                },
                 "TABLE_GREW_BY_NEW_BATCHES": {"before": facts.counts.table},
-                "EVERY_ROW_ONCE": {"scope": "new", "key": list(facts.new_code.key)},
+                "EVERY_ROW_ONCE": {"scope": "new", "key": list(facts.new_code.key), **_again(forecast)},
                 **common.counted(rows),
                 "NOTHING_ELSE_CHANGED": {},
                 "FURTHER_UPDATE_ADDS_NOTHING": {},
@@ -65,7 +68,7 @@ def judge(facts: Facts) -> Option:
 
 def _start(facts: Facts) -> Start:
     """A seed goes on with the next number under a new query id."""
-    again = sources.reread(facts, "")
+    again = starts.reread(facts, "")
     return sinks.start(facts, reconciled(facts.checkpoint), again, query_id_kept=False)
 
 
@@ -77,10 +80,27 @@ def blocked(facts: Facts) -> str | None:
     if facts.new_code.operators:
         return _stateful(facts, facts.new_code.operators)
     try:
-        plan_seed(facts.checkpoint)
+        plan_seed(facts.checkpoint, starts=starts.starts(facts) or None)
     except Refused as refusal:
         return refusal.sentence
     return sinks.block(facts, _start(facts))
+
+
+def _where(facts: Facts) -> str:
+    chosen = [s for s in facts.sources if s.start and starts.moved(s)]
+    told = [f"source {s.position.source} at {s.start.label}" for s in chosen if s.start]
+    return f"{', '.join(told)}, every other position as it is" if told else "same positions"
+
+
+def _started(facts: Facts) -> dict[str, object]:
+    """What the seed is told of sources that start elsewhere."""
+    told = starts.starts(facts)
+    return {"starts": [s.as_dict() for s in told]} if told else {}
+
+
+def _again(forecast: Forecast) -> dict[str, bool]:
+    """Rows that are read a second time repeat rows that the table may have: no repeat of theirs is a fault."""
+    return {} if forecast.reread.rows == 0 else {"again": True}
 
 
 def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
@@ -94,7 +114,12 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [*facts.sink.findings, *sinks.findings(facts, _start(facts)), *sources.findings(facts)]
+    found = [
+        *facts.sink.findings,
+        *sinks.findings(facts, _start(facts)),
+        *sources.findings(facts),
+        *starts.findings(facts),
+    ]
     found += [f for f in facts.checkpoint.findings if f.code in HELD_BY_THE_TABLE]
     for operator in facts.checkpoint.state_operators:
         found.append(_state_dropped(facts, operator.operator_id, operator.name))
@@ -146,7 +171,7 @@ def _nothing_waits(facts: Facts) -> bool:
     """Whether it is known that there is nothing to read."""
     if common.only_files(facts):
         return not common.files_of(facts, "waiting")
-    return all(sources.nothing_in(s.unread) for s in facts.sources)
+    return all(starts.nothing_in(s.unread) for s in facts.sources)
 
 
 def _first_file(facts: Facts) -> str:
@@ -157,10 +182,6 @@ def _first_file(facts: Facts) -> str:
     if not waiting:
         return "Nothing waits; the next file that arrives is read first."
     return f"It starts with file {total - len(waiting) + 1} of {total}, {common.name_of(waiting[0].path)}."
-
-
-def _all_files(facts: Facts) -> int:
-    return len(common.files_of(facts, "processed")) + len(common.files_of(facts, "waiting"))
 
 
 def _readable(facts: Facts) -> str:

@@ -1,7 +1,7 @@
 """full-refresh: empty the table and read everything that can still be read, with the new code."""
 
 from recovery.checkpoints.report import Finding, Severity
-from recovery.strategies import common, sinks, sources
+from recovery.strategies import common, sinks, sources, starts
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
@@ -149,7 +149,7 @@ def _doubled(facts: Facts) -> Amount:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [*_without_table(facts), *sources.findings(facts)]
+    found = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts)]
     if gone := _gone(facts):
         found.append(
             Finding(

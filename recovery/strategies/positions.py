@@ -10,7 +10,8 @@ from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
 from recovery.sources.comparing import ZERO, count
 from recovery.strategies.base import Facts
 from recovery.strategies.common import name_of
-from recovery.strategies.sources import moved, reach_of
+from recovery.strategies.sources import reach_of
+from recovery.strategies.starts import moved
 
 SHOWN_PARTS = 200  # of those that stay where they are; whatever moves is always told
 

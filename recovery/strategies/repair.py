@@ -3,7 +3,7 @@
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, sinks, sources
+from recovery.strategies import common, sinks, sources, starts
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
@@ -77,7 +77,7 @@ def _start(facts: Facts) -> Start:
 
 def blocked(facts: Facts) -> str | None:
     """Why repair cannot run here; None when it can."""
-    reason = common.any_block(facts) or sources.takes_no_start(facts, "repair") or sources.block(facts)
+    reason = common.any_block(facts) or starts.takes_no_start(facts, "repair") or sources.block(facts)
     if reason:
         return reason
     plan = facts.repair

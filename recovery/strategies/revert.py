@@ -1,7 +1,7 @@
 """revert: put the old code back; checkpoint, state and table stay as they are."""
 
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, sinks, sources
+from recovery.strategies import common, sinks, sources, starts
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
@@ -76,7 +76,7 @@ def _new_rows(facts: Facts) -> int | None:
 
 def blocked(facts: Facts) -> str | None:
     """Why revert cannot run here; None when it can."""
-    reason = common.any_block(facts) or sources.takes_no_start(facts, "revert") or sources.block(facts)
+    reason = common.any_block(facts) or starts.takes_no_start(facts, "revert") or sources.block(facts)
     if reason:
         return reason
     if facts.old_code is None:

@@ -1,6 +1,6 @@
 """What a plan says of its sources: whether they can be gone on from, what a chosen start costs, what is not known."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from recovery.checkpoints.report import Finding, Severity
@@ -32,32 +32,6 @@ def block(facts: Facts) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-def takes_no_start(facts: Facts, strategy: str) -> str | None:
-    """Why a strategy that keeps the checkpoint's positions cannot run while another one is chosen."""
-    chosen = [s for s in facts.sources if moved(s)]
-    if not chosen:
-        return None
-    who = _told(chosen)
-    return (
-        f"{strategy} takes the positions of the checkpoint, and {who} shall start elsewhere; take continue."
-    )
-
-
-def moved(source: SourceFacts) -> bool:
-    """Whether somebody chose another start than the committed position."""
-    start = source.start
-    if start is None:
-        return False
-    same = start.offset_json == source.position.offset_json
-    return not (same and nothing_in(start.lost) and nothing_in(start.reread))
-
-
-def nothing_in(distance: Distance) -> bool:
-    """Whether it is known that nothing lies between."""
-    told = [a for a in (distance.rows, distance.files) if a is not None]
-    return bool(told) and all(a.exact and not a.value for a in told)
-
-
 def reach_of(source: SourceFacts) -> Reach | None:
     """Whether everything after the place where the stream shall go on can be read."""
     if source.start is not None and source.facts is not None:
@@ -70,30 +44,12 @@ def uncertain(facts: Facts) -> tuple[SourceFacts, ...]:
     return tuple(s for s in facts.sources if _unknown(s))
 
 
-def lost(facts: Facts) -> Amount:
-    """Rows that a start never reads."""
-    of = unit(facts)
-    skipping = [s for s in facts.sources if s.start and not nothing_in(s.start.lost)]
-    if skipping:
-        return _between(facts, skipping, "lost", facts.counts.skipped, _why_lost(skipping, of))
-    return kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
-
-
 def kept(facts: Facts, otherwise: str) -> Amount:
     """What is lost where every position stays: nothing, which is said with `otherwise`, unless nobody can tell."""
     if unsure := uncertain(facts):
         why = f"Whether every unread {unit(facts)} can still be read is not known: {_why_unknown(unsure[0])}"
         return Amount(None, 0, None, None, False, why)
     return nothing(otherwise)
-
-
-def reread(facts: Facts, otherwise: str) -> Amount:
-    """Rows that were committed and are read a second time; `otherwise` is said where there are none."""
-    back = [s for s in facts.sources if s.start and not nothing_in(s.start.reread)]
-    if not back:
-        return nothing(otherwise)
-    why = f"{_told(back)} starts before its committed position."
-    return _between(facts, back, "reread", facts.counts.reread, why)
 
 
 def anew(facts: Facts) -> tuple[Fresh, ...]:
@@ -122,7 +78,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     """What a person should know of the sources before choosing."""
     found: list[Finding] = []
     for source in facts.sources:
-        found += [*_not_known(source), *_ignored(source), *_soon(facts, source), *_chosen(facts, source)]
+        found += [*_not_known(source), *_ignored(source), *_soon(facts, source)]
     return tuple(found)
 
 
@@ -140,28 +96,6 @@ def goes_on(facts: Facts) -> str:
 
 def nothing(why: str) -> Amount:
     return Amount(rows=0, files=0, start=None, end=None, exact=True, why=why)
-
-
-def _between(facts: Facts, sources: Sequence[SourceFacts], way: str, counted: int | None, why: str) -> Amount:
-    """What lies between committed positions and starts: as the code yields it, else as the sources count it."""
-    spans: list[Distance] = [getattr(s.start, way) for s in sources]
-    rows = [d.rows for d in spans]
-    told = None if None in rows else sum(r.value for r in rows if r is not None)
-    start, committed = sources[0].start, sources[0].position.label
-    ends = (committed, start.label if start else None)
-    begin, end = ends if way == "lost" else ends[::-1]
-    return Amount(
-        rows=told if counted is None else counted,
-        files=sum(d.files.value for d in spans if d.files is not None),
-        start=begin if len(sources) == 1 else None,
-        end=end if len(sources) == 1 else None,
-        exact=counted is not None and not facts.new_code.operators,
-        why=why if counted is not None else f"{why} The rows that the code makes of them were not counted.",
-    )
-
-
-def _why_lost(skipping: Sequence[SourceFacts], of: str) -> str:
-    return f"{_told(skipping)} starts behind unread {of}s, which are never read."
 
 
 def _unmet(source: SourceFacts) -> str | None:
@@ -231,55 +165,3 @@ def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
         f"from {moment(reach.until_ms)} on.",
         "Recover before that, or make retention longer until the flow runs again.",
     )
-
-
-def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
-    start = source.start
-    if start is None or not moved(source):
-        return
-    alone = len(facts.sources) == 1
-    words = " ".join(dict.fromkeys(start.fallbacks.values()))
-    where = (
-        f"{name_of(source)} shall start at {start.label}, its committed position is {source.position.label}."
-    )
-    of = registry.of(source.position.kind).UNIT
-    if not nothing_in(start.lost):
-        size = _size(facts.counts.skipped if alone else None, start.lost, of)
-        yield Finding(
-            "START_SKIPS",
-            Severity.WARNING,
-            f"{where} {size} in between {_are(size)} never read. {words}".rstrip(),
-            "Take the committed position, unless nobody needs them.",
-        )
-    if not nothing_in(start.reread):
-        size = _size(facts.counts.reread if alone else None, start.reread, of)
-        yield Finding(
-            "START_REPEATS",
-            Severity.WARNING,
-            f"{where} {size} in between {_are(size)} read a second time. {words}".rstrip(),
-            "Take the committed position, unless the table was cleared of them.",
-        )
-    if words and nothing_in(start.lost) and nothing_in(start.reread):
-        yield Finding(
-            "START_NOT_AS_SAID", Severity.WARNING, f"{where} {words}", "Make sure that it is meant."
-        )
-
-
-def _size(counted: int | None, distance: Distance, of: str) -> str:
-    """How much, as well as it is known: rows that the code makes, rows or files that the source counts."""
-    if counted is not None:
-        return count(counted, "row")
-    if distance.rows is not None:
-        exact = "" if distance.rows.exact else "at most " if "at most" in distance.rows.why else "about "
-        return f"{exact}{count(distance.rows.value, of if of != 'file' else 'row')}"
-    if distance.files is not None:
-        return count(distance.files.value, "file")
-    return f"{of.capitalize()}s whose number is not known"
-
-
-def _are(size: str) -> str:
-    return "is" if size.removeprefix("about ").removeprefix("at most ").startswith("1 ") else "are"
-
-
-def _told(sources: Sequence[SourceFacts]) -> str:
-    return " and ".join(name_of(s) if n == 0 else name_of(s).lower() for n, s in enumerate(sources))

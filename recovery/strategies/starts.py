@@ -1,0 +1,191 @@
+"""Starts that a person chose: what they skip, what they read again, what the seed is told of them."""
+
+from collections.abc import Iterable, Sequence
+
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity
+from recovery.checkpoints.starts import SourceStart
+from recovery.sources import registry
+from recovery.sources.base import Distance, SourceFacts
+from recovery.sources.comparing import count, moment
+from recovery.sources.file_positions import FileCandidate
+from recovery.sources.uris import decoded
+from recovery.strategies.base import Amount, Facts
+from recovery.strategies.sources import kept, name_of, nothing, unit
+
+
+def takes_no_start(facts: Facts, strategy: str) -> str | None:
+    """Why a strategy that keeps the checkpoint's positions cannot run while another one is chosen."""
+    chosen = [s for s in facts.sources if moved(s)]
+    if not chosen:
+        return None
+    who = _told(chosen)
+    return (
+        f"{strategy} takes the positions of the checkpoint, and {who} shall start elsewhere; take continue."
+    )
+
+
+def not_taken(facts: Facts) -> tuple[Finding, ...]:
+    """That a strategy which begins anew leaves the chosen starts aside."""
+    chosen = [s for s in facts.sources if moved(s)]
+    if not chosen:
+        return ()
+    says = f"{_told(chosen)} begins where the reader's own options say, not at the start that was chosen."
+    return (Finding("START_NOT_TAKEN", Severity.WARNING, says, "Take continue to start there."),)
+
+
+def moved(source: SourceFacts) -> bool:
+    """Whether somebody chose another start than the committed position."""
+    start = source.start
+    if start is None:
+        return False
+    same = start.offset_json == source.position.offset_json
+    return not (same and nothing_in(start.lost) and nothing_in(start.reread))
+
+
+def starts(facts: Facts) -> tuple[SourceStart, ...]:
+    """Where every source of the code starts, in plan order; () where each goes on where it stands."""
+    if not any(moved(s) for s in facts.sources):
+        return ()
+    return tuple(_seeded(n, n, source) for n, source in enumerate(facts.sources))
+
+
+def _seeded(index: int, old: int | None, source: SourceFacts) -> SourceStart:
+    """As the seed is told it: of files also those that are read again, and those that count as read."""
+    start = source.start
+    if not isinstance(start, FileCandidate):
+        return SourceStart(index, old, source.begins)
+    committed = [*(f.path for f in source.processed), *source.gone]
+    held, was = {decoded(e.path) for e in start.read}, set(committed)
+    return SourceStart(
+        index,
+        old,
+        start.offset_json,
+        again=tuple(path for path in committed if path not in held),
+        skip=tuple(e for e in start.read if decoded(e.path) not in was),
+    )
+
+
+def read_by(source: SourceFacts) -> int:
+    """How many files stand in batches, or will: those that count as read at the start, and those that wait."""
+    start = source.start
+    done = len(start.read) if isinstance(start, FileCandidate) and moved(source) else len(source.processed)
+    return done + len(source.waiting)
+
+
+def offsets(facts: Facts, standing: CheckpointReport) -> list[str | None]:
+    """The line after which each source goes on, as the first batch must begin."""
+    told = starts(facts)
+    return [s.offset_json for s in told] if told else [s.offset_json for s in standing.sources]
+
+
+def nothing_in(distance: Distance) -> bool:
+    """Whether it is known that nothing lies between."""
+    told = [a for a in (distance.rows, distance.files) if a is not None]
+    return bool(told) and all(a.exact and not a.value for a in told)
+
+
+def lost(facts: Facts) -> Amount:
+    """Rows that a start never reads."""
+    of = unit(facts)
+    skipping = [s for s in facts.sources if s.start and not nothing_in(s.start.lost)]
+    if skipping:
+        return _between(facts, skipping, "lost", facts.counts.skipped, _why_lost(skipping, of))
+    return kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
+
+
+def reread(facts: Facts, otherwise: str) -> Amount:
+    """Rows that were committed and are read a second time; `otherwise` is said where there are none."""
+    back = [s for s in facts.sources if s.start and not nothing_in(s.start.reread)]
+    if not back:
+        return nothing(otherwise)
+    why = f"{_told(back)} starts before its committed position."
+    return _between(facts, back, "reread", facts.counts.reread, why)
+
+
+def findings(facts: Facts) -> tuple[Finding, ...]:
+    """One for each source that skips rows, and one for each that reads rows again."""
+    return (*(f for s in facts.sources for f in _chosen(facts, s)), *_watermark(facts))
+
+
+def _watermark(facts: Facts) -> Iterable[Finding]:
+    """What the stored watermark does to rows that are read again."""
+    back = [s for s in facts.sources if s.start and not nothing_in(s.start.reread)]
+    stored = facts.checkpoint.watermark_ms
+    if back and stored and not facts.new_code.operators:
+        at = moment(stored)
+        says = f"The stored watermark ({at}) drops none of the rows that are read again: the code keeps no state."
+        yield Finding("WATERMARK_KEPT", Severity.INFO, says, "Nothing to do.")
+
+
+def _between(facts: Facts, sources: Sequence[SourceFacts], way: str, counted: int | None, why: str) -> Amount:
+    """What lies between committed positions and starts: as the code yields it, else as the sources count it."""
+    spans: list[Distance] = [getattr(s.start, way) for s in sources]
+    rows = [d.rows for d in spans]
+    told = None if None in rows else sum(r.value for r in rows if r is not None)
+    start, committed = sources[0].start, sources[0].position.label
+    ends = (committed, start.label if start else None)
+    begin, end = ends if way == "lost" else ends[::-1]
+    return Amount(
+        rows=told if counted is None else counted,
+        files=sum(d.files.value for d in spans if d.files is not None),
+        start=begin if len(sources) == 1 else None,
+        end=end if len(sources) == 1 else None,
+        exact=counted is not None and not facts.new_code.operators,
+        why=why if counted is not None else f"{why} The rows that the code makes of them were not counted.",
+    )
+
+
+def _why_lost(skipping: Sequence[SourceFacts], of: str) -> str:
+    return f"{_told(skipping)} starts behind unread {of}s, which are never read."
+
+
+def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
+    start = source.start
+    if start is None or not moved(source):
+        return
+    alone = len(facts.sources) == 1
+    words = " ".join(dict.fromkeys(start.fallbacks.values()))
+    where = (
+        f"{name_of(source)} shall start at {start.label}, its committed position is {source.position.label}."
+    )
+    of = registry.of(source.position.kind).UNIT
+    if not nothing_in(start.lost):
+        size = _size(facts.counts.skipped if alone else None, start.lost, of)
+        yield Finding(
+            "START_SKIPS",
+            Severity.WARNING,
+            f"{where} {size} in between {_are(size)} never read. {words}".rstrip(),
+            "Take the committed position, unless nobody needs them.",
+        )
+    if not nothing_in(start.reread):
+        size = _size(facts.counts.reread if alone else None, start.reread, of)
+        yield Finding(
+            "START_REPEATS",
+            Severity.WARNING,
+            f"{where} {size} in between {_are(size)} read a second time. {words}".rstrip(),
+            "Take the committed position, unless the table was cleared of them.",
+        )
+    if words and nothing_in(start.lost) and nothing_in(start.reread):
+        yield Finding(
+            "START_NOT_AS_SAID", Severity.WARNING, f"{where} {words}", "Make sure that it is meant."
+        )
+
+
+def _size(counted: int | None, distance: Distance, of: str) -> str:
+    """How much, as well as it is known: rows that the code makes, rows or files that the source counts."""
+    if counted is not None:
+        return count(counted, "row")
+    if distance.rows is not None:
+        exact = "" if distance.rows.exact else "at most " if "at most" in distance.rows.why else "about "
+        return f"{exact}{count(distance.rows.value, of if of != 'file' else 'row')}"
+    if distance.files is not None:
+        return count(distance.files.value, "file")
+    return f"{of.capitalize()}s whose number is not known"
+
+
+def _are(size: str) -> str:
+    return "is" if size.removeprefix("about ").removeprefix("at most ").startswith("1 ") else "are"
+
+
+def _told(sources: Sequence[SourceFacts]) -> str:
+    return " and ".join(name_of(s) if n == 0 else name_of(s).lower() for n, s in enumerate(sources))

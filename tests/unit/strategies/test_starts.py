@@ -1,0 +1,273 @@
+"""Chosen starts: what they cost, what the seed is told, and that nothing which loses rows is ever recommended."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.seed import SourceStart
+from recovery.sinks import auto_cdc
+from recovery.sinks.base import SinkReport
+from recovery.sources import files
+from recovery.sources.base import Amount, Distance, SourceFacts, Wanted
+from recovery.strategies.base import Counts, Facts, Option
+from recovery.strategies.catalogue import judge_all
+from tests.unit.strategies.facts import FILES, checkpoint, entries
+from tests.unit.strategies.facts import facts as customers
+from tests.unit.strategies.facts import source as customers_source
+from tests.unit.strategies.streams import KAFKA, NO_ROW, of, source, start, stream
+
+COUNTED = Counts(table=10, processed=10, waiting=9, everything=15, reread=4)
+SKIPPED = Counts(table=10, processed=10, waiting=2, everything=15, skipped=3)
+LOOSE = SinkReport("kafka", "t", None)
+ABSORBS = SinkReport("auto_cdc", "/w", 2, facts=auto_cdc.Facts(1, True, 2))
+
+
+def options(told: Facts) -> dict[str, Option]:
+    return {o.strategy: o for o in judge_all(told)}
+
+
+def codes(option: Option) -> list[str]:
+    return [f.code for f in option.findings]
+
+
+def back(**more: Any) -> SourceFacts:
+    return source("kafka", start=start("6", reread=of(4), **more))
+
+
+def ahead(**more: Any) -> SourceFacts:
+    return source("kafka", start=start("13", lost=of(3), **more))
+
+
+# source, counts -> lost, doubled, reread: rows and exact; codes of findings
+CASES: dict[str, tuple[SourceFacts, dict[str, Any], list[tuple[int | None, bool]], set[str]]] = {
+    "back, counted": (back(), {"counts": COUNTED}, [(0, True), (4, True), (4, True)], {"START_REPEATS"}),
+    "back, not counted": (
+        back(),
+        {"counts": replace(COUNTED, reread=None)},
+        [(0, True), (4, False), (4, False)],
+        {"START_REPEATS"},
+    ),
+    "back, not known": (
+        source("kafka", start=start("6", reread=Distance())),
+        {"counts": replace(COUNTED, reread=None)},
+        [(0, True), (None, False), (None, False)],
+        {"START_REPEATS"},
+    ),
+    "ahead, counted": (ahead(), {"counts": SKIPPED}, [(3, True), (0, True), (0, True)], {"START_SKIPS"}),
+    "ahead, not counted": (
+        ahead(),
+        {"counts": replace(SKIPPED, skipped=None)},
+        [(3, False), (0, True), (0, True)],
+        {"START_SKIPS"},
+    ),
+    "both": (
+        source("kafka", start=start("6", lost=of(3), reread=of(4))),
+        {"counts": replace(COUNTED, skipped=3)},
+        [(3, True), (4, True), (4, True)],
+        {"START_SKIPS", "START_REPEATS"},
+    ),
+    "back, absorbed": (
+        back(),
+        {"counts": COUNTED, "sink": ABSORBS},
+        [(0, True), (0, True), (4, True)],
+        {"START_REPEATS"},
+    ),
+    "back, at-least-once": (
+        back(),
+        {"counts": COUNTED, "sink": LOOSE},
+        [(0, True), (4, False), (4, True)],
+        {"START_REPEATS", "SINK_AT_LEAST_ONCE"},
+    ),
+    "where it stood": (
+        source("kafka", start=start("10")),
+        {},
+        [(0, True), (0, True), (0, True)],
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize(("at", "changes", "rows", "told"), CASES.values(), ids=CASES.keys())
+def test_a_chosen_start_costs_what_its_rows_say(
+    at: SourceFacts, changes: dict[str, Any], rows: list[tuple[int | None, bool]], told: set[str]
+) -> None:
+    option = options(stream(sources=(at,), **changes))["continue"]
+    forecast = option.forecast
+    assert option.blocked is None
+    assert [(a.rows, a.exact) for a in (forecast.lost, forecast.doubled, forecast.reread)] == rows
+    assert {c for c in codes(option) if c.startswith(("START", "SINK_AT"))} == told
+    harmless = rows[0] == (0, True) and rows[1][0] == 0
+    assert option.recommended == harmless
+    expected = {c.code: c.expected for c in option.criteria}
+    assert at.start is not None
+    assert expected["FIRST_BATCH_AT_POSITION"]["offsets"] == [at.start.offset_json]
+
+
+def test_the_seed_is_told_where_to_start_only_where_something_differs() -> None:
+    def args(told: Facts) -> Any:
+        return next(s for s in options(told)["continue"].steps if s.kind == "seed").args
+
+    assert "starts" not in args(stream())
+    assert "starts" not in args(stream(sources=(source("kafka", start=start("10")),)))
+    (one,) = args(stream(sources=(back(),), counts=COUNTED))["starts"]
+    assert SourceStart.of(one) == SourceStart(0, 0, '{"orders":{"0":6}}')
+
+
+def test_a_finding_says_the_rows_and_what_was_taken_in_place_of_the_wish() -> None:
+    words = {"orders-0": "No record is of that time or later, so its end was taken."}
+    option = options(stream(sources=(ahead(fallbacks=words),), counts=SKIPPED))["continue"]
+    says = next(f.says for f in option.findings if f.code == "START_SKIPS")
+    assert "3 rows in between are never read." in says
+    assert words["orders-0"] in says
+
+
+@pytest.mark.parametrize("strategy", ["revert", "repair"])
+def test_what_keeps_the_checkpoint_cannot_start_elsewhere(strategy: str) -> None:
+    reason = options(stream(sources=(back(),), counts=COUNTED))[strategy].blocked
+    assert reason == (
+        f"{strategy} takes the positions of the checkpoint, and Source 0 shall start elsewhere; take continue."
+    )
+
+
+def test_a_full_refresh_says_that_it_leaves_the_start_aside() -> None:
+    assert "START_NOT_TAKEN" in codes(options(stream(sources=(back(),), counts=COUNTED))["full-refresh"])
+
+
+def test_a_wish_that_cannot_be_met_blocks_and_is_not_left_aside() -> None:
+    refused = source("kafka", problem="Kafka was not asked for that time.")
+    assert "not asked for that time" in (options(stream(sources=(refused,)))["continue"].blocked or "")
+
+
+def test_a_start_behind_what_is_gone_may_go_on() -> None:
+    low = replace(KAFKA.topics["orders"].partitions[0], low=12)
+    cut = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={0: low})})
+    stands = source("kafka", facts=cut, reach=None)
+    gone = replace(stands, reach=files.Reach(False, "gone"))
+    assert "gone" in (options(stream(sources=(gone,)))["continue"].blocked or "")
+    chosen = replace(gone, start=start("12", lost=of(2, exact=False)))
+    option = options(stream(sources=(chosen,), counts=replace(SKIPPED, skipped=None)))["continue"]
+    assert option.blocked is None
+    assert (option.forecast.lost.rows, option.forecast.lost.exact) == (2, False)
+    assert not option.recommended
+
+
+def test_a_watermark_does_nothing_to_a_query_without_state_and_that_is_said() -> None:
+    def told(checkpoint: CheckpointReport) -> list[str]:
+        given = stream(sources=(back(),), counts=COUNTED, checkpoint=checkpoint)
+        return codes(options(given)["continue"])
+
+    report = stream().checkpoint
+    assert "WATERMARK_KEPT" in told(replace(report, watermark_ms=60_000))
+    assert "WATERMARK_KEPT" not in told(replace(report, watermark_ms=0))
+
+
+LISTED = (*customers_source().processed, *customers_source().waiting)
+LOG = files.Facts(log=tuple(entries()), listing=LISTED, asked_ms=5000)
+
+
+def wished(wanted: Wanted) -> SourceFacts:
+    """The customers' source at a wished start, as the look at it would tell."""
+    found = files.at(wanted, '{"logOffset":2}', LOG)
+    read = {files.decoded(e.path) for e in found.read}
+    waits = tuple(f for f in LISTED if f.path not in read)
+    return customers_source(start=found, facts=LOG, waiting=waits)
+
+
+# wish -> line, files read again, files skipped, files in all
+WISHES = [
+    (Wanted(earliest=True), '{"logOffset":-1}', FILES[:4], [], 7),
+    (Wanted(file=FILES[1]), '{"logOffset":1}', FILES[2:4], [], 7),
+    (Wanted(latest=True), '{"logOffset":3}', [], FILES[4:], 7),
+    (Wanted(file=FILES[4]), '{"logOffset":3}', [], FILES[4:5], 7),
+]
+
+
+@pytest.mark.parametrize(("wanted", "line", "again", "skip", "total"), WISHES)
+def test_files_are_named_one_by_one(
+    wanted: Wanted, line: str, again: list[str], skip: list[str], total: int
+) -> None:
+    given = customers(sources=(wished(wanted),), counts=Counts(table=12, waiting=5))
+    option = options(given)["continue"]
+    assert option.blocked is None
+    seed = next(s for s in option.steps if s.kind == "seed")
+    begun = SourceStart.of(seed.args["starts"][0])
+    assert (begun.offset_json, list(begun.again)) == (line, again)
+    assert [files.decoded(e.path) for e in begun.skip] == skip
+    expected = {c.code: c.expected for c in option.criteria}
+    assert expected["EACH_FILE_ONCE"] == {"scope": "same", "files": total}
+    assert expected["EVERY_ROW_ONCE"].get("again", False) is bool(again)
+    assert not option.recommended
+    (row,) = option.positions
+    assert row["after"]["offset_json"] == line
+    assert row["next"]["files"] == total - len(begun.skip) - (4 - len(again))
+
+
+def test_a_start_that_spark_could_not_go_on_from_is_blocked_with_the_sentence_of_the_seed() -> None:
+    """After batch 0 a restart asks for every log id."""
+    first = checkpoint(last_committed=0, last_planned=0)
+    told = wished(Wanted(by_hand='{"logOffset":1}'))
+    assert isinstance(told.start, files.FileCandidate)
+    gap = replace(told.start, read=tuple(e for e in told.start.read if e.batch_id))
+    given = customers(
+        checkpoint=first,
+        sink=SinkReport("files", "/w", 0),
+        sources=(replace(told, start=gap),),
+    )
+    assert "no file has log id 0" in (options(given)["continue"].blocked or "")
+
+
+rows = some.none() | some.integers(0, 5)
+distances = some.builds(
+    lambda n, exact: Distance(rows=None if n is None else Amount(n, exact)), rows, some.booleans()
+)
+sinks = some.sampled_from(
+    [
+        SinkReport("files", "/w", 2),
+        SinkReport("delta", "/w", 2, heads={"q-1": 2}),
+        LOOSE,
+        ABSORBS,
+        SinkReport("foreach_batch", "f", None),
+        SinkReport("unknown", "/w", None),
+        SinkReport("iceberg", "/w", 2, heads={"q-1": 2}),
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=some.data())
+def test_nothing_that_may_lose_or_double_rows_is_recommended_and_nothing_uncounted_is_exact(
+    data: some.DataObject,
+) -> None:
+    cost = {
+        "lost": data.draw(distances | some.just(NO_ROW)),
+        "reread": data.draw(distances | some.just(NO_ROW)),
+    }
+    chosen = data.draw(some.sampled_from([None, start("6", **cost)]))
+    reach = data.draw(some.sampled_from([files.Reach(v, "Why.") for v in (True, None, False)]))
+    asked = data.draw(some.sampled_from([KAFKA, None]))
+    counts = Counts(*(data.draw(rows) for _ in range(4)), reread=data.draw(rows), skipped=data.draw(rows))
+    told = data.draw(some.sampled_from([{}, {"startingOffsets": "earliest"}, {"startingOffsets": "{}"}]))
+    report = stream().checkpoint
+    given = stream(
+        sink=data.draw(sinks),
+        sources=(source("kafka", start=chosen, reach=reach, facts=asked, options=told),),
+        counts=counts,
+        checkpoint=replace(report, last_planned=data.draw(some.sampled_from([2, 3]))),
+    )
+    for option in judge_all(given):
+        forecast = option.forecast
+        for amount in (forecast.lost, forecast.doubled, forecast.reread):
+            assert amount.why
+            assert not (amount.exact and amount.rows is None)
+        if option.recommended:
+            assert option.blocked is None
+            assert (forecast.lost.rows, forecast.doubled.rows) == (0, 0)
+            assert forecast.lost.exact
+        if forecast.lost.exact and forecast.lost.rows and option.strategy == "continue":
+            assert counts.skipped == forecast.lost.rows
+        if forecast.reread.exact and forecast.reread.rows and option.strategy == "continue":
+            assert counts.reread == forecast.reread.rows
