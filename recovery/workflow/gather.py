@@ -232,11 +232,13 @@ def facts_of(
     )
 
 
-def positions(flow: Flow, wishes: Mapping[str, Wanted]) -> list[SourceFacts]:
-    """Every source of the code of today, and what starting where `wishes` say would cost. Changes nothing."""
+def positions(
+    flow: Flow, wishes: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
+) -> list[SourceFacts]:
+    """Every source of the code as `patch` changes it, and what starting where `wishes` say would cost. Reads only."""
     prepare()
     scene = look(flow)
-    known = study(request_for(scene, scene.code, NOTHING, ()))
+    known = study(request_for(scene, {**scene.code, **(patch or {})}, NOTHING, ()))
     return list(_inputs(scene, known, None, None, wishes).sources)
 
 
