@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from console.presenters import positions as starts
 from console.presenters import status, words
 from console.presenters.flow import damage
 from recovery.strategies.common import word
@@ -312,6 +313,9 @@ class PositionRow:
     next_says: str
     readable: status.Badge
     readable_says: str
+    parts: Sequence[tuple[str, str, str, status.Badge]] = ()  # those that move: name, before, after, how
+    staying: int = 0
+    fallbacks: Sequence[tuple[str, str]] = ()
 
 
 def positions(raw: Sequence[Mapping[str, Any]]) -> list[PositionRow]:
@@ -321,29 +325,50 @@ def positions(raw: Sequence[Mapping[str, Any]]) -> list[PositionRow]:
         ahead, readable = p.get("next") or {}, p.get("readable") or {}
         ok = readable.get("ok")
         kind = "unknown" if ok is None else "ok" if ok else "failed"
-        same = p["before"] == p["after"]
         rows.append(
             PositionRow(
                 source=str(p.get("source", "")),
                 place=str(p.get("location") or "unknown place").removeprefix("file:"),
                 before=p["before"],
                 after=p["after"],
-                same="same place, same bytes" if same else "begins anew",
+                same=_moved(p),
                 next_name=str(ahead.get("name") or ""),
                 next_at=ahead.get("mtime_ms"),
-                next_says=_ahead(ahead),
+                next_says=_ahead(ahead, str(p.get("kind") or "files")),
                 readable=status.Badge(kind, ""),
                 readable_says=str(readable.get("says") or "not known"),
+                parts=[_part(c) for c in p.get("parts") or [] if c["moved"] != "same"],
+                staying=sum(c["moved"] == "same" for c in p.get("parts") or [])
+                + int(p.get("more_parts") or 0),
+                fallbacks=list((p.get("fallbacks") or {}).items()),
             )
         )
     return rows
 
 
-def _ahead(ahead: Mapping[str, Any]) -> str:
-    files = int(ahead.get("files") or 0)
+def _moved(position: Mapping[str, Any]) -> str:
+    """What of this source is left out or read again by where it starts."""
+    if position["before"] == position["after"]:
+        return "same place, same bytes"
+    if position["after"].get("offset_json") is None:
+        return "begins anew"
+    lost, again = (starts.distance(position[k])[0] if position.get(k) else "" for k in ("lost", "reread"))
+    return f"chosen start; never read: {lost or 'not known'}; read again: {again or 'not known'}"
+
+
+def _part(change: Mapping[str, Any]) -> tuple[str, str, str, status.Badge]:
+    before, after = (str(change[side] or "none") for side in ("before", "after"))
+    return str(change["part"]), before, after, starts.MOVED[change["moved"]]
+
+
+def _ahead(ahead: Mapping[str, Any], kind: str) -> str:
+    files, rows = int(ahead.get("files") or 0), ahead.get("rows")
+    if not files and rows is None and kind != "files":
+        return "how much waits is not known"
+    if not files and rows:
+        return f"{words.count(rows, 'row')} in all, {'exact' if ahead.get('exact') else 'estimate'}"
     if not files:
-        return "nothing waits; the next file that arrives"
-    rows = ahead.get("rows")
+        return f"nothing waits; the next {'file' if kind == 'files' else 'row'} that arrives"
     tail = (
         "rows not counted"
         if rows is None

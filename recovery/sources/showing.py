@@ -33,7 +33,6 @@ def as_dict(facts: SourceFacts) -> dict[str, Any]:
     position, start = facts.position, facts.start
     after = start.label if start else position.label
     lost, reread = (start.lost, start.reread) if start else (ZERO, ZERO)
-    reach, how = _from_the_start(facts)
     return {
         "source": str(position.source),
         "kind": position.kind,
@@ -46,20 +45,11 @@ def as_dict(facts: SourceFacts) -> dict[str, Any]:
         "unread": distance(facts.unread),
         "fallbacks": dict(start.fallbacks) if start else {},
         "precision": (start.precision if start else position.precision).value,
-        "reach": _reach(reach, position.reachable),
-        "option": None if how is None else option(how),
+        "reach": _reach(facts.reach, position.reachable),
+        "option": None if facts.option is None else option(facts.option),
         "can": [wishes.NAMES[field] for field in registry.of(position.kind).CAN],
         "problem": facts.problem,
     }
-
-
-def _from_the_start(facts: SourceFacts) -> tuple[Reach | None, StartOption | None]:
-    """Whether all after the start can be read, and the option that starts there: `reach` and `option` of the facts are
-    those of the committed position."""
-    if facts.start is None or facts.facts is None:
-        return facts.reach, facts.option
-    module, line = registry.of(facts.position.kind), facts.begins
-    return module.reach(line, facts.facts), module.option(line, facts.facts)
 
 
 def _standing(kind: str, offset_json: str | None, label: str) -> dict[str, Any]:

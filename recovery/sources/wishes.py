@@ -77,6 +77,20 @@ def of(body: Mapping[str, Any]) -> Wanted:
     return found
 
 
+def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
+    """`0=time=…`, `1=latest`, `all=earliest`, `0=committed` by source; None: as committed. Raises WrongUse."""
+    found: dict[str, Wanted | None] = {}
+    for one in given:
+        source, separator, wish = one.partition("=")
+        source = source.strip()
+        if not separator or not source:
+            raise WrongUse(f"{one!r} names no source. Write it as 0={one}, or all={one}.")
+        if source in found:
+            raise WrongUse(f"Source {source} is given two positions. Name one.")
+        found[source] = None if wish.strip() == "committed" else parse(wish)
+    return found
+
+
 def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wanted]:
     """One wish for every source, as `showing.as_dict` gives them. Raises WrongUse where one of them cannot take it:
     a source that stays behind without a word would be found out too late."""

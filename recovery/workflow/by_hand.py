@@ -14,8 +14,9 @@ from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
-from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE
-from recovery.workflow import actions, sealing
+from recovery.sources import wishes
+from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
+from recovery.workflow import actions, positioning, sealing
 from recovery.workflow.gather import gather, read_code
 from recovery.workflow.moves import words
 from recovery.workflow.patching import apply_diff
@@ -34,18 +35,27 @@ def make_plan(
     key: Sequence[str],
     by: Actor,
     again: bool = False,
+    positions: Sequence[str] = (),
+    accept_loss: bool = False,
+    accept_repeats: bool = False,
 ) -> tuple[Recovery, Plan]:
     """Open (or go on with) the flow's recovery, save the choices, gather and seal, all before returning.
 
+    `positions`: where sources shall start, as `sources.wishes.by_source` takes them; none: where they were committed.
     `again`: a sealed plan that has not run is taken back first. When sealing is refused, a recovery that this
     call opened is cancelled again: nothing is left behind.
     """
     _can_be_planned(flow, strategy, by)
+    if positions and strategy not in POSITIONED:
+        raise WrongUse(f"{strategy} takes no --position; {' and '.join(POSITIONED)} do.")
+    wishes.by_source(positions)  # what cannot be read is said before anything is opened
     mine = open_recovery_of(flow.pk) is None
     recovery = open_or_go_on(flow, by=by, again=again)
     try:
         actions.choose_strategy(recovery_id=recovery.pk, strategy=strategy, key=key, by=by)
         actions.save_patch(recovery_id=recovery.pk, files=patch, by=by)
+        recovery.refresh_from_db()
+        _choose_positions(recovery, positions, by, accept_loss=accept_loss, accept_repeats=accept_repeats)
         recovery.refresh_from_db()
         plan = sealing.seal_recovery(recovery=recovery, by=by)
     except RepriseError as failure:
@@ -54,6 +64,14 @@ def make_plan(
         raise
     recovery.refresh_from_db()
     return recovery, plan
+
+
+def _choose_positions(recovery: Recovery, given: Sequence[str], by: Actor, **accepted: bool) -> None:
+    """As given; without any, a choice that was made before is taken back, as a patch is."""
+    if given:
+        positioning.choose_at_once(recovery_id=recovery.pk, given=given, by=by, **accepted)
+    elif recovery.choices.get("positions"):
+        positioning.choose_positions(recovery_id=recovery.pk, positions={}, by=by)
 
 
 def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:

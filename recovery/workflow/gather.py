@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from typing import Any
 
@@ -232,12 +232,20 @@ def facts_of(
     )
 
 
-def positions(flow: Flow, wishes: Mapping[str, Wanted]) -> list[SourceFacts]:
-    """Every source of the code of today, and what starting where `wishes` say would cost. Changes nothing."""
+def positions(
+    flow: Flow, wishes: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
+) -> list[SourceFacts]:
+    """Every source of the code as `patch` changes it, and what starting where `wishes` say would cost. Reads only."""
     prepare()
     scene = look(flow)
-    known = study(request_for(scene, scene.code, NOTHING, ()))
-    return list(_inputs(scene, known, None, None, wishes).sources)
+    code = {**scene.code, **(patch or {})}
+    known = study(request_for(scene, code, NOTHING, ()))
+    found = _inputs(scene, known, None, None, wishes).sources
+    wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)
+    if not wanted.sets:
+        return list(found)
+    rows = study(replace(request_for(scene, code, wanted, (), by_file=True), table=None)).by_file
+    return inputs.with_rows(found, wishes, rows)
 
 
 NOTHING = inputs.Counted({}, {})

@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.errors import Refused
-from recovery.sources import mapping, registry
+from recovery.sources import file_facts, files, mapping, registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
 from recovery.sources.live import looking
@@ -124,6 +124,27 @@ def counted(sources: Sequence[SourceFacts], limit: int) -> Counted:
         sets[label] = tuple(path for s in held for path in s.files)
         slices[label] = {str(n): s.as_dict() for n, s in enumerate(held) if s.kind != "files"}
     return Counted(sets, slices if any(slices.values()) else {})
+
+
+def moved(sources: Sequence[SourceFacts], limit: int) -> Counted:
+    """What a start elsewhere leaves out or reads again, where files alone are read: only Spark knows their rows."""
+    told = counted(sources, limit)
+    labels = ("reread", "skipped") if told.only_files and sources else ()
+    return Counted({label: told.sets[label] for label in labels if told.sets.get(label)}, {})
+
+
+def with_rows(
+    sources: Sequence[SourceFacts], wishes: Mapping[str, Wanted], rows: Mapping[str, int]
+) -> list[SourceFacts]:
+    """The same, and what the starts of file sources cost in rows, by the rows of each file."""
+    found = []
+    for n, source in enumerate(sources):
+        held, wish = source.facts, wishes.get(str(n))
+        if source.start is not None and wish is not None and isinstance(held, file_facts.Facts):
+            start = files.at(wish, source.position.offset_json, replace(held, rows=rows))
+            source = replace(source, start=start)
+        found.append(source)
+    return found
 
 
 def _too_large(label: str, sources: Sequence[SourceFacts], limit: int) -> bool:

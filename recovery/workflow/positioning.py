@@ -3,11 +3,14 @@
 Actions as in `actions.py`: keyword-only, audited, one transaction.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from django.db import transaction
+from django.utils import timezone
+
 from recovery.errors import Refused
-from recovery.models import Recovery
+from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
 from recovery.sources import showing, wishes
 from recovery.sources.base import Wanted
@@ -65,6 +68,48 @@ def choose_positions(
             before={"positions": before},
             after={"positions": wanted},
         )
+
+
+def choose_at_once(
+    *,
+    recovery_id: int,
+    given: Sequence[str],
+    by: Actor,
+    accept_loss: bool = False,
+    accept_repeats: bool = False,
+) -> None:
+    """Look up and choose before returning, for commands: `given` as `wishes.by_source` takes it; nothing given:
+    every source as committed. Raises as `choose_positions`, and what looking raises."""
+    recovery = get(recovery_id)
+    wanted, shown = looked_at(recovery.flow, given, recovery.choices.get("patch"))
+    with transaction.atomic():
+        studies.begin(recovery, LOOK, asked=_plain(wanted))
+        look = studies.slot(recovery, LOOK)
+        now = timezone.now().isoformat()
+        answer = {"status": "ready", "wishes": look["asked"], "sources": shown, "at": now}
+        studies.put(recovery, LOOK, {**look, **answer})
+    choose_positions(
+        recovery_id=recovery_id,
+        positions=wanted,
+        by=by,
+        accept_loss=accept_loss,
+        accept_repeats=accept_repeats,
+    )
+
+
+def looked_at(
+    flow: Flow, given: Sequence[str], patch: Mapping[str, str] | None = None
+) -> tuple[dict[str, Wanted | None], list[dict[str, Any]]]:
+    """What was given, as wishes by source, and every source with what they cost. Changes nothing.
+
+    `all` is for those sources that are not named themselves; which there are has to be looked up first.
+    """
+    named = wishes.by_source(given)
+    every = named.pop("all", None)
+    if every is not None:
+        there = studies.positions_shown(flow, {}, patch)
+        named = {**wishes.for_all(every, [one for one in there if one["source"] not in named]), **named}
+    return named, studies.positions_shown(flow, {k: w for k, w in named.items() if w is not None}, patch)
 
 
 def _may_choose(

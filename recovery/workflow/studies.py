@@ -124,20 +124,23 @@ def look_positions(recovery_id: int, ticket: str) -> None:
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
         asked = slot(recovery, "positions_look")["asked"]
-        sources = positions_shown(recovery.flow, {key: wishes.of(body) for key, body in asked.items()})
+        wanted = {key: wishes.of(body) for key, body in asked.items()}
+        sources = positions_shown(recovery.flow, wanted, recovery.choices.get("patch"))
         return {"status": "ready", "wishes": asked, "sources": sources}
 
     _run(recovery_id, "positions_look", ticket, work)
 
 
-def positions_shown(flow: Flow, wanted: Mapping[str, Wanted]) -> list[dict[str, Any]]:
-    """Every source of a flow as `sources.showing.as_dict` says it, with what the wishes would cost.
+def positions_shown(
+    flow: Flow, wanted: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Every source of the code as `patch` changes it, with what the wishes would cost: `sources.showing.as_dict`.
 
     `source` is its index in the code, as wishes name it. A wish that cannot be met is the source's `problem`
     (`positioning.unmet`). Raises Refused for a source that is not there, Unreachable.
     """
     try:
-        found = positions(flow, wanted)
+        found = positions(flow, wanted, patch)
         shown = [{**showing.as_dict(facts), "source": str(n)} for n, facts in enumerate(found)]
     except Malformed as problem:
         raise Refused(

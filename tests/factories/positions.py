@@ -42,8 +42,8 @@ def kafka_source(wanted: Wanted | None = None, partitions: int = 3, gone: int = 
         TOPIC,
         start=start,
         unread=kafka.distance(begins, end, told),
-        reach=kafka.reach(line, told),
-        option=kafka.option(line, told),
+        reach=kafka.reach(begins, told),
+        option=kafka.option(begins, told),
         facts=told,
     )
     return showing.as_dict(found)

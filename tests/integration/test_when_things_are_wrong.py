@@ -122,8 +122,14 @@ class TestTheFailedFlowStaysAsItIs:
     def test_a_strategy_that_does_not_exist(self, stack: Stack, incident: Incident) -> None:
         refused(stack, "plan", incident.name, "--flow", incident.flow, "--strategy", "magic", code=2)
 
-    def test_a_position_that_cannot_be_taken(self, stack: Stack, incident: Incident) -> None:
-        refused(stack, "plan", incident.name, "--flow", incident.flow, "--position", "0=latest", code=2)
+    def test_a_position_that_loses_rows(self, stack: Stack, incident: Incident) -> None:
+        says = refused(
+            stack, "plan", incident.name, "--flow", incident.flow, "--position", "0=latest", code=1
+        )
+        assert "Source 0: 8 rows, 3 files never read" in says
+
+    def test_a_position_that_is_none(self, stack: Stack, incident: Incident) -> None:
+        refused(stack, "plan", incident.name, "--flow", incident.flow, "--position", "0=tomorrow", code=2)
 
     @pytest.mark.parametrize(
         ("old", "new", "words"),

@@ -1,18 +1,20 @@
 """Options and texts that the commands which plan and run recoveries share."""
 
+import re
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from recovery.approvals import rules, selectors
-from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
+from recovery.sources import wishes
 from recovery.workflow import by_hand
 from recovery.workflow.moves import words
+from recovery.workflow.selectors import recovery_or_404
 
 WAIT_SECONDS = 1800.0
 
@@ -25,7 +27,7 @@ def say(line: str) -> None:
 
 def flow_options(parser: ArgumentParser) -> None:
     """PIPELINE, --flow."""
-    parser.add_argument("pipeline", help="Id or unique name of the pipeline.")
+    parser.add_argument("pipeline", help="Id or unique name of the pipeline; or a recovery of it, as R-12.")
     parser.add_argument(
         "--flow", help="Name, last part of the name, or target table; default: the failing one."
     )
@@ -50,24 +52,31 @@ def plan_options(parser: ArgumentParser) -> None:
         "--position",
         action="append",
         default=[],
-        metavar="SOURCE=VALUE",
-        help="Where a source shall start. File sources go on where the last committed batch ended; "
-        "no other position can be chosen in this version.",
+        metavar="SOURCE=WISH",
+        help="Where a source, by its number in the code, or all of them shall start; may be given again for another "
+        f"one. WISH is {wishes.FORMS}, or committed. Without it a source goes on where its last committed batch ended.",
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="Take positions that leave rows out, or may. Without it they are refused, with their rows.",
+    )
+    parser.add_argument(
+        "--accept-repeats",
+        action="store_true",
+        help="Take positions that read rows again, or may. Without it they are refused, with their rows.",
     )
 
 
 def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
-    """The flow that PIPELINE and --flow name, as the workspace has it now. Raises NotFound, Unreachable."""
+    """The flow that PIPELINE and --flow name, or a recovery as R-12, as the workspace has it now.
+
+    Raises NotFound, Unreachable.
+    """
+    if re.fullmatch(r"[Rr]-\d+", options["pipeline"]):
+        flow: Flow = recovery_or_404(options["pipeline"], by).flow
+        return find_flow(find_fresh(flow.pipeline.pipeline_id, by), flow.name)
     return find_flow(find_fresh(options["pipeline"], by), options["flow"])
-
-
-def check_positions(given: Sequence[str]) -> None:
-    """Raise WrongUse for any --position: a wrong one must never be taken silently."""
-    if given:
-        raise WrongUse(
-            f"--position {given[0]} cannot be taken: a file source goes on exactly where its last committed batch "
-            "ended, and this version offers no other start. Leave the option out."
-        )
 
 
 def ended(recovery: Recovery) -> Answer:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
 from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.utils import timezone
 
@@ -49,17 +49,23 @@ class Parser(CommandParser):
         raise SystemExit(2)
 
 
+class Formatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
+    """Examples stand below the options, a line each."""
+
+
 class RepriseCommand(BaseCommand):
     """Subclasses say `right` (checked before anything else; None: no token is needed), add their options in
     `add_options` and answer in `answer`. Whatever RepriseError they raise becomes a sentence and an exit code.
     """
 
     right: ClassVar[Right | None] = None
+    examples: ClassVar[str] = ""
     as_json = False
     requires_system_checks: list[str] = []
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        shown = {"formatter_class": Formatter, "epilog": self.examples} if self.examples else {}
+        parser = super().create_parser(prog_name, subcommand, **shown, **kwargs)
         parser.__class__ = Parser
         return parser
 

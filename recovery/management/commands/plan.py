@@ -8,7 +8,7 @@ from typing import Any
 
 from recovery.approvals import selectors
 from recovery.approvals.actions import request_approval
-from recovery.management.commands import _acting
+from recovery.management.commands import _acting, _positions
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import by_hand
@@ -20,6 +20,13 @@ class Command(RepriseCommand):
     """
 
     help = "Seals a plan: forecast, steps, criteria. Changes nothing in the pipeline."
+    examples = """examples:
+  plan customers --flow customers_incremental_flow --strategy continue
+  plan customers --positions
+  plan R-12 --positions --position all=time=2026-11-22T03:00:00Z
+  plan R-12 --again --position 0=time=2026-11-22T03:00:00Z --position 1=version=12 --accept-repeats
+  plan R-12 --again --position 0='json={"orders":{"0":1200,"1":-2}}' --accept-loss
+"""
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
@@ -30,13 +37,19 @@ class Command(RepriseCommand):
             help="Take back a sealed plan that has not run (it never can then), and seal this one in its place.",
         )
         parser.add_argument(
+            "--positions",
+            action="store_true",
+            help="Print where each source stands, where it would start and what that costs; change nothing.",
+        )
+        parser.add_argument(
             "--reason", default="", help="What approvers shall know, where the environment has them."
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        _acting.check_positions(options["position"])
         flow = _acting.flow_of(options, self.actor)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
+        if options["positions"]:
+            return _positions.answer(flow, options["position"], patch)
         recovery, plan = by_hand.make_plan(
             flow=flow,
             strategy=options["strategy"],
@@ -44,6 +57,9 @@ class Command(RepriseCommand):
             key=options["key"].split(","),
             by=self.actor,
             again=options["again"],
+            positions=options["position"],
+            accept_loss=options["accept_loss"],
+            accept_repeats=options["accept_repeats"],
         )
         if selectors.rule_for(flow.pipeline.environment).votes:
             request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)

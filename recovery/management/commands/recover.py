@@ -26,13 +26,19 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        _acting.check_positions(options["position"])
         flow = _acting.flow_of(options, self.actor)
         self._needs_nobody(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         self._stop(flow)
         recovery, plan = by_hand.make_plan(
-            flow=flow, strategy=options["strategy"], patch=patch, key=options["key"].split(","), by=self.actor
+            flow=flow,
+            strategy=options["strategy"],
+            patch=patch,
+            key=options["key"].split(","),
+            by=self.actor,
+            positions=options["position"],
+            accept_loss=options["accept_loss"],
+            accept_repeats=options["accept_repeats"],
         )
         _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {options['strategy']}.")
         actions.execute(recovery_id=recovery.pk, by=self.actor)

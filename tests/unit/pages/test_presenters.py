@@ -277,3 +277,45 @@ def test_a_flow_that_fails_in_production_comes_before_one_that_fails_longer_else
     order = inventory.order([row("development", 9), row("production", 1), row("staging", 5)], "urgent")
 
     assert [r.flow.short for r in order] == ["production", "staging", "development"]
+
+
+def moved_position(**values: Any) -> dict[str, Any]:
+    told = {"value": 8, "exact": True, "why": ""}
+    nothing = {"rows": {**told, "value": 0}, "files": None, "bytes": None, "seconds": None}
+    return {
+        **f.position(),
+        "kind": "kafka",
+        "after": {"label": "orders partition 0 at 13", "offset_json": '{"orders":{"0":13}}', "name": None},
+        "next": {"name": None, "mtime_ms": None, "files": 0, "rows": 3, "exact": False},
+        "parts": [
+            {"part": "orders-0", "before": "5", "after": "13", "moved": "forward"},
+            {"part": "orders-1", "before": "5", "after": "5", "moved": "same"},
+        ],
+        "more_parts": 7,
+        "lost": {**nothing, "rows": told},
+        "reread": nothing,
+        "fallbacks": {"orders-0": "Its end was taken."},
+        **values,
+    }
+
+
+def test_a_start_that_was_chosen_is_told_with_what_it_costs_and_the_parts_that_move() -> None:
+    (row,) = wizard.positions([moved_position()])
+    assert row.same == "chosen start; never read: 8 rows; read again: 0 rows"
+    assert [(p[0], p[1], p[2], p[3].word) for p in row.parts] == [("orders-0", "5", "13", "Ahead")]
+    assert (row.staying, list(row.fallbacks)) == (8, [("orders-0", "Its end was taken.")])
+
+
+@pytest.mark.parametrize(
+    ("ahead", "kind", "says"),
+    [
+        ({"files": 0, "rows": 3, "exact": False}, "kafka", "3 rows in all, estimate"),
+        ({"files": 0, "rows": 0, "exact": True}, "kafka", "nothing waits; the next row that arrives"),
+        ({"files": 0, "rows": None, "exact": False}, "kafka", "how much waits is not known"),
+        ({"files": 0, "rows": 0, "exact": True}, "files", "nothing waits; the next file that arrives"),
+        ({"files": 2, "rows": 8, "exact": True}, "delta", "2 files in all, 8 rows, exact"),
+    ],
+)
+def test_what_waits_is_said_for_every_kind_of_source(ahead: dict[str, Any], kind: str, says: str) -> None:
+    (row,) = wizard.positions([moved_position(kind=kind, next=ahead)])
+    assert row.next_says == says

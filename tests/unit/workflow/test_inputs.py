@@ -6,9 +6,10 @@ import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.errors import Refused
-from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Spans, Wanted
+from recovery.sources import file_facts, files
+from recovery.sources.base import Amount, InputFile, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.slices import Slice
-from recovery.workflow.inputs import counted, inputs_of, matched
+from recovery.workflow.inputs import counted, inputs_of, matched, moved, with_rows
 
 KAFKA = {"format": "kafka", "path": None, "options": {"subscribe": "clicks"}}
 OTHER = {"format": "kafka", "path": None, "options": {"subscribe": "orders"}}
@@ -102,3 +103,44 @@ def test_records_of_kafka_weigh_too() -> None:
 def test_nothing_read_again_is_nothing_to_count() -> None:
     one = source(waiting=both(1), reread=Slice("kafka"), skipped=both(2))
     assert set(counted((one,), 10_000).sets) == {"waiting", "skipped"}
+
+
+def started(wanted: Wanted) -> SourceFacts:
+    """A directory with two files, the first of which was read, started as wished."""
+    told = file_facts.Facts(
+        log=(SourceEntry("file:///in/a.json", 1, 0),),
+        listing=(InputFile("file:///in/a.json", 5, 1), InputFile("file:///in/b.json", 7, 2)),
+        asked_ms=9,
+    )
+    start = files.at(wanted, '{"logOffset":0}', told)
+    skipped = Slice("files", files=("file:///in/b.json",) if start.lost.files != Amount(0) else ())
+    again = Slice("files", files=("file:///in/a.json",) if start.reread.files != Amount(0) else ())
+    spans = Spans(Slice("files"), Slice("files"), again, skipped, Slice("files"))
+    position = Position(0, "files", '{"logOffset":0}', "", Precision.EXACT, True)
+    return SourceFacts(position, "/in", start=start, facts=told, spans=spans, processed=told.listing or ())
+
+
+def test_what_a_start_elsewhere_costs_is_counted_in_rows_where_files_alone_are_read() -> None:
+    wishes = {"0": Wanted(latest=True)}
+    source = started(wishes["0"])
+    assert source.start is not None
+    assert source.start.lost.rows is None
+    wanted = moved([source], 1000)
+    assert wanted.sets == {"skipped": ("file:///in/b.json",)}
+    found = with_rows([source], wishes, {"file:///in/b.json": 3})[0]
+    assert found.start is not None
+    assert (found.start.lost.rows, found.start.lost.files) == (Amount(3), Amount(1))
+
+
+def test_nothing_is_counted_where_nothing_moves_or_the_limit_is_passed() -> None:
+    source = started(Wanted(latest=True))
+    assert moved([started(Wanted(by_hand='{"logOffset":0}'))], 1000).sets == {}
+    assert moved([source], 1).sets == {}
+    assert moved([], 1000).sets == {}
+
+
+def test_rows_that_nobody_counted_stay_unknown() -> None:
+    wishes = {"0": Wanted(earliest=True)}
+    found = with_rows([started(wishes["0"])], wishes, {})[0]
+    assert found.start is not None
+    assert (found.start.reread.rows, found.start.reread.files) == (None, Amount(1))

@@ -22,7 +22,7 @@ FACTS = KafkaFacts(7, {"orders": TopicFacts("id", {0: PartitionFacts(1, 9)}, pla
 LATEST, EARLIEST = {"0": Wanted(latest=True)}, {"0": Wanted(earliest=True)}
 
 
-def found(flow: Any, wanted: Mapping[str, Wanted]) -> list[SourceFacts]:
+def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
     """What `gather.positions` answers for a flow that reads one topic."""
     wish = wanted.get("0")
     start = kafka.at(wish, LINE, FACTS) if wish else None
@@ -92,7 +92,7 @@ def test_a_look_that_fails_says_why_and_keeps_the_one_before() -> None:
 
 
 def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(flow: Any, wanted: Mapping[str, Wanted]) -> list[SourceFacts]:
+    def broken(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
         raise Malformed("it is no JSON")
 
     monkeypatch.setattr(studies, "positions", broken)
@@ -103,7 +103,7 @@ def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch
 def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_committed_position(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refused(flow: Any, wanted: Mapping[str, Wanted]) -> list[SourceFacts]:
+    def refused(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
         return [replace(found(flow, {})[0], problem="Version 7 is out of bounds.")]
 
     monkeypatch.setattr(studies, "positions", refused)

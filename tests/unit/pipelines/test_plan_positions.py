@@ -1,0 +1,175 @@
+"""`plan --position` and `--positions` as a person types them: costs are told, and refused until accepted."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from recovery.errors import Unreachable
+from recovery.models import AuditEntry, Plan, Recovery, Workspace
+from recovery.people.roles import Actor, Role
+from recovery.sources import kafka
+from recovery.sources.base import Position, Precision, SourceFacts, Wanted
+from recovery.workflow import by_hand, sealing, studies
+from tests import factories
+from tests.factories import positions as at
+from tests.unit.people.run import run, run_json, token_of
+from tests.unit.pipelines.api import Api
+from tests.unit.pipelines.stub import serving
+
+pytestmark = pytest.mark.django_db
+ORDERS = "main.shop.orders_flow"
+TIME = "2026-11-22T03:00:00Z"
+
+
+def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+    """Two topics' worth of sources, as `gather.positions` answers."""
+    line, told = at.topic()
+    sources = []
+    for n in range(2):
+        wish = wanted.get(str(n))
+        start = kafka.at(wish, line, told) if wish else None
+        position = Position(n, "kafka", line, kafka.label(line), Precision.EXACT, True)
+        facts = {"facts": told, "option": kafka.option(line, told), "reach": kafka.reach(line, told)}
+        sources.append(SourceFacts(position, at.TOPIC, start=start, **facts))
+    return sources
+
+
+def seals(*, recovery: Recovery, by: Actor) -> Plan:
+    return factories.sealed(recovery)
+
+
+@pytest.fixture(autouse=True)
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A workspace with one failed flow; sources that are looked at; a seal without Spark."""
+    api = Api()
+    shop = api.add("p1", "shop")
+    shop.run("u1", {ORDERS: "COMPLETED"})
+    shop.run("u2", {ORDERS: "FAILED"}, "FAILED")
+    monkeypatch.setenv("INVENTORY_TOKEN", "rp_x")
+    monkeypatch.setattr(studies, "positions", found)
+    monkeypatch.setattr(sealing, "seal_recovery", seals)
+    monkeypatch.setattr(by_hand.actions.diagnosing, "diagnose_flow", lambda flow: factories.DIAGNOSIS)
+    with serving(api) as stub:
+        Workspace.objects.create(
+            name="here", url=stub.url, token_ref="env:INVENTORY_TOKEN", environment="development"
+        )
+        yield
+
+
+@pytest.fixture
+def token() -> str:
+    return token_of("ada", Role.RESPONDER)
+
+
+def test_positions_are_printed_with_what_they_cost_and_nothing_is_opened(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    code, out, _ = run(monkeypatch, token, "plan", "shop", "--positions", "--position", "0=latest")
+    assert code == 0
+    assert f"Source 0  kafka  {at.TOPIC}" in out
+    assert f"{at.TOPIC}-0  500        750        ahead, what lies between is never read" in out
+    assert "never read  753 rows" in out
+    assert "Rows left out, take them with --accept-loss: Source 0: 753 rows never read" in out
+    assert "3 parts unchanged" in out
+    assert out.rstrip().endswith("Nothing was changed or chosen.")
+    assert Recovery.objects.count() == AuditEntry.objects.filter(action__startswith="recovery").count() == 0
+
+
+def test_as_json_it_is_one_object_with_every_part(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    code, told = run_json(monkeypatch, token, "plan", "shop", "--positions", "--position", "all=earliest")
+    assert (code, told["flow"], told["lost"], len(told["repeated"])) == (0, ORDERS, [], 2)
+    assert [len(one["changes"]) for one in told["sources"]] == [3, 3]
+    assert told["api"]["body"]["reset_checkpoint_selection"] == [ORDERS]
+
+
+def test_one_source_is_an_exception_from_all(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    given = ("--position", "all=earliest", "--position", "1=committed")
+    _, told = run_json(monkeypatch, token, "plan", "shop", "--positions", *given)
+    assert [c["moved"] for c in told["sources"][0]["changes"]] == ["back"] * 3
+    assert [c["moved"] for c in told["sources"][1]["changes"]] == ["same"] * 3
+
+
+def test_a_plan_is_sealed_with_the_positions_that_were_given(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    code, told = run_json(monkeypatch, token, "plan", "shop", "--position", "0=earliest", "--accept-repeats")
+    assert code == 0, told
+    chosen = AuditEntry.objects.get(action="recovery.positions", outcome="done")
+    assert chosen.after == {"positions": {"0": {"earliest": True}}}
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], int, str, str]] = {
+    "a loss": (("0=latest",), 1, "loses_rows", "Source 0: 753 rows never read"),
+    "repeats": (("0=earliest",), 1, "repeats_rows", "rows read a second time"),
+    "another source": (("7=latest",), 1, "no_source", "There is no source 7 here. Sources: 0, 1."),
+    "no wish": (("0=tomorrow",), 2, "wrong_use", "'tomorrow' names no position."),
+    "no source": (("latest",), 2, "wrong_use", "'latest' names no source. Write it as 0=latest"),
+    "twice": (("0=latest", "0=earliest"), 2, "wrong_use", "Source 0 is given two positions."),
+    "a time without a zone": ((f"0=time={TIME[:-1]}",), 2, "wrong_use", "names no zone"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_taken_is_refused_and_leaves_no_recovery_open(
+    monkeypatch: pytest.MonkeyPatch, token: str, name: str
+) -> None:
+    given, exit_code, reason, says = REFUSED[name]
+    told = [part for one in given for part in ("--position", one)]
+    code, answer = run_json(monkeypatch, token, "plan", "shop", *told)
+    assert (code, answer["error"]["code"]) == (exit_code, reason)
+    assert says in answer["error"]["says"]
+    assert not Recovery.objects.filter(active=True).exists()
+    assert Plan.objects.count() == 0
+
+
+def test_a_strategy_without_positions_says_which_have_them(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    code, answer = run_json(
+        monkeypatch, token, "plan", "shop", "--strategy", "revert", "--position", "0=latest"
+    )
+    assert (code, answer["error"]["says"]) == (2, "revert takes no --position; continue and rewind do.")
+
+
+def test_a_recovery_stands_for_its_flow_and_a_plan_without_positions_takes_them_back(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    run(monkeypatch, token, "plan", "shop", "--position", "0=earliest", "--accept-repeats")
+    of = Recovery.objects.get()
+    Recovery.objects.filter(pk=of.pk).update(
+        choices={"strategy": "continue", "positions": {"0": {"earliest": True}}}
+    )
+    code, _ = run_json(monkeypatch, token, "plan", of.label, "--again")
+    assert code == 0
+    assert AuditEntry.objects.filter(action="recovery.positions").first().after == {"positions": {}}  # type: ignore[union-attr]
+
+
+def test_a_source_that_does_not_answer_is_exit_2_and_its_sentence(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    def away(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+        raise Unreachable("Spark does not answer. Start it, then try again.")
+
+    monkeypatch.setattr(studies, "positions", away)
+    code, answer = run_json(monkeypatch, token, "plan", "shop", "--positions")
+    assert (code, answer["error"]["says"]) == (2, "Spark does not answer. Start it, then try again.")
+
+
+def test_a_wish_that_its_source_cannot_meet_is_bad_news(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    def refused(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+        position = Position(0, "unknown", "7", "7", Precision.UNKNOWN, None)
+        return [SourceFacts(position, "somewhere", problem="Nobody could ask it." if wanted else None)]
+
+    monkeypatch.setattr(studies, "positions", refused)
+    code, out, _ = run(monkeypatch, token, "plan", "shop", "--positions", "--position", "0=json=8")
+    assert code == 1
+    assert "Cannot be taken: Source 0: Nobody could ask it." in out
+    code, out, _ = run(monkeypatch, token, "plan", "shop", "--positions", "--position", "all=latest")
+    assert code == 2
+
+
+def test_help_shows_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run(monkeypatch, None, "plan", "--help")
+    shown = capsys.readouterr().out
+    assert "\n  plan R-12 --positions --position all=time=2026-11-22T03:00:00Z\n" in shown
