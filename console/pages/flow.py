@@ -5,13 +5,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from console.middleware import Request
 from console.pages import source
-from console.pages.base import may_why, page, show, tried
-from console.presenters import charts, diff, events, status
+from console.pages.base import may_why, no_news, page, show, tried, unchanged
+from console.presenters import charts, diff, events, status, unread, versions
 from console.presenters import flow as flows
 from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery
@@ -63,12 +63,14 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None
 @page(Right.VIEW, methods=("GET", "POST"))
 def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """What is so and the next act. POST opens a recovery."""
-    flow, refusal = flow_or_404(flow_id, by), None
-    if request.method == "POST":
-        opened: list[Recovery] = []
-        refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
-        if opened:
-            return redirect("diagnose", opened[0].pk)
+    flow = flow_or_404(flow_id, by)
+    if request.GET.get("part") == "unread":
+        return _unread_part(request, flow)
+    opened: list[Recovery] = []
+    posted = request.method == "POST"
+    refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by))) if posted else None
+    if opened:
+        return redirect("diagnose", opened[0].pk)
     frame = frame_of(flow, "")
     diagnosis = diagnosis_of(flow, frame["recovery"])
     context = {
@@ -76,12 +78,27 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         "sentence": flows.sentence(flow, diagnosis),
         "facts": _facts(flow, frame["recovery"]),
         **_batches(flow, frame["recovery"]),
+        **_unread(flow),
         "dots": status.dots(flow.history),
         "graph": flows.graph(flow, flow.pipeline.flows.all()),
         "causes": flows.causes(flow.error),
         "why_not": may_why(by, Right.RECOVER, flow.pipeline.environment),
     }
     return show(request, "flow/overview.html", context, refusal=refusal)
+
+
+def _unread(flow: Flow) -> dict[str, Any]:
+    now = timezone.now()
+    found = unread.panel(flow, flow.sources.defer("reader", "table"), now)
+    return {"unread": found, "unread_version": versions.of_unread(found, now)}
+
+
+def _unread_part(request: Request, flow: Flow) -> HttpResponse:
+    """The panel alone, asked for again and again, so that what is left stays true."""
+    found = _unread(flow)
+    if unchanged(request, found["unread_version"]):
+        return no_news()
+    return render(request, "flow/_unread.html", {"flow": flow, **found})
 
 
 def _facts(flow: Flow, recovery: Recovery | None) -> list[flows.Fact]:

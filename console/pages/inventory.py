@@ -13,6 +13,7 @@ from console.presenters import inventory, versions
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import where
+from recovery.pipelines.retention import with_sources
 
 
 @page(Right.VIEW)
@@ -29,9 +30,8 @@ def flows(request: Request, by: Actor) -> HttpResponse:
 
 def _context(wanted: inventory.Wanted, by: Actor) -> dict[str, Any]:
     now = timezone.now()
-    found = Flow.objects.filter(where(by, "pipeline__"), pipeline__gone=False).select_related(
-        "pipeline__workspace"
-    )
+    seen = Flow.objects.filter(where(by, "pipeline__"), pipeline__gone=False)
+    found = with_sources(seen.select_related("pipeline__workspace"))
     open_ones = {r.flow_id: r for r in Recovery.objects.filter(where(by, "flow__pipeline__"), active=True)}
     every = inventory.rows(found, open_ones, now)
     query = wanted.query()

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from console.presenters import status, words
+from console.presenters import status, unread, words
 from recovery.models import Flow, Recovery
+from recovery.pipelines import retention
 
 SHOWS: Final = (
     ("attention", "Needs attention"),
     ("recovering", "Recovering"),
+    ("at-risk", "Input at risk"),
     ("not-running", "Not running"),
     ("all", "All"),
 )
-SORTS: Final = ("urgent", "name", "since", "commit")
+SORTS: Final = ("urgent", "name", "since", "commit", "until")
 
 
 @dataclass(frozen=True)
@@ -60,32 +62,43 @@ class Row:
     waiting: str  # what the open recovery counted; "" where nobody did
     dots: status.Dots
     kind: str  # "", or what it is when it is no streaming flow
+    readable: unread.Cell | None = None  # how long unread input can be read
 
     @property
     def needs_attention(self) -> bool:
         stuck = self.recovery is not None and self.recovery.state == "needs_attention"
-        return stuck or self.flow.state in ("failed", "unknown")
+        return stuck or self.at_risk or self.flow.state in ("failed", "unknown")
+
+    @property
+    def at_risk(self) -> bool:
+        return self.readable is not None and self.readable.retention.standing.at_risk
 
 
 def rows(flows: Iterable[Flow], recoveries: Mapping[int, Recovery], now: datetime) -> list[Row]:
-    """One row a flow; `recoveries` are the open ones by flow."""
+    """One row a flow, whose sources were read along; `recoveries` are the open ones by flow."""
     return [row(flow, recoveries.get(flow.pk), now) for flow in flows]
 
 
 def row(flow: Flow, recovery: Recovery | None, now: datetime) -> Row:
+    found = retention.of(flow, flow.sources.all(), now)
     return Row(
         flow=flow,
         recovery=recovery,
         badge=_badge(flow, recovery),
         since=_since(flow, now),
-        wrong=what_is_wrong(flow, recovery),
+        wrong=what_is_wrong(flow, recovery) or _at_risk(found, now),
         condition=flow.condition if flow.state == "failed" else "",
         commit="" if flow.last_batch is None else f"batch {flow.last_batch:,}",
         commit_age=_age(flow, now),
         waiting=_waiting(recovery, now),
         dots=status.dots(flow.history),
         kind="" if flow.streaming else "materialized view",
+        readable=unread.cell(found),
     )
+
+
+def _at_risk(found: retention.Retention | None, now: datetime) -> str:
+    return unread.sentence(found, now) if found and found.standing.at_risk else ""
 
 
 def _badge(flow: Flow, recovery: Recovery | None) -> status.Badge:
@@ -155,6 +168,7 @@ def shown_in(row: Row, show: str) -> bool:
     return {
         "attention": row.needs_attention,
         "recovering": row.recovery is not None,
+        "at-risk": row.at_risk,
         "not-running": row.flow.state == "stopped",
         "all": True,
     }[show]
@@ -171,6 +185,8 @@ def order(found: list[Row], sort: str) -> list[Row]:
         return sorted(
             found, key=lambda r: str((r.flow.last_progress or {}).get("timestamp", "")), reverse=True
         )
+    if sort == "until":
+        return sorted(found, key=_deadline)
     stamp = [(r.flow.failing_since.timestamp() if r.flow.failing_since else 9e12, r) for r in found]
     if sort == "since":
         return [r for _, r in sorted(stamp, key=lambda p: p[0])]
@@ -180,6 +196,13 @@ def order(found: list[Row], sort: str) -> list[Row]:
             stamp, key=lambda p: (ENVIRONMENTS.get(p[1].flow.pipeline.environment, 9), p[0], p[1].flow.name)
         )
     ]
+
+
+def _deadline(row: Row) -> float:
+    """What is gone comes first, then what goes first, then what nothing takes."""
+    if row.readable is None or not (row.at_risk or row.readable.until):
+        return float("inf")
+    return row.readable.until.timestamp() if row.readable.until else 0.0
 
 
 @dataclass(frozen=True)

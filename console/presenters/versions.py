@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from console.presenters.inventory import Row
+from console.presenters.unread import Panel
 
 
 def digest(*parts: Any) -> str:
@@ -27,9 +28,16 @@ def of_rows(rows: Iterable[Row], now: datetime) -> str:
             r.wrong,
             r.recovery and (r.recovery.pk, r.recovery.state),
             r.dots.kinds,
+            r.readable and (r.readable.until, r.readable.says, r.at_risk),
         )
         for r in rows
     ]
+    return digest(told, tick(now, 15))
+
+
+def of_unread(panel: Panel, now: datetime) -> str:
+    """Of a flow's unread input: what was seen of each source, and the clock by quarter minutes."""
+    told = [(s.row.asked_at, s.row.noted_at, s.badge.word) for s in panel.sources]
     return digest(told, tick(now, 15))
 
 

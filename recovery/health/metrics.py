@@ -1,6 +1,6 @@
 """The numbers that a monitor reads, taken from the database at the moment it asks.
 
-Seven queries, however many recoveries there are. No process counts anything itself, so several web
+Eight queries, however many recoveries there are. No process counts anything itself, so several web
 processes, a worker that was killed and a restart all give the same numbers.
 """
 
@@ -16,8 +16,9 @@ from prometheus_client.core import Metric
 from prometheus_client.core import SummaryMetricFamily as Summary
 from prometheus_client.registry import Collector
 
-from recovery.models import AuditEntry, Flow, Heartbeat, Recovery, Step, Workspace
+from recovery.models import AuditEntry, Flow, FlowInput, Heartbeat, Recovery, Step, Workspace
 from recovery.models.recovery import STATES
+from recovery.pipelines import retention
 
 FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "unknown")
 
@@ -100,6 +101,22 @@ def life(now: datetime) -> Iterable[Metric]:
     yield made
 
 
+def unread(now: datetime) -> Iterable[Metric]:
+    made = Gauge(
+        "reprise_flow_input_readable_until_seconds",
+        "How long unread input of a source can still be read; 0 where it may go at any time, or some is gone.",
+        labels=["workspace", "pipeline", "flow", "source"],
+    )
+    rows = FlowInput.objects.filter(flow__pipeline__gone=False).select_related("flow__pipeline__workspace")
+    for row in rows.defer("reader", "flow__error", "flow__pipeline__spec", "flow__pipeline__updates"):
+        found = retention.Retention(retention.standing(row, row.flow.state, now), row)
+        left = found.seconds(now)
+        if left is not None:
+            owner = row.flow.pipeline
+            made.add_metric([owner.workspace.name, owner.name, row.flow.name, str(row.index)], left)
+    yield made
+
+
 FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (
     recoveries,
     steps,
@@ -108,6 +125,7 @@ FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (
     polls,
     audit,
     life,
+    unread,
 )
 
 

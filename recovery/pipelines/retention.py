@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from django.conf import settings
+from django.db.models import Prefetch, QuerySet
 
 from recovery.models import Flow, FlowInput
 
@@ -73,3 +75,40 @@ def standing(row: FlowInput, state: str, now: datetime) -> Standing:
     still = state not in GOING_ON or (row.stands_since is not None and now - row.stands_since >= left)
     near = left < timedelta(hours=settings.REPRISE_RETENTION_WARN_HOURS)
     return Standing.SOON if near and still else Standing.KEPT
+
+
+def with_sources(flows: QuerySet[Flow]) -> QuerySet[Flow]:
+    """Flows whose `sources` are read along, in one query for all of them, without what is encrypted."""
+    return flows.prefetch_related(Prefetch("sources", FlowInput.objects.defer("reader", "table")))
+
+
+def as_dict(flow: Flow, now: datetime) -> dict[str, Any] | None:
+    """The unread input of a flow as commands print it; None where nobody has noted where it reads from."""
+    found = of(flow, flow.sources.all(), now)
+    if found is None:
+        return None
+    left = found.seconds(now)
+    return {
+        "standing": found.standing.value,
+        "until": found.until.isoformat() if found.until else None,
+        "seconds_left": None if left is None else round(left),
+        "sources": [_source(row, flow, now) for row in flow.sources.all()],
+    }
+
+
+def _source(row: FlowInput, flow: Flow, now: datetime) -> dict[str, Any]:
+    return {
+        "index": row.index,
+        "kind": row.kind,
+        "place": row.place,
+        "standing": standing(row, flow.state, now).value,
+        "position": row.position,
+        "stands_since": row.stands_since.isoformat() if row.stands_since else None,
+        "readable": row.readable,
+        "until": row.until.isoformat() if row.until else None,
+        "unread": row.unread,
+        "lost": row.lost,
+        "says": row.why or None,
+        "problem": row.problem or None,
+        "seen_at": row.seen_at.isoformat() if row.seen_at else None,
+    }

@@ -33,8 +33,9 @@ def addresses() -> dict[str, str]:
     seen = _with_api()
     long = _with_versions().pk
     main = f.pipeline(f.workspace("main-eu", environment="production"), "orders", environment="production")
-    f.flow(main, "orders_flow", history=["ok", "failed", "ok", "ok", "stopped"], state="stopped")
+    standing = f.flow(main, "orders_flow", history=["ok", "failed", "ok", "ok", "stopped"], state="stopped")
     production = f.failed_flow(main, name="spark_catalog.crm.orders_enriched_flow")
+    _unread(standing, f.flow(main, "returns_flow", state="stopped"))
     Pipeline.objects.filter(pk=main.pk).update(wanted_environment="development", wanted_since=f.ago(hours=2))
     f.flow(main, "shipments_flow", state="running", history=["ok", "ok", "ok", "ok", "running"])
 
@@ -126,6 +127,7 @@ def addresses() -> dict[str, str]:
         "inventory-none-fits": "/?show=all&q=nothing-like-this",
         "flow": f"/flows/{failed.pk}",
         "flow-production": f"/flows/{production.pk}",
+        "flow-unread": f"/flows/{standing.pk}",
         "flow-batches": f"/flows/{seen.pk}",
         "checkpoint-away": f"/flows/{failed.pk}/checkpoint",
         "events-away": f"/flows/{failed.pk}/events",
@@ -240,6 +242,30 @@ def _people() -> dict[str, str]:
         "invitation": f"/invitation/{secret}",
         "invitation-used": "/invitation/not-good",
     }
+
+
+def _unread(standing: Any, lost: Any) -> None:
+    """A stopped flow whose input goes in five hours; one of which some is gone, and of which nobody knows all."""
+    from tests import factories as f
+
+    gone = {
+        "until": None, "readable": False, "stands_since": f.ago(days=8),
+        "why": "2 data files that are still to be read were deleted, as VACUUM does after a table's rows were "
+        "rewritten. Spark stops at the first of them; their rows are in the table as it is now, where they still live.",
+        "kind": "delta", "place": "s3://main-eu-lake/warehouse/returns", "label": "version 41, file 3",
+        "unread": {"rows": {"value": 18240, "exact": True, "why": ""}, "files": {"value": 6, "exact": True, "why": ""},
+                   "bytes": {"value": 4_411_904, "exact": True, "why": ""}},
+        "lost": {"rows": {"value": 6080, "exact": True, "why": ""}, "files": {"value": 2, "exact": True, "why": ""}},
+    }  # fmt: skip
+    f.source(lost, **gone)
+    f.source(standing, 2, until=f.ago(hours=-5.2))
+    f.source(standing, 1, **{**gone, "readable": None, "seen_at": None, "asked_at": f.ago(minutes=1), "why": "",
+             "unread": {}, "lost": {}, "problem": "s3://main-eu-lake/warehouse/returns does not answer. Try again.",
+             })  # fmt: skip
+    f.source(standing, 0, unread={"rows": {"value": 1_204_880, "exact": False, "why": "at most: the difference of "
+             "offsets; markers of transactions take offsets too"}}, until=f.ago(days=-3), why="Every record after the "
+             "position is still there. Retention may take the first of them from then on.", label="shipments partition "
+             "0 at 9441, shipments partition 1 at 9320", place="shipments at broker-1.corp.example:9092")  # fmt: skip
 
 
 def _with_api() -> Any:

@@ -19,6 +19,7 @@ from tests.factories.flows import (
     incident,
     person,
     pipeline,
+    source,
     view,
     workspace,
 )
@@ -61,6 +62,6 @@ __all__ = [
     "at_review", "body", "cancelled", "channel", "channels", "choices", "delivery", "expired", "facts",
     "failed_flow", "failed_step", "flow", "glass", "halted", "hold", "incident", "into", "measured",
     "message", "not_proven", "opened", "option", "options", "paused", "person", "pipeline", "planned", "position",
-    "rejected", "rolled_back", "running", "sealed", "step", "stopped", "unknown", "unproven", "verified", "view",
-    "void", "voided", "vote", "voted", "with_jobs", "workspace",
+    "rejected", "rolled_back", "running", "sealed", "source", "step", "stopped", "unknown", "unproven", "verified",
+    "view", "void", "voided", "vote", "voted", "with_jobs", "workspace",
 ]  # fmt: skip

@@ -6,8 +6,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from recovery.models import Flow, Person, Pipeline, Workspace
+from recovery.models import Flow, FlowInput, Person, Pipeline, Workspace
 from recovery.people.roles import Role
+from recovery.pipelines import inputs
 
 PASSWORD = "a-long-enough-password-1"
 CODE = """from pyspark import pipelines as dp
@@ -104,6 +105,27 @@ def failed_flow(of: Pipeline | None = None, **values: Any) -> Flow:
         **values,
     }
     return flow(of, "customers_incremental_flow", **given)
+
+
+def source(of: Flow, index: int = 0, **values: Any) -> FlowInput:
+    """One source of a flow, and what a look at it two minutes ago saw: a topic of which 120 records wait."""
+    inputs.note_sources(of, [{}] * max(index + 1, FlowInput.objects.filter(flow=of).count()))
+    given = {
+        "kind": "kafka",
+        "place": "orders at broker-1.corp.example:9092",
+        "asked_at": ago(minutes=2),
+        "seen_at": ago(minutes=2),
+        "position": '{"orders":{"0":2310,"1":77}}',
+        "label": "orders partition 0 at 2310, orders partition 1 at 77",
+        "stands_since": ago(hours=3),
+        "readable": True,
+        "why": "Every record after the position is still there.",
+        "until": ago(hours=-5.2),
+        "unread": {"rows": {"value": 120, "exact": True, "why": ""}},
+        **values,
+    }
+    FlowInput.objects.filter(flow=of, index=index).update(**given)
+    return FlowInput.objects.get(flow=of, index=index)
 
 
 def view(of: Pipeline, name: str = "customers", **values: Any) -> Flow:

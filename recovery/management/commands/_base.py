@@ -181,10 +181,13 @@ def ago(moment: datetime | None) -> str:
     """`2 h 5 min`: how long ago; "never" for no time."""
     if moment is None:
         return "never"
-    minutes, seconds = divmod(max(0, int((timezone.now() - moment).total_seconds())), 60)
+    return lasting((timezone.now() - moment).total_seconds())
+
+
+def lasting(seconds: float) -> str:
+    """`2 h 5 min`: a length of time; 0 s for one that is over."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     if hours >= 48:
         return f"{hours // 24} d"
-    return (
-        f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-    )
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -3,10 +3,13 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from recovery.management.commands._base import Answer, RepriseCommand, ago, shown, table
+from django.utils import timezone
+
+from recovery.management.commands._base import Answer, RepriseCommand, ago, lasting, shown, table
 from recovery.models import Flow, Workspace
 from recovery.people.roles import Right
 from recovery.people.visible import where
+from recovery.pipelines import retention
 from recovery.pipelines.inventory import refresh
 
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
@@ -29,7 +32,7 @@ class Command(RepriseCommand):
         )
         if options["failing"]:
             flows = flows.filter(state="failed")
-        rows = list(flows.order_by("pipeline__name", "pipeline__pipeline_id", "name"))
+        rows = list(retention.with_sources(flows).order_by("pipeline__name", "pipeline__pipeline_id", "name"))
         workspaces = list(Workspace.objects.order_by("name"))
         away = [w for w in workspaces if w.poll_error]
         data = {"flows": [as_json(f) for f in rows], "workspaces": [workspace_json(w) for w in workspaces]}
@@ -56,6 +59,7 @@ def as_json(flow: Flow) -> dict[str, Any]:
         "condition": flow.condition or None,
         "last_batch": flow.last_batch,
         "history": flow.history,
+        "unread": retention.as_dict(flow, timezone.now()),
     }
 
 
@@ -87,14 +91,23 @@ def text(flows: list[Flow], workspaces: list[Workspace], *, failing: bool) -> st
 
 def listed(flows: list[Flow]) -> str:
     """One line a flow."""
-    head = ("PIPELINE", "ENVIRONMENT", "FLOW", "STATE", "SINCE", "LAST RUNS", "WHY")
+    head = ("PIPELINE", "ENVIRONMENT", "FLOW", "STATE", "SINCE", "LAST RUNS", "READABLE UNTIL", "WHY")
     return table(head, [
         (
             f.pipeline.name, f.pipeline.environment, f.name, f.state, ago(f.failing_since) if f.failing_since else "",
-            " ".join(MARKS.get(o, o) for o in f.history), f.condition,
+            " ".join(MARKS.get(o, o) for o in f.history), readable(f), f.condition,
         )
         for f in flows
     ])  # fmt: skip
+
+
+def readable(flow: Flow) -> str:
+    """How long its unread input can be read, as far as it is known and ends at all."""
+    found, now = retention.of(flow, flow.sources.all(), timezone.now()), timezone.now()
+    if found is None or found.until is None:
+        return "gone" if found and found.standing is retention.Standing.GONE else ""
+    left = "at any time" if found.until <= now else f"in {lasting((found.until - now).total_seconds())}"
+    return f"{found.until:%Y-%m-%d %H:%M} UTC, {left}"
 
 
 def nothing(workspaces: list[Workspace], *, failing: bool) -> str:

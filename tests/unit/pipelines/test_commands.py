@@ -53,7 +53,8 @@ def test_flows_is_calm_to_read_and_says_what_to_type_next(
 ) -> None:
     _, out, err = run(monkeypatch, token, "flows")
     lines = out.splitlines()
-    assert lines[0].split() == ["PIPELINE", "ENVIRONMENT", "FLOW", "STATE", "SINCE", "LAST", "RUNS", "WHY"]
+    head = "PIPELINE ENVIRONMENT FLOW STATE SINCE LAST RUNS READABLE UNTIL WHY"
+    assert lines[0].split() == head.split()
     assert lines[0].index("STATE") == lines[1].index("ok ") == lines[2].index("failed")
     assert lines[-1] == f"Next: bin/manage diagnose p1 --flow {ORDERS}"
     assert err == ""

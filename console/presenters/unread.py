@@ -1,0 +1,144 @@
+"""Unread input: what waits behind each source's position, and how long it can still be read. Pure over rows read."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from console.presenters import words
+from console.presenters.status import Badge
+from recovery.models import Flow, FlowInput
+from recovery.pipelines import retention
+from recovery.pipelines.retention import Retention, Standing
+
+BADGES: Final = {
+    Standing.GONE: Badge("failed", "Can no longer be read"),
+    Standing.DUE: Badge("failed", "May go at any time"),
+    Standing.SOON: Badge("attention", "Readable, not for long"),
+    Standing.UNKNOWN: Badge("unknown", "Not known"),
+    Standing.KEPT: Badge("ok", "Readable"),
+    Standing.SAFE: Badge("ok", "Readable"),
+}
+SHORT: Final = {Standing.GONE: "Gone", Standing.DUE: "At any time", Standing.SOON: "Soon"}
+KINDS: Final = {"files": "files", "kafka": "Kafka", "delta": "Delta", "iceberg": "Iceberg"}
+NOUNS: Final = {"rows": "row", "files": "file"}
+AT_MOST: Final = "at most: "
+NOT_ASKED: Final = "It was not looked at yet."
+
+
+@dataclass(frozen=True)
+class Amount:
+    """`at most 120 rows`, and why it is no exact number."""
+
+    text: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One line of the panel. `gone`: how much can no longer be read, "" where nobody can tell or nothing is."""
+
+    row: FlowInput
+    badge: Badge
+    kind: str
+    waits: tuple[Amount, ...]
+    gone: str
+    until: datetime | None
+    why: str
+
+    @property
+    def nothing_waits(self) -> bool:
+        told = [a.get("value") for name, a in self.row.unread.items() if name != "bytes"]
+        return bool(told) and not any(told)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What the flow page shows. `alarm`: the sentence of input that is at risk, "" where none is."""
+
+    sources: tuple[Source, ...]
+    badge: Badge | None
+    alarm: str
+
+    @property
+    def seen_at(self) -> datetime | None:
+        """When the source that was not looked at for longest was looked at."""
+        return min((s.row.asked_at for s in self.sources if s.row.asked_at), default=None)
+
+
+def panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
+    held = list(rows)
+    found = retention.of(flow, held, now)
+    risky = found is not None and found.standing.at_risk
+    return Panel(
+        tuple(_source(row, retention.standing(row, flow.state, now)) for row in held),
+        BADGES[found.standing] if found else None,
+        sentence(found, now) if found and risky else "",
+    )
+
+
+def sentence(found: Retention, now: datetime) -> str:
+    """What is at risk, and by when."""
+    of = f"of {found.source.place}"
+    if found.standing is Standing.GONE:
+        gone = _gone(found.source.lost)
+        return f"Unread input {of} can no longer be read{f': {gone}' if gone else ''}."
+    until, kept = words.clock(found.until, now), words.ago(found.until, now)
+    if found.standing is Standing.DUE:
+        return f"Retention may take unread input {of} at any time, since {until} ({kept})."
+    return f"Unread input {of} can be read until {until}, {kept}."
+
+
+def _source(row: FlowInput, stands: Standing) -> Source:
+    return Source(
+        row=row,
+        badge=BADGES[stands],
+        kind=KINDS.get(row.kind, row.kind),
+        waits=_amounts(row.unread),
+        gone=_gone(row.lost) if stands is Standing.GONE else "",
+        until=None if stands is Standing.GONE else row.until,
+        why=row.why or ("" if row.problem else NOT_ASKED),
+    )
+
+
+def _amounts(told: Mapping[str, Any]) -> tuple[Amount, ...]:
+    found = [_amount(words.count(told[n]["value"], NOUNS[n]), told[n]) for n in NOUNS if n in told]
+    if "bytes" in told:
+        found.append(_amount(words.size(told["bytes"]["value"]), told["bytes"]))
+    return tuple(found)
+
+
+def _amount(text: str, told: Mapping[str, Any]) -> Amount:
+    why = str(told.get("why") or "")
+    if told.get("exact"):
+        return Amount(text, why)
+    if why.startswith(AT_MOST):
+        return Amount(f"at most {text}", why.removeprefix(AT_MOST))
+    return Amount(f"about {text}", why)
+
+
+def _gone(lost: Mapping[str, Any]) -> str:
+    """`4 rows, 2 files`; "" where nobody can count them."""
+    return ", ".join(amount.text for amount in _amounts({n: lost[n] for n in NOUNS if n in lost}))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The inventory's cell: a badge where something is at risk, a time where there is one."""
+
+    retention: Retention
+    badge: Badge | None
+    until: datetime | None
+    says: str = ""
+
+
+def cell(found: Retention | None) -> Cell | None:
+    """None: nothing to say of this flow."""
+    if found is None or found.standing is Standing.SAFE:
+        return None
+    if found.standing is Standing.UNKNOWN:
+        return Cell(found, None, None, "not known")
+    short = SHORT.get(found.standing)
+    badge = Badge(BADGES[found.standing].kind, short) if short else None
+    says = _gone(found.source.lost) if found.standing is Standing.GONE else ""
+    return Cell(found, badge, found.until, says)

@@ -1,0 +1,219 @@
+"""Unread input on the flow page, in the inventory, on the command line and among the metrics."""
+
+import json
+import re
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from recovery.models import FlowInput
+from recovery.people import actions
+from recovery.people.roles import SYSTEM
+from tests import factories as f
+from tests.unit.pages.reading import text
+
+pytestmark = pytest.mark.django_db
+
+GONE = {
+    "readable": False, "until": None, "why": "2 data files were deleted, as VACUUM does.",
+    "lost": {"rows": {"value": 4, "exact": True, "why": ""}},
+}  # fmt: skip
+
+
+def words(client: Client, address: str) -> str:
+    """What people read, without tags."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text(client, address)))
+
+
+def test_the_flow_page_says_position_what_waits_and_until_when(responder: Client) -> None:
+    flow = f.flow(state="stopped")
+    f.source(flow)
+
+    page = words(responder, f"/flows/{flow.pk}")
+
+    assert "orders partition 0 at 2310, orders partition 1 at 77" in page
+    assert "120 rows" in page
+    assert re.search(r"Readable, not for long\s*(\d+ \w+ \d+, )?\d\d:\d\d:\d\d UTC, in 5 h 1\d min", page)
+    assert "Unread input of orders at broker-1.corp.example:9092 can be read until" in page
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (GONE, "Can no longer be read"),
+        (GONE, "4 rows gone"),
+        (GONE, "can no longer be read: 4 rows."),
+        ({"until": f.ago(hours=2)}, "Retention may take unread input of orders"),
+        ({"until": None, "unread": {"rows": {"value": 0, "exact": True, "why": ""}}}, "nothing"),
+        (
+            {"unread": {"rows": {"value": 9, "exact": False, "why": "at most: markers take offsets"}}},
+            "at most 9 rows",
+        ),
+        ({"unread": {"rows": {"value": 9, "exact": False, "why": "by size"}}}, "about 9 rows"),
+        (
+            {"problem": "Kafka does not answer."},
+            "above is what was seen then, because: Kafka does not answer.",
+        ),
+        (
+            {"seen_at": None, "readable": None, "until": None, "why": "", "problem": "It is away."},
+            "Not known, because: It is away.",
+        ),
+        (
+            {"asked_at": None, "seen_at": None, "readable": None, "until": None, "why": ""},
+            "It was not looked at yet.",
+        ),
+    ],
+)
+def test_what_is_gone_estimated_or_not_known_is_said_as_that(
+    responder: Client, values: dict[str, Any], says: str
+) -> None:
+    flow = f.flow(state="stopped")
+    f.source(flow, **values)
+
+    assert says in words(responder, f"/flows/{flow.pk}")
+
+
+def test_without_a_studied_code_the_page_says_why_nobody_knows_and_a_view_has_no_such_panel(
+    responder: Client,
+) -> None:
+    flow = f.flow()
+    view = f.view(flow.pipeline)
+
+    assert "no recovery has studied that yet" in words(responder, f"/flows/{flow.pk}")
+    assert "Unread input" not in words(responder, f"/flows/{view.pk}")
+
+
+def test_the_panel_is_asked_for_alone_and_answers_nothing_when_nothing_is_new(responder: Client) -> None:
+    flow = f.flow(state="stopped")
+    f.source(flow)
+    version = re.search(r"part=unread&amp;v=([0-9a-f]+)", text(responder, f"/flows/{flow.pk}"))
+    assert version is not None
+
+    same = responder.get(f"/flows/{flow.pk}?part=unread&v={version[1]}")
+    f.source(flow, **GONE)
+    other = responder.get(f"/flows/{flow.pk}?part=unread&v={version[1]}")
+
+    assert same.status_code in (200, 204)  # 200 when the quarter minute ended in between
+    assert other.status_code == 200
+    assert b"<html" not in other.content
+    assert b"4 rows gone" in other.content
+
+
+def names(page: str) -> list[str]:
+    return re.findall(r'class="name" href="[^"]*">([^<]*)<', page)
+
+
+@pytest.fixture
+def several() -> None:
+    """Stopped flows: one that goes soon, one whose input is gone, one with days left, one that nobody studied."""
+    owner = f.pipeline()
+    f.source(f.flow(owner, "a_soon", state="stopped"))
+    f.source(f.flow(owner, "b_gone", state="stopped"), **GONE)
+    f.source(f.flow(owner, "c_days", state="stopped"), until=f.ago(days=-3))
+    f.flow(owner, "d_unknown", state="stopped")
+
+
+def test_input_at_risk_needs_attention_and_can_be_filtered_and_sorted_by(
+    responder: Client, several: None
+) -> None:
+    assert names(text(responder, "/")) == ["a_soon", "b_gone"]
+    assert names(text(responder, "/?show=at-risk&sort=until")) == ["b_gone", "a_soon"]
+    assert names(text(responder, "/?show=not-running&sort=until")) == [
+        "b_gone", "a_soon", "c_days", "d_unknown",
+    ]  # fmt: skip
+    page = words(responder, "/")
+    assert re.search(r"Soon\s*(\d+ \w+ \d+, )?\d\d:\d\d:\d\d UTC, in 5 h 1\d min", page)
+    assert re.search(r"Gone\s*4 rows", page)
+    assert "can no longer be read: 4 rows." in page
+
+
+def test_the_inventory_costs_the_same_however_many_flows_and_sources_there_are(responder: Client) -> None:
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as made:
+            assert responder.get("/?show=all").status_code == 200
+        return len(made)
+
+    owner = f.pipeline()
+    f.source(f.flow(owner, "first"))
+    cost()  # the first page of a session costs more
+    one = cost()
+    for number in range(4):
+        f.source(f.flow(owner, f"flow_{number}"), 2)
+
+    assert cost() == one
+
+
+def test_the_inventory_does_not_read_what_is_encrypted(responder: Client, several: None) -> None:
+    with CaptureQueriesContext(connection) as made:
+        responder.get("/?show=all")
+
+    assert not [q["sql"] for q in made if '"reader"' in q["sql"]]
+
+
+def test_a_version_of_the_list_changes_with_its_deadlines(responder: Client, several: None) -> None:
+    version = re.search(r"&amp;v=([0-9a-f]+)", text(responder, "/"))
+    assert version is not None
+    FlowInput.objects.filter(flow__short="c_days").update(**GONE)
+
+    assert responder.get(f"/?part=list&v={version[1]}").status_code == 200
+
+
+def flows(monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
+    monkeypatch.setattr("recovery.management.commands.flows.refresh", lambda **_: None)
+    owner = f.person("viewer", "reader")
+    monkeypatch.setenv("REPRISE_TOKEN", actions.create_token(owner=owner, name="t", by=SYSTEM))
+    out = StringIO()
+    call_command("flows", *options, stdout=out)
+    return out.getvalue()
+
+
+def test_the_command_lists_it_for_people(monkeypatch: pytest.MonkeyPatch, several: None) -> None:
+    found = flows(monkeypatch)
+
+    assert "READABLE UNTIL" in found
+    lines = {
+        line.split()[2].rsplit(".", 1)[-1]: line for line in found.splitlines() if "spark_catalog" in line
+    }
+    assert re.search(r"\d\d:\d\d UTC, in 5 h 1\d min", lines["a_soon"])
+    assert lines["b_gone"].endswith("gone")
+    assert "UTC" not in lines["d_unknown"]
+
+
+def test_the_command_tells_it_to_programs(monkeypatch: pytest.MonkeyPatch, several: None) -> None:
+    found = {
+        one["flow"].rsplit(".", 1)[-1]: one["unread"]
+        for one in json.loads(flows(monkeypatch, "--json"))["flows"]
+    }
+
+    assert found["d_unknown"] is None
+    assert (found["b_gone"]["standing"], found["b_gone"]["seconds_left"], found["b_gone"]["until"]) == (
+        "gone",
+        0,
+        None,
+    )
+    assert found["a_soon"]["standing"] == "soon"
+    assert 18_600 < found["a_soon"]["seconds_left"] <= 18_720
+    (source,) = found["a_soon"]["sources"]
+    assert (source["place"], source["unread"]["rows"]["value"]) == (
+        "orders at broker-1.corp.example:9092",
+        120,
+    )
+    assert "reader" not in source
+
+
+def test_the_metrics_say_what_is_left(client: Client, several: None) -> None:
+    lines = client.get("/metrics").content.decode().splitlines()
+    found = {
+        line.split('flow="', 1)[1].split('"')[0].rsplit(".", 1)[-1]: float(line.rsplit(" ", 1)[1])
+        for line in lines
+        if line.startswith("reprise_flow_input_readable_until_seconds{")
+    }
+
+    assert set(found) == {"a_soon", "b_gone", "c_days"}
+    assert found["b_gone"] == 0
+    assert 18_600 < found["a_soon"] <= 18_720
