@@ -1,6 +1,8 @@
 """The whole recovery from Kafka into a Delta table, on real Spark, broker and Celery: exactly once to the row."""
 
 import json
+import os
+import signal
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,10 +12,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
-from console.incident.clicks import PARTITIONS, Click, Clicks, arrive, clicks
+from console.incident.clicks import PARTITIONS, Click, Clicks, arrive, clicks, make_topic
 from console.incident.clicks_making import ClicksIncident
 from console.incident.updates import run_update
-from tests.stack import Stack
+from console.supervisor import kafka, processes
+from tests.stack import Stack, wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -276,3 +279,31 @@ def test_a_rewind_counts_the_open_minutes_anew_and_leaves_the_closed_ones_as_the
     )
     assert written(connected, incident) == before + later
     forecast_is_what_was_measured(answer)
+
+
+# -- the broker as a child -------------------------------------------------------------------------------------
+
+
+def test_the_demo_says_where_its_broker_is(connected: Stack) -> None:
+    says = connected.demo
+
+    assert processes.is_alive(says["pids"]["kafka"])
+    assert kafka.answers(int(says["kafka"].rpartition(":")[2]))
+    assert [line for line in connected.log().splitlines() if "Kafka ready" in line]
+
+
+def test_a_broker_that_is_killed_is_started_again_at_its_port_with_its_records(connected: Stack) -> None:
+    servers = connected.demo["kafka"]
+    make_topic(servers, "kept")
+    arrive(servers, "kept", clicks().waiting)
+    before = connected.demo["pids"]["kafka"]
+
+    os.kill(before, signal.SIGKILL)
+
+    wait_for(lambda: connected.demo["pids"]["kafka"] != before, "the broker started again")
+    wait_for(lambda: "Kafka ready again" in connected.log(), "the broker ready again", 90)
+    assert connected.demo["kafka"] == servers
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "tests", "log_level": 0})
+    ends = [consumer.get_watermark_offsets(TopicPartition("kept", n), 30)[1] for n in range(PARTITIONS)]
+    consumer.close()
+    assert sum(ends) == WAITING
