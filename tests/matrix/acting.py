@@ -1,6 +1,5 @@
 """Does what a plan's steps say, with the product's own steps where they need no Pipelines API, and counts rows."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from recovery.strategies.base import Facts, Option
 from recovery.workflow import sealing
 from recovery.workflow.gather import Scene
 from recovery.workflow.steps import seed
+from tests.matrix.room import first
 from tests.matrix.world import PLAIN, World
 
 TABLE_KEPT_STATE = ("revert", "repair")
@@ -111,10 +111,3 @@ def _yielded(world: World, option: Option, waiting: Counter[int], operator: str)
         return waiting
     seen = world.read if option.strategy in TABLE_KEPT_STATE else Counter[int]()
     return Counter({n: 1 for n in waiting if n not in seen})
-
-
-def first(problem: str) -> str:
-    """What a failure of Spark says, without stack and places of this machine."""
-    classes = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]", problem)
-    inner = [c for c in classes if c != "STREAM_FAILED"]
-    return inner[-1] if inner else re.sub(r"/tmp/\S+", "…", problem.splitlines()[0])[:200]

@@ -1,6 +1,5 @@
 """The cells: source × sink × incident, and in each what every strategy forecast beside what came of it."""
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 }
 SINKS = ("parquet", "delta")
 EARLIER, LATER = "continue from earlier", "continue from later"
+COLUMNS = ("continue", EARLIER, LATER, "revert", "repair", "rewind", "full-refresh", "empty", "facts")
 RUN_THOUGH_BLOCKED = ("empty",)
 
 
@@ -43,6 +43,12 @@ class Cell:
     sink: str
     incident: Incident
     results: dict[str, Result] = field(default_factory=dict)
+    fails: str = ""  # what Spark says of the incident, or what a run without any recovery does
+
+    @property
+    def skipped(self) -> str:
+        """Why this cell cannot be run; empty where it can."""
+        return ""
 
     @property
     def name(self) -> str:
@@ -60,8 +66,9 @@ class Bench:
 
     def run(self, cell: Cell) -> Cell:
         """Make the cell's world and try every strategy on it."""
-        world, gone = self._struck(cell)
+        world = self._struck(cell)
         try:
+            cell.fails = world.failure
             world.keep()
             for column, wishes in _columns(world, cell):
                 cell.results |= tried(world, column, wishes)
@@ -69,7 +76,7 @@ class Bench:
             world.end()
         return cell
 
-    def _struck(self, cell: Cell) -> tuple[World, list[int]]:
+    def _struck(self, cell: Cell) -> World:
         self.count += 1
         root = self.folder / f"w{self.count}"
         made = 0
@@ -81,10 +88,12 @@ class Bench:
             return sources.make(kind, room=self.room, broker=self.broker, place=root, name=name)
 
         kinds = SOURCES[cell.source]
-        world = World(self.room, f"t{self.count}", root, cell.sink, [new(k) for k in kinds], cell.incident.before)
+        world = World(
+            self.room, f"t{self.count}", root, cell.sink, [new(k) for k in kinds], cell.incident.before
+        )
         incidents.begin(world)
-        gone = cell.incident.strikes(world, lambda: new(kinds[-1]))
-        return world, gone
+        cell.incident.strikes(world, lambda: new(kinds[-1]))
+        return world
 
 
 def _columns(world: World, cell: Cell) -> Iterator[tuple[str, dict[str, Wanted]]]:
@@ -141,7 +150,9 @@ def compared(option: Option, came: Outcome) -> Result:
         if real is None:
             continue
         exact = amount is None or amount.exact
-        said.append(f"{name} {'≤ ' if rows is not None and not exact else ''}{'?' if rows is None else rows}/{real}")
+        said.append(
+            f"{name} {'≤ ' if rows is not None and not exact else ''}{'?' if rows is None else rows}/{real}"
+        )
         if rows is None:
             worst = "untold" if worst == "equal" else worst
         elif (exact and rows != real) or (not exact and real > rows):
@@ -153,7 +164,3 @@ def compared(option: Option, came: Outcome) -> Result:
 
 def all_cells() -> list[Cell]:
     return [Cell(s, k, i) for s in SOURCES for k in SINKS for i in incidents.INCIDENTS]
-
-
-def clean(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tests.damages import hands
 from tests.matrix.sources import Source, Unread
+from tests.matrix.room import first
 from tests.matrix.world import ONCE, ONCE_TOO, PLAIN, World
 
 
@@ -41,7 +42,7 @@ def wait(world: World) -> None:
 
 def fails(world: World) -> None:
     """The update after which somebody calls; it plans a batch, and does not commit it."""
-    world.update()
+    world.failure = first(world.update().get("problem", ""))
 
 
 def operator(to: str) -> Callable[[World, Callable[[], Source]], list[int]]:

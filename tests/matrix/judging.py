@@ -1,4 +1,4 @@
-"""The product's own words on a world: its facts, its judgement of every strategy, the body of the plan it would seal."""
+"""The product's own words on a world: its facts, its judgement of every strategy, the plan it would seal."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -26,7 +26,9 @@ def scene_of(world: World) -> Scene:
     return Scene(
         flow=flow,  # type: ignore[arg-type]
         client=None,  # type: ignore[arg-type]
-        pipeline={"spec": {"root_path": "/p", "catalog": "spark_catalog", "schema": "default", "configuration": {}}},
+        pipeline={
+            "spec": {"root_path": "/p", "catalog": "spark_catalog", "schema": "default", "configuration": {}}
+        },
         code=world.code(),
         libraries=(PATH,),
         checkpoint_place=str(world.place),

@@ -40,7 +40,8 @@ class World:
     read: Counter[int] = field(default_factory=Counter)
     unread: list[tuple[Source, int]] = field(default_factory=list)
     next_id: int = 0
-    old: "Old | None" = None
+    old: Old | None = None
+    failure: str = ""  # of the update after which somebody calls
 
     def code(self) -> dict[str, str]:
         """The pipeline's one file, as it stands now."""
@@ -66,7 +67,9 @@ class World:
     @property
     def checkpoint(self) -> Path:
         """The version in use."""
-        found = [int(p.name) for p in self.place.iterdir() if p.name.isdigit()] if self.place.exists() else [0]
+        found = (
+            [int(p.name) for p in self.place.iterdir() if p.name.isdigit()] if self.place.exists() else [0]
+        )
         return self.place / str(max(found))
 
     @property
