@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.damages import hands
-from tests.matrix.sources import Source, Unread
 from tests.matrix.room import first
+from tests.matrix.sources import Source, Unread
 from tests.matrix.world import ONCE, ONCE_TOO, PLAIN, World
 
 
