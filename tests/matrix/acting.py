@@ -66,7 +66,7 @@ def _rerun(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, 
     if step.args.get("full_refresh") or not step.args:
         _next_version(world)
     if step.args.get("full_refresh"):
-        world.room.sql(f"TRUNCATE TABLE {world.name}")
+        world.sink.empty()
     said = world.update(code)
     if "problem" in said:
         raise Failed(f"rerun: {first(said['problem'])}")
@@ -90,9 +90,9 @@ def outcome(world: World, option: Option, before: Counter[int], read: int) -> Ou
     chosen = any(p.get("chosen") for p in option.positions)
     skipped = lost.total() if chosen else 0
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
-    untold = operator != PLAIN or (option.strategy == "empty" and world.sink == "parquet")
+    untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] == "parquet")
     reread = None if untold else read - waiting.total() + skipped
-    emptied = option.strategy == "full-refresh"
+    emptied = option.strategy == "full-refresh" and world.sink.is_table
     new_rows = after.total() - (0 if emptied else before.total())
     return Outcome(lost.total(), doubled.total(), new_rows, after.total(), reread)
 

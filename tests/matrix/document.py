@@ -87,9 +87,6 @@ def _section(cells: Sequence[Cell]) -> list[str]:
     out: list[str] = []
     for cell in cells:
         out.append(f"\n### {cell.incident.name.capitalize()}\n")
-        if cell.skipped:
-            out.append(f"Not run: {cell.skipped}")
-            continue
         if not cell.results:
             out.append("Not run yet.")
             continue

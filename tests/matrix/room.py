@@ -53,6 +53,12 @@ ROWS = """
 frame = spark.newSession().read.table(table) if not path else spark.newSession().read.parquet(table)
 answer = [[r["id"], r["count"]] for r in frame.groupBy("id").count().collect()]
 """
+RECORDS = """
+reader = spark.read.format("kafka").option("kafka.bootstrap.servers", address).option("subscribe", topic)
+frame = reader.option("startingOffsets", start).load()
+frame = frame.selectExpr("from_json(cast(value as string), 'id long').id as id")
+answer = [[r["id"], r["count"]] for r in frame.groupBy("id").count().collect()]
+"""
 # Delta keeps what it knows of a table by its path, and would not see that it was put back to an older state.
 FORGET = "spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()"
 APPEND = """
@@ -72,12 +78,16 @@ class Room:
 
     def update(self, files: Mapping[str, str], **told: Any) -> dict[str, Any]:
         """{"answer": rows read}, or {"problem": the text of its failure}. Files: path -> text of the code."""
-        told = {"options": {}, "libraries": list(files), **told}
+        told = {"options": {}, "table": "", "libraries": list(files), **told}
         return self.child.attempt(UPDATE, root=str(ROOT), files=dict(files), **told)
 
     def rows(self, table: str, *, path: bool = False) -> Counter[int]:
         """How often each id is in a table, or in the Parquet files below a path."""
         return Counter(dict(self.child.run(ROWS, table=table, path=path)))
+
+    def records(self, address: str, topic: str, start: str) -> Counter[int]:
+        """How often each id is in a topic, from these offsets on."""
+        return Counter(dict(self.child.run(RECORDS, address=address, topic=topic, start=start)))
 
     def sql(self, text: str) -> None:
         self.child.run("spark.newSession().sql(text).collect()", text=text)
