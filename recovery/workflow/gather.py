@@ -16,7 +16,7 @@ from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.errors import Refused
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
-from recovery.pipelines.inputs import note_sources, noted_ids
+from recovery.pipelines.inputs import all_noted_ids, note_sources
 from recovery.pipelines.workspaces import client_for, spark_remote
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
@@ -58,6 +58,7 @@ class Scene:
     active_update: str | None
     last_update: str | None
     storage: str = field(default="")
+    noted: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # ids of Kafka topics, by source
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -113,6 +114,7 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         active_update=active,
         last_update=updates[0]["update_id"] if updates else None,
         storage=storage,
+        noted=all_noted_ids(flow),
     )
 
 
@@ -181,7 +183,10 @@ def gather(
     new_files = {**scene.code, **(patch or {})} if not reverting else dict(scene.code)
     old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
-    return scene, facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
+    found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
+    written_by = (found.old_code.sources if found.old_code else ()) or found.new_code.sources
+    note_sources(flow, written_by, table=scene.table_place)
+    return scene, found
 
 
 def facts_of(
@@ -199,8 +204,6 @@ def facts_of(
     """
     flow = scene.flow
     known, old_known = _both(scene, new_files, old_files, NOTHING, key)
-    written_by = (old_known.sources if old_known else ()) or known.sources
-    note_sources(flow, written_by, table=scene.table_place)
     repair = _repair(scene, known, old_known)
     found = _inputs(scene, known, old_known, repair, wishes)
     for source in found.sources:
@@ -349,9 +352,8 @@ def _inputs(
     """
     described = known.sources or (old_known.sources if old_known else ())
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
-    noted = {str(s.index): noted_ids(scene.flow, s.index) for s in report.sources}
     # reconciled: what the table holds is not read anew
-    return inputs.inputs_of(reconciled(report), described, wishes=wishes, noted=noted)
+    return inputs.inputs_of(reconciled(report), described, wishes=wishes, noted=scene.noted)
 
 
 def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:

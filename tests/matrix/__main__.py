@@ -1,4 +1,8 @@
-"""Runs the matrix: `python -m tests.matrix [--all] [--only TEXT] [--write]`."""
+"""Runs the matrix.
+
+python -m tests.matrix [--only TEXT] [--keep FILE]     run cells whose name has the text, keep what came of them
+python -m tests.matrix --write FILE                    write docs/matrix.md from what was kept
+"""
 
 import argparse
 import os
@@ -11,30 +15,48 @@ from pathlib import Path
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
     parser.add_argument("--only", default="", help="cells whose name has this text")
-    parser.add_argument("--write", action="store_true", help="write docs/matrix.md")
+    parser.add_argument("--keep", type=Path, help="a file of JSON lines, added to")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write docs/matrix.md from such a file")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reprise-matrix-", ignore_cleanup_errors=True) as home:
-        os.environ["REPRISE_HOME"] = home
-        os.environ["REPRISE_OUTBOUND_ALLOW"] = "127.0.0.1,localhost"
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+        os.environ |= {"REPRISE_HOME": home, "REPRISE_OUTBOUND_ALLOW": "127.0.0.1,localhost"}
+        os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
         import django
 
         django.setup()
-        from recovery.checkpoints import place
-        from tests import kafka
-        from tests.matrix import cells, room
+        if args.write:
+            from tests.matrix import document
 
-        place.TEMPORARY = ()
-        chosen = [c for c in cells.all_cells() if args.only in c.name]
-        with room.running() as spark, kafka.running() as broker:
-            bench = cells.Bench(spark, broker, Path(home))
-            for cell in chosen:
-                began = time.monotonic()
-                bench.run(cell)
-                print(f"{cell.name}  ({time.monotonic() - began:.1f} s)", flush=True)
-                for column, result in cell.results.items():
-                    print(f"  {column:22} {result.verdict:8} {'; '.join(result.differences) or result.says}", flush=True)
-    return 0
+            document.TARGET.write_text(document.text(document.read(args.write)), encoding="utf-8")
+            return 0
+        return run(args.only, args.keep, Path(home))
+
+
+def run(only: str, keep: Path | None, home: Path) -> int:
+    """Run cells one after the other. 1 where a forecast was wrong or a plan failed."""
+    from recovery.checkpoints import place
+    from tests import kafka
+    from tests.matrix import cells, document, room
+
+    place.TEMPORARY = ()  # checkpoints below the temporary directory draw a warning elsewhere
+    wrong = 0
+    with room.running() as spark, kafka.running() as broker:
+        bench = cells.Bench(spark, broker, home)
+        for cell in (c for c in cells.all_cells() if only in c.name):
+            began = time.monotonic()
+            bench.run(cell)
+            say(f"{cell.name}  ({time.monotonic() - began:.1f} s)  {cell.fails[:100]!r}")
+            for column, result in cell.results.items():
+                say(f"  {column:22} {result.verdict:8} {'; '.join(result.differences) or result.says}")
+                wrong += result.verdict in ("differs", "failed")
+            if keep:
+                document.keep(keep, cell)
+    return int(bool(wrong))
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Does what a plan's steps say, with the product's own steps where they need no Pipelines API, and counts rows."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from recovery.strategies.base import Facts, Option
 from recovery.workflow import sealing
 from recovery.workflow.gather import Scene
 from recovery.workflow.steps import seed
+from tests.matrix.room import first
 from tests.matrix.world import PLAIN, World
 
 TABLE_KEPT_STATE = ("revert", "repair")
@@ -66,7 +66,7 @@ def _rerun(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, 
     if step.args.get("full_refresh") or not step.args:
         _next_version(world)
     if step.args.get("full_refresh"):
-        world.room.sql(f"TRUNCATE TABLE {world.name}")
+        world.sink.empty()
     said = world.update(code)
     if "problem" in said:
         raise Failed(f"rerun: {first(said['problem'])}")
@@ -90,9 +90,9 @@ def outcome(world: World, option: Option, before: Counter[int], read: int) -> Ou
     chosen = any(p.get("chosen") for p in option.positions)
     skipped = lost.total() if chosen else 0
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
-    untold = operator != PLAIN or (option.strategy == "empty" and world.sink == "parquet")
+    untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] == "parquet")
     reread = None if untold else read - waiting.total() + skipped
-    emptied = option.strategy == "full-refresh"
+    emptied = option.strategy == "full-refresh" and world.sink.is_table
     new_rows = after.total() - (0 if emptied else before.total())
     return Outcome(lost.total(), doubled.total(), new_rows, after.total(), reread)
 
@@ -111,10 +111,3 @@ def _yielded(world: World, option: Option, waiting: Counter[int], operator: str)
         return waiting
     seen = world.read if option.strategy in TABLE_KEPT_STATE else Counter[int]()
     return Counter({n: 1 for n in waiting if n not in seen})
-
-
-def first(problem: str) -> str:
-    """What a failure of Spark says, without stack and places of this machine."""
-    classes = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]", problem)
-    inner = [c for c in classes if c != "STREAM_FAILED"]
-    return inner[-1] if inner else re.sub(r"/tmp/\S+", "…", problem.splitlines()[0])[:200]

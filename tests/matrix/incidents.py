@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.damages import hands
+from tests.matrix.room import first
 from tests.matrix.sources import Source, Unread
 from tests.matrix.world import ONCE, ONCE_TOO, PLAIN, World
 
@@ -12,14 +13,13 @@ from tests.matrix.world import ONCE, ONCE_TOO, PLAIN, World
 class Incident:
     """`before`: the stateful step of the old code; `strikes` changes the world after its good batches.
 
-    `sources`: how many the old code reads, of as many kinds as the cell names. `gone`: ids that wait and can no longer
-    be read are what `strikes` returns.
+    `strikes` gets the world after its good updates and makes another source where it needs one.
     """
 
     name: str
     before: str
-    strikes: Callable[[World, Callable[[], Source]], list[int]]
-    own_source: bool = False  # needs a second source, which the cell makes
+    strikes: Callable[[World, Callable[[], Source]], None]
+    positioned: bool = False  # going on from another position is tried too
 
 
 def begin(world: World) -> None:
@@ -41,54 +41,49 @@ def wait(world: World) -> None:
 
 def fails(world: World) -> None:
     """The update after which somebody calls; it plans a batch, and does not commit it."""
-    world.update()
+    world.failure = first(world.update().get("problem", ""))
 
 
-def operator(to: str) -> Callable[[World, Callable[[], Source]], list[int]]:
-    def strikes(world: World, more: Callable[[], Source]) -> list[int]:
+def operator(to: str) -> Callable[[World, Callable[[], Source]], None]:
+    def strikes(world: World, more: Callable[[], Source]) -> None:
         wait(world)
         world.operator = to
         fails(world)
-        return []
 
     return strikes
 
 
-def added(world: World, more: Callable[[], Source]) -> list[int]:
+def added(world: World, more: Callable[[], Source]) -> None:
     wait(world)
     new = more()
     world.sources = [*world.sources, new]
     world.put(new, world.ids(6))
     fails(world)
-    return []
 
 
-def removed(world: World, more: Callable[[], Source]) -> list[int]:
+def removed(world: World, more: Callable[[], Source]) -> None:
     """The second of two sources is taken out; what waits there is not meant to be read any more."""
     world.sources = world.sources[:-1]
     wait(world)
     fails(world)
-    return []
 
 
-def replaced(world: World, more: Callable[[], Source]) -> list[int]:
+def replaced(world: World, more: Callable[[], Source]) -> None:
     new = more()
     world.sources = [*world.sources[:-1], new]
     wait(world)
     fails(world)
-    return []
 
 
-def damaged(world: World, more: Callable[[], Source]) -> list[int]:
+def damaged(world: World, more: Callable[[], Source]) -> None:
     """The newest offset file is cut off within its header."""
     wait(world)
     newest = max(int(p.name) for p in (world.checkpoint / "offsets").iterdir() if p.name.isdigit())
     hands.cut(world.checkpoint / "offsets" / str(newest), 20)
     fails(world)
-    return []
 
 
-def expired(world: World, more: Callable[[], Source]) -> list[int]:
+def expired(world: World, more: Callable[[], Source]) -> None:
     """Retention takes what was read, and, where a system can, some of what waits."""
     wait(world)
 
@@ -97,29 +92,28 @@ def expired(world: World, more: Callable[[], Source]) -> list[int]:
         world.unread += [(world.sources[0], n) for n in ids]
         return ids
 
-    gone = world.sources[0].expire(Unread(sorted(n for _, n in world.unread), new))
+    world.sources[0].expire(Unread(sorted(n for _, n in world.unread), new))
     fails(world)
-    return gone
 
 
-def uncommitted(world: World, more: Callable[[], Source]) -> list[int]:
+def uncommitted(world: World, more: Callable[[], Source]) -> None:
     """A crash after the table's commit and before the checkpoint's; then dropDuplicates is taken out."""
     newest = max(int(p.name) for p in (world.checkpoint / "commits").iterdir() if p.name.isdigit())
     hands.remove(world.checkpoint / "commits" / str(newest))
     wait(world)
     world.operator = PLAIN
     fails(world)
-    return []
 
 
 INCIDENTS = (
-    Incident("stateful operator removed", ONCE, operator(PLAIN)),
+    Incident("stateful operator removed", ONCE, operator(PLAIN), positioned=True),
     Incident("stateful operator added", PLAIN, operator(ONCE)),
     Incident("stateful operator changed", ONCE, operator(ONCE_TOO)),
-    Incident("source added", PLAIN, added, own_source=True),
+    Incident("source added", PLAIN, added),
     Incident("source removed", PLAIN, removed),
-    Incident("source replaced", PLAIN, replaced, own_source=True),
+    Incident("source replaced", PLAIN, replaced),
     Incident("offsets damaged", PLAIN, damaged),
-    Incident("retention passed", PLAIN, expired),
+    Incident("retention passed", PLAIN, expired, positioned=True),
     Incident("uncommitted batch", ONCE, uncommitted),
 )
+NAMES = tuple(i.name for i in INCIDENTS)

@@ -1,11 +1,10 @@
-"""The product's own words on a world: its facts, its judgement of every strategy, the body of the plan it would seal."""
+"""The product's own words on a world: its facts, its judgement of every strategy, the plan it would seal."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from recovery.checkpoints import inspect
-from recovery.sinks.live import reading
 from recovery.sources import wishes as wishing
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts, Option
@@ -22,17 +21,19 @@ def scene_of(world: World) -> Scene:
         workspace=workspace, environment="test", pipeline_id="p", name="p", spec={"storage": str(world.root)}
     )
     flow = SimpleNamespace(name=world.dataset, short=world.name, dataset=world.dataset, pipeline=pipeline)
-    report = inspect(str(world.place), sink=str(world.table))
+    report = inspect(str(world.place), sink=world.sink.place or None)
     return Scene(
         flow=flow,  # type: ignore[arg-type]
         client=None,  # type: ignore[arg-type]
-        pipeline={"spec": {"root_path": "/p", "catalog": "spark_catalog", "schema": "default", "configuration": {}}},
+        pipeline={
+            "spec": {"root_path": "/p", "catalog": "spark_catalog", "schema": "default", "configuration": {}}
+        },
         code=world.code(),
         libraries=(PATH,),
         checkpoint_place=str(world.place),
         checkpoint=report,
-        table_place=str(world.table),
-        sink=reading.read(str(world.table), query_id=report.query_id),
+        table_place=world.sink.place,
+        sink=world.sink.report(report.query_id),
         others={},
         active_update=None,
         last_update=None,

@@ -1,7 +1,8 @@
-"""Spark of the matrix: one JVM that runs the streams and answers Spark Connect, where the product asks its questions."""
+"""Spark of the matrix: one JVM that runs the streams and answers Spark Connect, where the product asks."""
 
 import contextlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,7 +32,8 @@ from recovery.spark.definitions import find_flow, load, write_files
 folder, where, before = Path(tempfile.mkdtemp()), os.getcwd(), list(sys.path)
 session = spark.newSession()
 try:
-    flow = find_flow(load(session, write_files(files, "/p", folder), libraries, folder), name, "spark_catalog", "default")
+    found = load(session, write_files(files, "/p", folder), libraries, folder)
+    flow = find_flow(found, name, "spark_catalog", "default")
     writer = flow.func().writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     writer = writer.trigger(availableNow=True)
     if sink in ("parquet", "delta"):
@@ -51,6 +53,12 @@ ROWS = """
 frame = spark.newSession().read.table(table) if not path else spark.newSession().read.parquet(table)
 answer = [[r["id"], r["count"]] for r in frame.groupBy("id").count().collect()]
 """
+RECORDS = """
+reader = spark.read.format("kafka").option("kafka.bootstrap.servers", address).option("subscribe", topic)
+frame = reader.option("startingOffsets", start).load()
+frame = frame.selectExpr("from_json(cast(value as string), 'id long').id as id")
+answer = [[r["id"], r["count"]] for r in frame.groupBy("id").count().collect()]
+"""
 # Delta keeps what it knows of a table by its path, and would not see that it was put back to an older state.
 FORGET = "spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()"
 APPEND = """
@@ -65,16 +73,21 @@ class Room:
 
     def __init__(self, child: ConnectedSpark, remote: str) -> None:
         self.child, self.remote = child, remote
-        self.warehouse = Path(str(child.run("answer = spark.conf.get('spark.sql.warehouse.dir')")).removeprefix("file:"))
+        place = child.run("answer = spark.conf.get('spark.sql.warehouse.dir')")
+        self.warehouse = Path(str(place).removeprefix("file:"))
 
     def update(self, files: Mapping[str, str], **told: Any) -> dict[str, Any]:
         """{"answer": rows read}, or {"problem": the text of its failure}. Files: path -> text of the code."""
-        told = {"options": {}, "libraries": list(files), **told}
+        told = {"options": {}, "table": "", "libraries": list(files), **told}
         return self.child.attempt(UPDATE, root=str(ROOT), files=dict(files), **told)
 
     def rows(self, table: str, *, path: bool = False) -> Counter[int]:
         """How often each id is in a table, or in the Parquet files below a path."""
-        return Counter({number: times for number, times in self.child.run(ROWS, table=table, path=path)})
+        return Counter(dict(self.child.run(ROWS, table=table, path=path)))
+
+    def records(self, address: str, topic: str, start: str) -> Counter[int]:
+        """How often each id is in a topic, from these offsets on."""
+        return Counter(dict(self.child.run(RECORDS, address=address, topic=topic, start=start)))
 
     def sql(self, text: str) -> None:
         self.child.run("spark.newSession().sql(text).collect()", text=text)
@@ -101,3 +114,12 @@ def running() -> Iterator[Room]:
                 del os.environ[REMOTE]
             else:
                 os.environ[REMOTE] = before
+
+
+def first(problem: str) -> str:
+    """What a failure of Spark says, without stack and places of this machine."""
+    if not problem:
+        return ""
+    classes = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]", problem)
+    inner = [c for c in classes if c != "STREAM_FAILED"]
+    return inner[-1] if inner else re.sub(r"/tmp/\S+", "…", problem.splitlines()[0])[:200]

@@ -46,7 +46,10 @@ class Files:
         for first in range(0, len(ids), 2):
             file = self.folder / f"part-{self.count:03}.json"
             file.write_text(
-                "".join(json.dumps(dict(zip(("id", "k"), row(n), strict=True))) + "\n" for n in ids[first : first + 2])
+                "".join(
+                    json.dumps(dict(zip(("id", "k"), row(n), strict=True))) + "\n"
+                    for n in ids[first : first + 2]
+                )
             )
             os.utime(file, (EPOCH + self.count, EPOCH + self.count))
             self.count += 1

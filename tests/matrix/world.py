@@ -1,7 +1,6 @@
 """One flow of the matrix with its checkpoint and its table, and what is true of its rows."""
 
 import shutil
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.matrix.room import Room
+from tests.matrix.sinks import Sink
 from tests.matrix.sources import Source
 
 PATH = "/p/flow.py"
@@ -34,25 +34,20 @@ class World:
     room: Room
     name: str  # of table and flow, without catalog and schema
     root: Path
-    sink: str  # "parquet", "delta"
+    sink: Sink
     sources: list[Source]
     operator: str
     read: Counter[int] = field(default_factory=Counter)
     unread: list[tuple[Source, int]] = field(default_factory=list)
     next_id: int = 0
-    old: "Old | None" = None
+    old: Old | None = None
+    failure: str = ""  # of the update after which somebody calls
 
     def code(self) -> dict[str, str]:
         """The pipeline's one file, as it stands now."""
         frame = ".unionByName".join(f"({s.reads})" for s in self.sources)
-        text = f"""
-        from pyspark import pipelines as dp
-
-        @dp.table(name="{self.name}")
-        def {self.name}():
-            return {frame}{self.operator}
-        """
-        return {PATH: textwrap.dedent(text).lstrip()}
+        text = self.sink.code(f"{frame}{self.operator}")
+        return {PATH: f"from pyspark import pipelines as dp\n\n{text}"}
 
     @property
     def dataset(self) -> str:
@@ -66,12 +61,10 @@ class World:
     @property
     def checkpoint(self) -> Path:
         """The version in use."""
-        found = [int(p.name) for p in self.place.iterdir() if p.name.isdigit()] if self.place.exists() else [0]
+        found = (
+            [int(p.name) for p in self.place.iterdir() if p.name.isdigit()] if self.place.exists() else [0]
+        )
         return self.place / str(max(found))
-
-    @property
-    def table(self) -> Path:
-        return self.room.warehouse / self.name
 
     def ids(self, count: int) -> list[int]:
         first, self.next_id = self.next_id, self.next_id + count
@@ -92,8 +85,7 @@ class World:
             code or self.code(),
             name=self.dataset,
             checkpoint=str(self.checkpoint),
-            sink=self.sink,
-            table=self.name,
+            **self.sink.told,
         )
 
     def good(self) -> None:
@@ -105,20 +97,19 @@ class World:
         self.old = Old(self.code(), tuple(self.sources), self.operator)
 
     def rows(self) -> Counter[int]:
-        return self.room.rows(self.name)
+        return self.sink.rows()
 
     def keep(self) -> None:
-        """Remember checkpoint and table as they stand."""
-        for what, name in ((self.place, "place"), (self.table, "table")):
-            shutil.copytree(what, self.root / "kept" / name)
+        """Remember checkpoint and sink as they stand."""
+        shutil.copytree(self.place, self.root / "kept" / "place")
+        self.sink.keep(self.root / "kept" / "sink")
 
     def back(self) -> None:
         """Put them back as they were kept."""
-        for what, name in ((self.place, "place"), (self.table, "table")):
-            shutil.rmtree(what)
-            shutil.copytree(self.root / "kept" / name, what)
-        self.room.forget()
+        shutil.rmtree(self.place)
+        shutil.copytree(self.root / "kept" / "place", self.place)
+        self.sink.back(self.root / "kept" / "sink")
 
     def end(self) -> None:
-        self.room.sql(f"DROP TABLE IF EXISTS {self.name}")
+        self.sink.end()
         shutil.rmtree(self.root)

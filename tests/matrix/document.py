@@ -1,0 +1,120 @@
+"""docs/matrix.md from what came of a run: no dates, no places of a machine, so that two runs give the same page."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.matrix.cells import COLUMNS, Cell, Result, all_cells
+
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "matrix.md"
+HEAD = """# Forecast and outcome
+
+Every strategy says before it runs what it will do to rows: how many it loses, doubles and reads again, how many come
+in, how many the table has then. Here each forecast stands beside what Spark did: a stream was brought into the
+incident, the plan was made and run on it by the product's own code, and the rows were counted by Spark and compared
+with those that had been put in. `forecast/outcome`; `≤` is a forecast that says "at most"; `?` one that says that it
+cannot tell. A strategy that is blocked shows why. `empty` is blocked everywhere, and is run all the same, so that
+what it is blocked for is seen to be so.
+
+`python -m tests.matrix --keep FILE` runs all cells, `--write FILE` makes this page. `tests/integration/test_matrix.py`
+runs a choice of them at every `bin/test`.
+"""
+WORDS = {
+    "equal": "equal",
+    "bounded": "within its bound",
+    "untold": "not told, where it says so",
+    "differs": "**different**",
+    "failed": "**failed**",
+    "blocked": "blocked",
+}
+
+
+def keep(file: Path, cell: Cell) -> None:
+    """Add a cell to a file of JSON lines."""
+    line = {
+        "cell": [cell.source, cell.sink, cell.incident.name],
+        "fails": cell.fails,
+        "results": {c: asdict(r) for c, r in cell.results.items()},
+    }
+    with file.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+def read(file: Path) -> list[Cell]:
+    """The newest of each cell, in the order of the matrix; a cell that was not run has no results."""
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    held = {tuple(line["cell"]): line for line in lines}
+    cells = all_cells()
+    for cell in cells:
+        line = held.get((cell.source, cell.sink, cell.incident.name))
+        if line:
+            cell.fails = line["fails"]
+            cell.results = {
+                c: Result(**{**r, "differences": tuple(r["differences"])}) for c, r in line["results"].items()
+            }
+    return cells
+
+
+def text(cells: Sequence[Cell]) -> str:
+    """The page."""
+    ran = [c for c in cells if c.results]
+    parts = [HEAD, "## In numbers\n", *_numbers(ran)]
+    for source, sink in dict.fromkeys((c.source, c.sink) for c in cells):
+        mine = [c for c in cells if (c.source, c.sink) == (source, sink)]
+        parts += [f"\n## {source.capitalize()} into {SINK_WORDS[sink]}\n", *_section(mine)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+SINK_WORDS = {
+    "parquet": "a file table",
+    "delta": "a Delta table",
+    "kafka": "Kafka",
+    "foreachBatch": "foreachBatch",
+}
+
+
+def _numbers(cells: Iterable[Cell]) -> list[str]:
+    verdicts = Counter(r.verdict for c in cells for r in c.results.values())
+    rows = [f"| {WORDS[v]} | {verdicts[v]} |" for v in WORDS if verdicts[v]]
+    return ["| Forecast | Plans |", "|---|---:|", *rows]
+
+
+def _section(cells: Sequence[Cell]) -> list[str]:
+    out: list[str] = []
+    for cell in cells:
+        out.append(f"\n### {cell.incident.name.capitalize()}\n")
+        if not cell.results:
+            out.append("Not run yet.")
+            continue
+        out.append(f"An update without any recovery: {_failure(cell.fails)}\n")
+        out += ["| Strategy | Forecast and outcome | |", "|---|---|---|"]
+        out += [_line(column, cell.results[column]) for column in COLUMNS if column in cell.results]
+    return out
+
+
+def _line(column: str, result: Result) -> str:
+    if result.verdict == "blocked":
+        return f"| {column} | {clean(result.says)} | blocked |"
+    return f"| {column} | {clean(result.says)} | {WORDS[result.verdict]} |"
+
+
+def _failure(text: str) -> str:
+    return f"`{clean(text)}`" if text else "it succeeds"
+
+
+def clean(text: str) -> str:
+    """Without what differs from run to run: folders, ports, ids."""
+    text = re.sub(r"(file:)?/+tmp/[^\s,;:)\"']+", "…", text)
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "…", text)
+    text = re.sub(r"\bt\d+\b", "orders", text)
+    text = re.sub(r"\bin\d+x(\d+)\b", r"input\1", text)
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def results(cells: Iterable[Cell]) -> Mapping[str, Any]:
+    """Every plan of these cells by its name."""
+    return {f"{c.name} / {column}": r for c in cells for column, r in c.results.items()}
