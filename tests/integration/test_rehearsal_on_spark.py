@@ -129,7 +129,7 @@ class Flow:
         class Pipelines:
             table = staticmethod(defined.append)
 
-        exec(self.code, {"spark": self.spark, "dp": Pipelines})  # the update of a pipeline, by hand
+        exec(self.code, {"spark": self.spark, "dp": Pipelines})  # noqa: S102 - the update of a pipeline, by hand
         writer = defined[0]().writeStream.format("parquet").option("path", self.table)
         writer = writer.option("checkpointLocation", f"{self.place}/{self.version}")
         query = writer.trigger(availableNow=True).start()
