@@ -6,7 +6,7 @@ from typing import Any
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow.gather import read_code
+from recovery.workflow.deployed import read_code
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,9 @@ class Counts:
     repeats_processed: int | None = None
     reread: int | None = None  # rows of committed input that a chosen start reads again
     skipped: int | None = None  # rows of unread input that a chosen start never reads
+    rehearsed: bool = False  # `waiting` is what a rehearsal of the code's own query wrote, from empty state
+    rehearsed_late: int | None = None  # rows that it dropped behind the watermark
+    rehearsed_why: str = ""  # why an update may write fewer rows; "": it writes the same
     by_file: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -17,7 +17,8 @@ from recovery.pipelines.workspaces import client_for
 from recovery.sources import wishes
 from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
 from recovery.workflow import actions, positioning, sealing
-from recovery.workflow.gather import gather, read_code
+from recovery.workflow.deployed import read_code
+from recovery.workflow.gather import gather
 from recovery.workflow.moves import words
 from recovery.workflow.patching import apply_diff
 from recovery.workflow.selectors import open_recovery_of, plan_of

@@ -8,7 +8,7 @@ from recovery.diagnosis import diagnose
 from recovery.errors import RepriseError
 from recovery.models import Flow
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow.gather import last_good_source, read_code
+from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.places import checkpoint_of
 
 

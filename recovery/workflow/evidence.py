@@ -26,6 +26,7 @@ from recovery.verification.evidence import (
     new_data_files,
     new_inputs,
 )
+from recovery.workflow import rehearsing
 from recovery.workflow.gather import NOTHING, Scene, listing, look, request_for
 from recovery.workflow.inputs import Counted
 
@@ -255,18 +256,38 @@ def _measure(
     since: int | None,
 ) -> Measure:
     key = tuple(body["key"])
-    return measure(
-        MeasureRequest(
-            remote=spark_remote(scene.flow.pipeline.workspace),
-            table=body["dataset"],
-            old_files=() if scope == "new" or since is not None else tuple(sink_before),
-            new_files=files,
-            old_version=since,
-            study=request_for(scene, scene.code, wanted, key),
-            key=key or None,
-            state_kept=body["state"] == "keep",
-        )
+    asked = MeasureRequest(
+        remote=spark_remote(scene.flow.pipeline.workspace),
+        table=body["dataset"],
+        old_files=() if scope == "new" or since is not None else tuple(sink_before),
+        new_files=files,
+        old_version=since,
+        study=request_for(scene, scene.code, wanted, key),
+        key=key or None,
+        state_kept=body["state"] == "keep",
     )
+    found = measure(asked)
+    if found.problem is None or body["state"] == "keep" or not scene.checkpoint.state_operators:
+        return found
+    return _measured_by_rehearsal(scene, body, asked) or found
+
+
+def _measured_by_rehearsal(scene: Scene, body: Mapping[str, Any], asked: MeasureRequest) -> Measure | None:
+    """Where a batch cannot stand for the state that the rerun began without: against what a rehearsal writes.
+
+    None where it could not be run, or where the update may have written other rows (`Rehearsal.why`).
+    """
+    seeded: Mapping[str, Any] = next((s["args"] for s in body["steps"] if s["kind"] == "seed"), {})
+    with rehearsing.rehearsed(
+        asked.study,
+        storage=scene.storage,
+        purpose=f"proof-{body['recovery']}",
+        watermark_ms=seeded.get("watermark_ms", body.get("watermark_ms")) if seeded else None,
+        conf=scene.checkpoint.conf,
+    ) as found:
+        if found.problem is not None or found.why:
+            return None
+        return measure(replace(asked, expected=found.output))
 
 
 def _arrived_rows(scene: Scene, body: Mapping[str, Any], late: tuple[str, ...]) -> int | None:

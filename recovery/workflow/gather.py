@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatch
 from typing import Any
 
 from django.conf import settings
@@ -25,7 +24,8 @@ from recovery.sources.live import files as live_files
 from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies.base import CodeFacts, Counts, Facts
-from recovery.workflow import fingerprints, inputs, repairing
+from recovery.workflow import fingerprints, inputs, rehearsing, repairing
+from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
 
@@ -127,43 +127,6 @@ def known_tables(flow: Flow) -> dict[str, str]:
     return {name: place for name, place in found.items() if name in mine}
 
 
-def read_code(client: PipelinesClient, spec: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Definition files (`libraries`) and every other .py/.sql file under `root_path`, as text by path."""
-    root = (spec.get("root_path") or "").rstrip("/")
-    libraries: list[str] = []
-    everything = _tree(client, root) if root else []
-    for entry in spec.get("libraries") or []:
-        if include := (entry.get("glob") or {}).get("include"):
-            pattern = include.replace("/**", "/*") if include.endswith("**") else include
-            base = include.split("*", 1)[0].rsplit("/", 1)[0]
-            found = everything if root and base.startswith(root) else _tree(client, base)
-            libraries += [p for p in found if fnmatch(p, pattern) and p.endswith((".py", ".sql"))]
-        elif path := (entry.get("file") or entry.get("notebook") or {}).get("path"):
-            libraries.append(path)
-    wanted = dict.fromkeys([*libraries, *(p for p in everything if p.endswith((".py", ".sql")))])
-    texts = {path: _text(client, path) for path in wanted}
-    if not libraries:
-        raise Refused("The pipeline lists no source file (libraries), so its code cannot be read.")
-    return tuple(dict.fromkeys(libraries)), texts
-
-
-def _tree(client: PipelinesClient, root: str) -> list[str]:
-    paths: list[str] = []
-    for item in client.list_dir(root):
-        if item.get("object_type") == "DIRECTORY":
-            paths += _tree(client, item["path"])
-        else:
-            paths.append(item["path"])
-    return sorted(paths)
-
-
-def _text(client: PipelinesClient, path: str) -> str:
-    try:
-        return client.export(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Refused(f"{path} is not UTF-8 text, so it cannot be read as source.") from error
-
-
 def gather(
     flow: Flow,
     *,
@@ -227,12 +190,37 @@ def facts_of(
         old_code=code_facts(old_files, old_study) if old_files and old_study else None,
         code=code_facts(scene.code, new_study),
         new_code=code_facts(new_files, new_study),
-        counts=counts(new_study),
+        counts=_rehearsed(scene, new_files, new_study, wanted, key),
         old_counts=counts(old_study) if old_study else None,
         usual_update_seconds=None,
         repair=repair,
         between=shared,
     )
+
+
+def _rehearsed(
+    scene: Scene,
+    files: Mapping[str, str],
+    told: Study,
+    wanted: inputs.Counted,
+    key: tuple[str, ...],
+) -> Counts:
+    """What the code yields; where it keeps state that a batch cannot stand for, as its own query writes it."""
+    plain = counts(told)
+    if "waiting" not in wanted.sets or not rehearsing.needed(told, "waiting"):
+        return plain
+    with rehearsing.rehearsed(
+        request_for(scene, files, wanted.only("waiting"), key),
+        storage=scene.storage,
+        purpose="forecast",
+        watermark_ms=scene.checkpoint.watermark_ms,
+        conf=scene.checkpoint.conf,
+    ) as found:
+        if found.problem is not None:
+            return plain
+        return replace(
+            plain, waiting=found.rows, rehearsed=True, rehearsed_late=found.late, rehearsed_why=found.why
+        )
 
 
 def positions(
@@ -258,21 +246,6 @@ def last_good_code(scene: Scene) -> dict[str, str] | None:
     """Source of the newest update that completed, where the API can tell; merged over today's files."""
     found = last_good_source(scene.client, scene.flow.pipeline.pipeline_id)
     return None if found is None else {**scene.code, **found}
-
-
-def last_good_source(client: PipelinesClient, pipeline_id: str) -> dict[str, str] | None:
-    """Definition files as the newest completed update read them, text by path; None: nobody can tell."""
-    for update in client.list_updates(pipeline_id, limit=25):
-        if update.get("state") != "COMPLETED" or update.get("validate_only"):
-            continue
-        files = client.update_source(pipeline_id, update["update_id"])
-        if files is None:
-            return None
-        try:
-            return {path: text.decode("utf-8") for path, text in files.items()}
-        except UnicodeDecodeError:
-            return None
-    return None
 
 
 def request_for(

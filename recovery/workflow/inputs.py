@@ -35,6 +35,11 @@ class Counted:
     sets: Mapping[str, tuple[str, ...]]
     slices: Mapping[str, Mapping[str, Mapping[str, Any]]]
 
+    def only(self, label: str) -> "Counted":
+        """What stands under one label."""
+        held = {label: self.slices[label]} if label in self.slices else {}
+        return Counted({label: self.sets[label]}, held)
+
     @property
     def only_files(self) -> bool:
         return not any(self.slices.values())

@@ -1,7 +1,7 @@
 """Rehearsals for plans, seeds and verdicts: the flow's own query over a copy of its input, where only that can tell.
 
 They lie below `<storage>/_rehearsals/` of the pipeline, which Spark and Reprise both reach. A rehearsal is removed when
-what it was for is done; one that a crash left behind is removed by the next of the same recovery and purpose.
+what it was for is done; one that a crash left behind is removed by the next for the same flow and purpose.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,40 +10,39 @@ from dataclasses import replace
 
 from recovery.errors import Refused
 from recovery.spark import scratch
-from recovery.spark.api import Rehearsal, RehearsalRequest, rehearse
-from recovery.workflow.gather import Scene, request_for
-from recovery.workflow.inputs import Counted
+from recovery.spark.api import Rehearsal, RehearsalRequest, Study, StudyRequest, rehearse
 
 FOLDER = "_rehearsals"
 
 
-def place_of(scene: Scene, purpose: str) -> str:
-    """Where the rehearsal of one flow for one purpose lies. Raises Refused where the pipeline names no storage."""
-    if not scene.storage:
-        raise Refused("The pipeline names no storage root, so there is no place for a rehearsal.", code="no_storage")
-    return f"{scene.storage}/{FOLDER}/{scene.flow.dataset}-{scene.flow.short}-{purpose}"
+def needed(study: Study, label: str) -> bool:
+    """Whether only a rehearsal can tell what the code yields: it keeps state, and a batch could not be counted."""
+    return bool(study.operators) and label not in study.rows
 
 
 @contextmanager
 def rehearsed(
-    scene: Scene,
-    files: Mapping[str, str],
-    wanted: Counted,
+    request: StudyRequest,
     *,
+    storage: str,
     purpose: str,
     watermark_ms: int | None,
-    key: tuple[str, ...] = (),
+    conf: Mapping[str, str],
 ) -> Iterator[Rehearsal]:
-    """Run the flow with the code `files` over what `wanted` names, from a watermark on; without input, for its state.
+    """Run the flow over what `request` names, from a watermark on; without input, for empty state of its shape.
 
-    What it left is there inside the block, and gone after it. Raises Unreachable; what Spark or the code has against it
-    is in `Rehearsal.problem`.
+    `conf`: settings of the old checkpoint's header. What the rehearsal left is there inside the block, and gone after
+    it. Raises Unreachable, and Refused where the pipeline names no storage; what Spark or the code has against it is in
+    `Rehearsal.problem`.
     """
-    place = place_of(scene, purpose)
+    if not storage:
+        raise Refused(
+            "The pipeline names no storage root, so there is no place for a rehearsal.", code="no_storage"
+        )
+    place = f"{storage}/{FOLDER}/{request.flow.strip('`').replace('/', '_')}-{purpose}"
     scratch.clear(place)
-    study = replace(request_for(scene, files, wanted, key), table=None, by_file=False)
-    request = RehearsalRequest(study, place, watermark_ms, dict(scene.checkpoint.conf) or None)
+    study = replace(request, table=None, by_file=False)
     try:
-        yield rehearse(request)
+        yield rehearse(RehearsalRequest(study, place, watermark_ms, dict(conf) or None))
     finally:
         scratch.clear(place)

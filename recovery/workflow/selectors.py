@@ -4,7 +4,7 @@ from recovery.models import Plan, Recovery
 from recovery.people import visible
 from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow.gather import read_code
+from recovery.workflow.deployed import read_code
 from recovery.workflow.steps.rollback import refusal
 
 

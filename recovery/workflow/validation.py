@@ -14,7 +14,7 @@ from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.events import failure_of
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow.gather import read_code
+from recovery.workflow.deployed import read_code
 
 SECONDS = 120
 TERMINAL = {"COMPLETED", "FAILED", "CANCELED"}

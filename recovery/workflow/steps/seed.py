@@ -1,12 +1,13 @@
 """seed: put the next checkpoint version into place: at the positions of the plan, or mended.
 
 What a seed starts at is in the step's arguments, as sealed: `starts` (`SourceStart.as_dict()` of every source of the
-new code), `watermark_ms`, `state` (the folder of a checkpoint whose state is carried over). None of them: every source
-where it stands, without state.
+new code), `watermark_ms`, `state` (the folder of a checkpoint whose state is carried over; "prime": empty state of the
+code's shape). None of them: every source where it stands, without state.
 Crash order is in checkpoints.placing: undo record, prepared directory, read back, one rename.
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from recovery.checkpoints import inspect, placing, repair
@@ -17,11 +18,15 @@ from recovery.checkpoints.seed import SourceStart
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.sinks.live import reading as sinks
-from recovery.workflow import repairing
+from recovery.spark.api import Rehearsal
+from recovery.workflow import rehearsing, repairing
+from recovery.workflow.evidence import places
+from recovery.workflow.gather import NOTHING, look, request_for
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context, Probed, saw
 
 SECONDS = 600
+PRIME = "prime"  # args.state: empty state, as the code's own query leaves it
 
 
 def run(context: Context) -> Mapping[str, Any]:
@@ -54,10 +59,30 @@ def _starts(context: Context) -> list[SourceStart] | None:
 
 
 def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
-    args = context.step.args
-    plan = seeding.plan_seed(
-        report, starts=_starts(context), watermark_ms=args.get("watermark_ms"), state=args.get("state")
+    state = context.step.args.get("state")
+    if state != PRIME:
+        return _laid(context, place, report, state)
+    context.log("The code's own query runs over no input, for empty state of its shape.")
+    with _primed(context, report) as found:
+        if found.problem is not None:
+            raise Refused(f"State of the code's shape could not be made: {found.problem}")
+        return _laid(context, place, report, found.checkpoint)
+
+
+def _primed(context: Context, report: CheckpointReport) -> AbstractContextManager[Rehearsal]:
+    scene = look(context.flow, known=places(context.body))
+    return rehearsing.rehearsed(
+        request_for(scene, scene.code, NOTHING, ()),
+        storage=scene.storage,
+        purpose=f"seed-{context.recovery.label}",
+        watermark_ms=report.watermark_ms,
+        conf=report.conf,
     )
+
+
+def _laid(context: Context, place: str, report: CheckpointReport, state: str | None) -> Prepared:
+    watermark_ms = context.step.args.get("watermark_ms")
+    plan = seeding.plan_seed(report, starts=_starts(context), watermark_ms=watermark_ms, state=state)
     for start in plan.starts or ():
         context.log(_said(start))
     if plan.watermark_ms is not None:

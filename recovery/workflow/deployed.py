@@ -1,0 +1,60 @@
+"""The source of a pipeline: as the workspace holds it now, and as the last good update read it. Reads only."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from typing import Any
+
+from recovery.errors import Refused
+from recovery.pipelines.client import PipelinesClient
+
+
+def read_code(client: PipelinesClient, spec: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Definition files (`libraries`) and every other .py/.sql file under `root_path`, as text by path."""
+    root = (spec.get("root_path") or "").rstrip("/")
+    libraries: list[str] = []
+    everything = _tree(client, root) if root else []
+    for entry in spec.get("libraries") or []:
+        if include := (entry.get("glob") or {}).get("include"):
+            pattern = include.replace("/**", "/*") if include.endswith("**") else include
+            base = include.split("*", 1)[0].rsplit("/", 1)[0]
+            found = everything if root and base.startswith(root) else _tree(client, base)
+            libraries += [p for p in found if fnmatch(p, pattern) and p.endswith((".py", ".sql"))]
+        elif path := (entry.get("file") or entry.get("notebook") or {}).get("path"):
+            libraries.append(path)
+    wanted = dict.fromkeys([*libraries, *(p for p in everything if p.endswith((".py", ".sql")))])
+    texts = {path: _text(client, path) for path in wanted}
+    if not libraries:
+        raise Refused("The pipeline lists no source file (libraries), so its code cannot be read.")
+    return tuple(dict.fromkeys(libraries)), texts
+
+
+def _tree(client: PipelinesClient, root: str) -> list[str]:
+    paths: list[str] = []
+    for item in client.list_dir(root):
+        if item.get("object_type") == "DIRECTORY":
+            paths += _tree(client, item["path"])
+        else:
+            paths.append(item["path"])
+    return sorted(paths)
+
+
+def _text(client: PipelinesClient, path: str) -> str:
+    try:
+        return client.export(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path} is not UTF-8 text, so it cannot be read as source.") from error
+
+
+def last_good_source(client: PipelinesClient, pipeline_id: str) -> dict[str, str] | None:
+    """Definition files as the newest completed update read them, text by path; None: nobody can tell."""
+    for update in client.list_updates(pipeline_id, limit=25):
+        if update.get("state") != "COMPLETED" or update.get("validate_only"):
+            continue
+        files = client.update_source(pipeline_id, update["update_id"])
+        if files is None:
+            return None
+        try:
+            return {path: text.decode("utf-8") for path, text in files.items()}
+        except UnicodeDecodeError:
+            return None
+    return None
