@@ -169,8 +169,8 @@ class Rehearsal:
 
     `late`: rows that stateful steps dropped behind the watermark (of an aggregate, groups of rows of one task). The
     rehearsal reads in the batches in which an update reads the same input: then an update drops the same rows. `why`
-    not "": it could not, and `rows` is what an update writes at most; see docs/rehearsal.md. `problem` not None: it
-    could not be run, and what it left in `scratch` is still there.
+    not "": it could not, and `rows` is an estimate; see docs/rehearsal.md. `problem` not None: it could not be run, and
+    what it left in `scratch` is still there.
     """
 
     rows: int | None = None
