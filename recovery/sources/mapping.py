@@ -10,11 +10,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
+from recovery.checkpoints.formats import Malformed, object_of
 from recovery.checkpoints.report import SourceProgress
 from recovery.errors import Refused
+from recovery.sources import registry
 from recovery.sources.base import Distance
-from recovery.sources.comparing import count
+from recovery.sources.comparing import count, option_of
 from recovery.sources.uris import canonical, decoded
 
 GLOB = re.compile(r"[*?\[{]")
@@ -110,6 +113,27 @@ def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> O
     elif progress.kind == "delta":
         places = {str(position.get("reservoirId"))} if position.get("reservoirId") else set()
     return OldSource(key, progress.kind, progress.offset_json, frozenset(places), progress.name, unread)
+
+
+def new_source(index: int, told: Mapping[str, Any]) -> NewSource:
+    """A source as the code describes it ({format, path, options, location}): its kind, and where it reads."""
+    kind = registry.kind_of_format(str(told.get("format") or "parquet"))
+    options = told.get("options") or {}
+    if kind != "kafka":
+        places = {str(p) for p in (told.get("location") or told.get("path"),) if p}
+    elif assigned := option_of(options, "assign"):
+        places = set(_topics(assigned))
+    else:
+        places = {t.strip() for t in (option_of(options, "subscribe") or "").split(",") if t.strip()}
+    return NewSource(str(index), kind, frozenset(places), told.get("name"))
+
+
+def _topics(assigned: str) -> list[str]:
+    """Topics of `assign`, {"topic": [partitions]}; none where it cannot be read."""
+    try:
+        return list(object_of(assigned))
+    except Malformed:
+        return []
 
 
 def proposed(old: Sequence[OldSource], new: Sequence[NewSource]) -> Proposal:

@@ -7,7 +7,7 @@ from typing import Any
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import SourceFacts
+from recovery.sources.base import Distance, SourceFacts
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything a decision may look at; gathered once, by `workflow.gather`."""
+    """Everything a decision may look at; gathered once, by `workflow.gather`.
+
+    `sources`: those of the new code, in plan order. One that the checkpoint does not have has no committed position.
+    """
 
     gathered_at: str
     workspace: str
@@ -78,6 +81,13 @@ class Facts:
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
     repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
     between: tuple[Finding, ...] = ()  # what other flows share with this one and must not
+    source_map: tuple[
+        int | None, ...
+    ] = ()  # of each of `sources`: its index in the checkpoint; () = one to one
+    confirmed: tuple[str, ...] = ()  # keys of `mapping.Proposal.unconfirmed` that a person has confirmed
+    unread_of: Mapping[int, Distance] = field(
+        default_factory=dict
+    )  # what waits in a checkpoint's source, by index
 
 
 @dataclass(frozen=True)
@@ -164,6 +174,7 @@ class Option:
     table_meanwhile: str
     recommended: bool = False
     positions: tuple[Mapping[str, Any], ...] = ()
+    mapping: Mapping[str, Any] | None = None  # which sources are which, where they are not one to one
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -180,4 +191,5 @@ class Option:
             "code_live": self.code_live,
             "table_meanwhile": self.table_meanwhile,
             "positions": [dict(p) for p in self.positions],
+            "mapping": None if self.mapping is None else dict(self.mapping),
         }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recovery.checkpoints.report import CheckpointReport, Severity
+from recovery.checkpoints.report import Severity
 from recovery.sources import files
 from recovery.sources.base import InputFile
 from recovery.strategies.base import Amount, Criterion, Facts, StepSpec
@@ -72,20 +72,10 @@ def any_block(facts: Facts) -> str | None:
     return None
 
 
-CARRIED_OVER = (
-    "their positions cannot be carried over one to one. Put the sources back, or take full-refresh."
-)
-
-
-def source_mismatch(
-    facts: Facts, checkpoint: CheckpointReport | None = None, so: str = CARRIED_OVER
-) -> str | None:
-    """Why the code's sources do not fit a checkpoint (the flow's own when None); `so` ends the sentence."""
+def unread_code(facts: Facts) -> str | None:
+    """Why nothing can be said of the code that shall run; None when it was analysed."""
     if facts.new_code.operators is None and facts.new_code.problem:
         return f"The code could not be analysed: {facts.new_code.problem}"
-    in_code, in_checkpoint = len(facts.new_code.sources), len((checkpoint or facts.checkpoint).sources)
-    if in_code != in_checkpoint:
-        return f"The checkpoint has {plural(in_checkpoint, 'source')}, the code has {in_code}: {so}"
     return None
 
 

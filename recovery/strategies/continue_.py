@@ -5,7 +5,7 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, sinks, sources, starts
+from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
@@ -63,6 +63,7 @@ def judge(facts: Facts) -> Option:
         code_live="Yes",
         table_meanwhile=_readable(facts),
         positions=positions(facts, after="same"),
+        mapping=mapped.as_dict(facts),
     )
 
 
@@ -74,7 +75,9 @@ def _start(facts: Facts) -> Start:
 
 def blocked(facts: Facts) -> str | None:
     """Why continue cannot run here; None when it can."""
-    reason = common.any_block(facts) or common.source_mismatch(facts) or sources.block(facts)
+    reason = (
+        common.any_block(facts) or common.unread_code(facts) or mapped.block(facts) or sources.block(facts)
+    )
     if reason:
         return reason
     if facts.new_code.operators:
@@ -114,12 +117,9 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [
-        *facts.sink.findings,
-        *sinks.findings(facts, _start(facts)),
-        *sources.findings(facts),
-        *starts.findings(facts),
-    ]
+    found = [*facts.sink.findings, *sinks.findings(facts, _start(facts))]
+    for judged in (mapped, starts, sources):
+        found += judged.findings(facts)
     found += [f for f in facts.checkpoint.findings if f.code in HELD_BY_THE_TABLE]
     for operator in facts.checkpoint.state_operators:
         found.append(_state_dropped(facts, operator.operator_id, operator.name))
@@ -171,7 +171,7 @@ def _nothing_waits(facts: Facts) -> bool:
     """Whether it is known that there is nothing to read."""
     if common.only_files(facts):
         return not common.files_of(facts, "waiting")
-    return all(starts.nothing_in(s.unread) for s in facts.sources)
+    return all(sources.nothing_in(s.unread) for s in facts.sources)
 
 
 def _first_file(facts: Facts) -> str:

@@ -3,7 +3,7 @@
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, sinks, sources, starts
+from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
@@ -93,7 +93,8 @@ def blocked(facts: Facts) -> str | None:
 
 def _code_differs(facts: Facts, plan: RepairPlan) -> str | None:
     """A mended checkpoint still has to fit the code that runs on it."""
-    if reason := common.source_mismatch(facts, plan.after, "mended or not, Spark would refuse it."):
+    wrong = mapped.mismatch(facts, plan.after.sources, "mended or not, Spark would refuse it.")
+    if reason := common.unread_code(facts) or wrong:
         return reason
     if facts.new_code.operators is None:
         return "The code could not be analysed, so nobody can tell whether it fits a mended checkpoint."

@@ -1,7 +1,7 @@
 """revert: put the old code back; checkpoint, state and table stay as they are."""
 
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, sinks, sources, starts
+from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
@@ -67,8 +67,8 @@ def _new_rows(facts: Facts) -> int | None:
 
     dropDuplicates lets through the keys that it has not seen; other state decides by more than the input.
     """
-    if facts.old_counts is None or facts.old_code is None:
-        return None
+    if facts.old_counts is None or facts.old_code is None or not mapped.one_to_one(facts):
+        return None  # sources were looked at as the new code reads them
     if not facts.old_code.operators:
         return facts.old_counts.waiting
     return facts.old_counts.fresh_waiting if facts.old_code.operators == ("dedupe",) else None

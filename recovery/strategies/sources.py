@@ -27,9 +27,16 @@ def name_of(source: SourceFacts) -> str:
 
 def block(facts: Facts) -> str | None:
     """Why no stream over these sources can be continued from where it stands or shall start; None when it can."""
-    reasons = [*(seedable(s) for s in facts.checkpoint.sources)]
+    going_on = [s for s in facts.checkpoint.sources if not facts.source_map or s.index in facts.source_map]
+    reasons = [seedable(s) for s in going_on]
     reasons += [_unmet(s) or _unreachable(s) for s in facts.sources]
     return next((reason for reason in reasons if reason), None)
+
+
+def nothing_in(distance: Distance) -> bool:
+    """Whether it is known that nothing lies between."""
+    told = [a for a in (distance.rows, distance.files) if a is not None]
+    return bool(told) and all(a.exact and not a.value for a in told)
 
 
 def reach_of(source: SourceFacts) -> Reach | None:

@@ -9,8 +9,9 @@ from recovery.sources.base import Distance, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.sources.file_positions import FileCandidate
 from recovery.sources.uris import decoded
+from recovery.strategies import mapped
 from recovery.strategies.base import Amount, Facts
-from recovery.strategies.sources import kept, name_of, nothing, unit
+from recovery.strategies.sources import kept, name_of, nothing, nothing_in, unit
 
 
 def takes_no_start(facts: Facts, strategy: str) -> str | None:
@@ -44,9 +45,21 @@ def moved(source: SourceFacts) -> bool:
 
 def starts(facts: Facts) -> tuple[SourceStart, ...]:
     """Where every source of the code starts, in plan order; () where each goes on where it stands."""
-    if not any(moved(s) for s in facts.sources):
+    old = mapped.old_of(facts)
+    if mapped.one_to_one(facts) and not any(moved(s) for s in facts.sources):
         return ()
-    return tuple(_seeded(n, n, source) for n, source in enumerate(facts.sources))
+    return tuple(_seeded(n, old[n], source) for n, source in enumerate(facts.sources))
+
+
+def _continued(facts: Facts) -> list[SourceFacts]:
+    """Sources that go on: of one that is new nothing was read, so that nothing is skipped or read again."""
+    return [s for s, old in zip(facts.sources, mapped.old_of(facts), strict=True) if old is not None]
+
+
+def _alone(facts: Facts) -> bool:
+    """Whether counted rows are those of sources that go on, and of no other."""
+    others = [s for s, old in zip(facts.sources, mapped.old_of(facts), strict=True) if old is None]
+    return all(s.start is None or nothing_in(s.start.lost) for s in others)
 
 
 def _seeded(index: int, old: int | None, source: SourceFacts) -> SourceStart:
@@ -78,24 +91,21 @@ def offsets(facts: Facts, standing: CheckpointReport) -> list[str | None]:
     return [s.offset_json for s in told] if told else [s.offset_json for s in standing.sources]
 
 
-def nothing_in(distance: Distance) -> bool:
-    """Whether it is known that nothing lies between."""
-    told = [a for a in (distance.rows, distance.files) if a is not None]
-    return bool(told) and all(a.exact and not a.value for a in told)
-
-
 def lost(facts: Facts) -> Amount:
     """Rows that a start never reads."""
     of = unit(facts)
-    skipping = [s for s in facts.sources if s.start and not nothing_in(s.start.lost)]
+    skipping = [s for s in _continued(facts) if s.start and not nothing_in(s.start.lost)]
+    behind = mapped.left_behind(facts)
     if skipping:
-        return _between(facts, skipping, "lost", facts.counts.skipped, _why_lost(skipping, of))
-    return kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
+        counted = facts.counts.skipped if _alone(facts) else None
+        found = _between(facts, skipping, "lost", counted, _why_lost(skipping, of))
+        return found if behind is None else _together(found, behind)
+    return behind or kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
 
 
 def reread(facts: Facts, otherwise: str) -> Amount:
     """Rows that were committed and are read a second time; `otherwise` is said where there are none."""
-    back = [s for s in facts.sources if s.start and not nothing_in(s.start.reread)]
+    back = [s for s in _continued(facts) if s.start and not nothing_in(s.start.reread)]
     if not back:
         return nothing(otherwise)
     why = f"{_told(back)} starts before its committed position."
@@ -104,12 +114,12 @@ def reread(facts: Facts, otherwise: str) -> Amount:
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
     """One for each source that skips rows, and one for each that reads rows again."""
-    return (*(f for s in facts.sources for f in _chosen(facts, s)), *_watermark(facts))
+    return (*(f for s in _continued(facts) for f in _chosen(facts, s)), *_watermark(facts))
 
 
 def _watermark(facts: Facts) -> Iterable[Finding]:
     """What the stored watermark does to rows that are read again."""
-    back = [s for s in facts.sources if s.start and not nothing_in(s.start.reread)]
+    back = [s for s in _continued(facts) if s.start and not nothing_in(s.start.reread)]
     stored = facts.checkpoint.watermark_ms
     if back and stored and not facts.new_code.operators:
         at = moment(stored)
@@ -132,6 +142,13 @@ def _between(facts: Facts, sources: Sequence[SourceFacts], way: str, counted: in
         end=end if len(sources) == 1 else None,
         exact=counted is not None and not facts.new_code.operators,
         why=why if counted is not None else f"{why} The rows that the code makes of them were not counted.",
+    )
+
+
+def _together(one: Amount, other: Amount) -> Amount:
+    rows = None if one.rows is None or other.rows is None else one.rows + other.rows
+    return Amount(
+        rows, one.files + other.files, None, None, one.exact and other.exact, f"{one.why} {other.why}"
     )
 
 

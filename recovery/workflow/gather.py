@@ -195,6 +195,7 @@ def facts_of(
         usual_update_seconds=None,
         repair=repair,
         between=shared,
+        source_map=found.old,
     )
 
 

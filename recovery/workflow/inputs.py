@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.errors import Refused
-from recovery.sources import file_facts, files, mapping, registry
+from recovery.sources import file_facts, files, mapping
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
 from recovery.sources.live import looking
@@ -84,7 +84,7 @@ def matched(
     held = list(report.sources)
     if not described:
         return [(s.index, s) for s in held]
-    new = [new_source(n, told) for n, told in enumerate(described)]
+    new = [mapping.new_source(n, told) for n, told in enumerate(described)]
     proposal = mapping.proposed([mapping.old_source(s) for s in held], new)
     keys = {s.name or str(s.index): s for s in held}
     to = {p.new: keys[p.old] for p in proposal.pairs}
@@ -101,17 +101,6 @@ def _progress(new: mapping.NewSource, old: SourceProgress | None) -> tuple[int |
     if old is None:
         return None, SourceProgress(int(new.key), new.kind, None)
     return old.index, replace(old, index=int(new.key), log=old.folder.removeprefix("sources/"))
-
-
-def new_source(index: int, told: Mapping[str, Any]) -> mapping.NewSource:
-    """A source as the code describes it: its kind, and where it reads (topics, directories, tables)."""
-    kind = registry.kind_of_format(str(told.get("format") or "parquet"))
-    options = {k.lower(): str(v) for k, v in (told.get("options") or {}).items()}
-    if kind == "kafka":
-        places = {t.strip() for t in options.get("subscribe", "").split(",") if t.strip()}
-    else:
-        places = {str(p) for p in (told.get("location") or told.get("path"),) if p}
-    return mapping.NewSource(str(index), kind, frozenset(places))
 
 
 def counted(sources: Sequence[SourceFacts], limit: int) -> Counted:

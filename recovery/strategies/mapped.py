@@ -1,0 +1,125 @@
+"""Sources of the checkpoint and of the new code that are not one to one: who goes on as whom, and what is left open."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.report import Finding, Severity
+from recovery.sources import mapping
+from recovery.sources.mapping import Proposal
+from recovery.strategies.base import Amount, Facts
+from recovery.strategies.sources import nothing_in
+
+CARRIED_OVER = (
+    "their positions cannot be carried over one to one. Put the sources back, or take full-refresh."
+)
+
+
+def old_of(facts: Facts) -> tuple[int | None, ...]:
+    """For each of `facts.sources` the source of the checkpoint that it goes on as; None: it is new."""
+    return facts.source_map or tuple(range(len(facts.sources)))
+
+
+def one_to_one(facts: Facts) -> bool:
+    """Whether every source goes on as the one in its place, and none was added or dropped, as far as is known."""
+    held = len(facts.checkpoint.sources)
+    there = held if facts.new_code.operators is None else len(facts.new_code.sources)
+    return there == held and old_of(facts) == tuple(range(len(facts.sources)))
+
+
+def proposal(facts: Facts) -> Proposal | None:
+    """Who continues whom; None where they are one to one, or nothing can be proposed."""
+    if one_to_one(facts) or not all(_told(s) for s in facts.new_code.sources):
+        return None
+    held = reconciled(facts.checkpoint).sources
+    old = [mapping.old_source(s, unread=facts.unread_of.get(s.index)) for s in held]
+    new = [mapping.new_source(n, told) for n, told in enumerate(facts.new_code.sources)]
+    return mapping.proposed(old, new)
+
+
+def as_dict(facts: Facts) -> dict[str, Any] | None:
+    """The proposal as pages show it, with what is still to be confirmed; plain JSON."""
+    found = proposal(facts)
+    if found is None:
+        return None
+    return {**asdict(found), "unconfirmed": list(_open(facts, found))}
+
+
+def block(facts: Facts) -> str | None:
+    """What has to be said first, where the sources are not one to one; None when all is."""
+    if one_to_one(facts):
+        return None
+    found = proposal(facts)
+    if found is None or not facts.source_map:
+        return mismatch(facts, facts.checkpoint.sources)
+    if left := _open(facts, found):
+        return (
+            f"Confirm first which sources are which: {', '.join(left)}. {' '.join(_questions(found, left))}"
+        )
+    startless = [a for a in found.added if facts.sources[int(a.new)].start is None]
+    if startless:
+        where = facts.sources[int(startless[0].new)].location
+        return f"Choose where source {startless[0].new} ({where}) begins. {startless[0].asks}"
+    return None
+
+
+def mismatch(facts: Facts, held: Sequence[object], so: str = CARRIED_OVER) -> str | None:
+    """Why the code's sources do not fit a checkpoint that has `held`; `so` ends the sentence."""
+    there = len(facts.new_code.sources)
+    if there == len(held):
+        return None
+    sources = f"{len(held):,} source{'' if len(held) == 1 else 's'}"
+    return f"The checkpoint has {sources}, the code has {there}: {so}"
+
+
+def left_behind(facts: Facts) -> Amount | None:
+    """Unread rows of sources that no source of the new code continues; None where there are none."""
+    found = proposal(facts)
+    waits = [d for d in (found.dropped if found else ()) if d.unread is None or not nothing_in(d.unread)]
+    if not waits:
+        return None
+    rows = [d.unread.rows if d.unread else None for d in waits]
+    files = [d.unread.files if d.unread else None for d in waits]
+    return Amount(
+        rows=None if None in rows else sum(r.value for r in rows if r is not None),
+        files=sum(f.value for f in files if f is not None),
+        start=None,
+        end=None,
+        exact=False,
+        why=" ".join(d.says for d in waits),
+    )
+
+
+def findings(facts: Facts) -> tuple[Finding, ...]:
+    """What becomes of each source that was added or dropped, or stands in another place."""
+    found = proposal(facts)
+    if found is None:
+        return ()
+    told = [
+        Finding("SOURCE_DROPPED", Severity.WARNING, d.says, "Put the source back, unless nobody needs it.")
+        for d in found.dropped
+    ]
+    for added in found.added if facts.source_map else ():
+        start = facts.sources[int(added.new)].start
+        if start is not None:
+            says = (
+                f"Source {added.new} is new and shall start at {start.label}; what lies before is not read."
+            )
+            told.append(Finding("SOURCE_ADDED", Severity.INFO, says, "Make sure that it is meant."))
+    told += [Finding("SOURCES_MOVED", Severity.INFO, note, "Nothing to do.") for note in found.notes]
+    return tuple(told)
+
+
+def _open(facts: Facts, found: Proposal) -> tuple[str, ...]:
+    return tuple(key for key in found.unconfirmed if key not in facts.confirmed)
+
+
+def _questions(found: Proposal, left: Sequence[str]) -> list[str]:
+    asked = [p.confirm for p in found.pairs if f"{p.old}->{p.new}" in left]
+    return [*asked, *(d.says for d in found.dropped if f"{d.old}->" in left)]
+
+
+def _told(source: Mapping[str, Any]) -> bool:
+    """Whether the code says of what kind a source is, or where it reads."""
+    return bool(source.get("format") or source.get("path") or source.get("location"))
