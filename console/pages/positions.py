@@ -19,7 +19,8 @@ from recovery.workflow.studies import slot
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def positions(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """POST `act=look` (what is typed), `all` (a time for every source), `choose` (what was looked at), `committed`."""
+    """POST `act=look` (what is typed), `all` (a time for every source), `choose` (what was looked at), `committed`,
+    `confirm` (which source is which)."""
     refusal = None
     if request.method == "POST":
         of = scene(recovery_id, by)
@@ -38,6 +39,9 @@ def _act(request: Request, of: Scene, by: Actor) -> None:
     act = post.get("act", "look")
     if act == "choose":
         _choose(request, of, by, look)
+        return
+    if act == "confirm":
+        positioning.confirm_sources(recovery_id=of.pk, confirmed=post.getlist("confirm"), by=by)
         return
     if act == "committed":
         positioning.choose_positions(recovery_id=of.pk, positions={}, by=by)
@@ -70,6 +74,7 @@ def _shown(request: Request, of: Scene) -> dict[str, Any]:
     shown = words.page(of.recovery, wanted=wanted, everything=everything, typed=typed)
     return {
         "positions": shown,
+        "sources": words.sources(of.recovery, positioning.mapping_of(of.recovery)),
         "takes": words.takes(of.recovery.choices.get("strategy") or ""),
         "strategy": of.recovery.choices.get("strategy") or "",
         "wanted": wanted,

@@ -146,6 +146,66 @@ class Page:
     look: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A proposal about one source of the checkpoint. `key`: what is confirmed; empty where nobody has to."""
+
+    old: str
+    new: str
+    badge: Badge
+    why: str
+    asks: str
+    key: str
+    confirmed: bool
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Which source is which, where the code's differ from the checkpoint's."""
+
+    pairs: list[Pair]
+    added: list[tuple[str, str, bool]]  # source, what it asks, whether a start is chosen
+    notes: list[str]
+    open: int  # proposals that nobody has confirmed yet
+
+
+CERTAIN: Final = {
+    "certain": Badge("ok", "Certain"),
+    "likely": Badge("attention", "Likely"),
+    "last_of_kind": Badge("unknown", "By elimination"),
+}
+
+
+def sources(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
+    """None where every source goes on as itself, or nobody has looked yet."""
+    told = mapping or {}
+    needed, said = told.get("unconfirmed") or [], recovery.choices.get("confirmed") or []
+    if not (needed or told.get("added") or told.get("dropped") or told.get("notes")):
+        return None
+    pairs = [_pair(p, f"{p['old']}->{p['new']}", needed, said) for p in told.get("pairs") or []]
+    pairs += [_pair(d, f"{d['old']}->", needed, said) for d in told.get("dropped") or []]
+    chosen = recovery.choices.get("positions") or {}
+    return Sources(
+        pairs=pairs,
+        added=[(a["new"], a["asks"], a["new"] in chosen) for a in told.get("added") or []],
+        notes=list(told.get("notes") or []),
+        open=sum(key not in said for key in needed),
+    )
+
+
+def _pair(of: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence[str]) -> Pair:
+    dropped = "new" not in of
+    return Pair(
+        old=of["old"],
+        new="" if dropped else of["new"],
+        badge=Badge("failed", "Dropped") if dropped else CERTAIN[of["certainty"]],
+        why=of["says"] if dropped else of["why"],
+        asks="Yes, it is dropped" if dropped else of.get("confirm") or "",
+        key=key if key in needed else "",
+        confirmed=key in said,
+    )
+
+
 def takes(strategy: str) -> bool:
     """Whether a start elsewhere can be chosen with this strategy."""
     return strategy in POSITIONED

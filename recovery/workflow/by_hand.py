@@ -39,10 +39,12 @@ def make_plan(
     positions: Sequence[str] = (),
     accept_loss: bool = False,
     accept_repeats: bool = False,
+    confirmed: Sequence[str] = (),
 ) -> tuple[Recovery, Plan]:
     """Open (or go on with) the flow's recovery, save the choices, gather and seal, all before returning.
 
     `positions`: where sources shall start, as `sources.wishes.by_source` takes them; none: where they were committed.
+    `confirmed`: which source goes on as which, as `positioning.confirm_sources` takes it.
     `again`: a sealed plan that has not run is taken back first. When sealing is refused, a recovery that this
     call opened is cancelled again: nothing is left behind.
     """
@@ -56,6 +58,8 @@ def make_plan(
         actions.choose_strategy(recovery_id=recovery.pk, strategy=strategy, key=key, by=by)
         actions.save_patch(recovery_id=recovery.pk, files=patch, by=by)
         recovery.refresh_from_db()
+        if confirmed or recovery.choices.get("confirmed"):
+            positioning.confirm_sources(recovery_id=recovery.pk, confirmed=confirmed, by=by)
         _choose_positions(recovery, positions, by, accept_loss=accept_loss, accept_repeats=accept_repeats)
         recovery.refresh_from_db()
         plan = sealing.seal_recovery(recovery=recovery, by=by)

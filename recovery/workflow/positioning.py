@@ -3,6 +3,7 @@
 Actions as in `actions.py`: keyword-only, audited, one transaction.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from recovery.workflow.moves import get, lock, only_in
 CHOICES = ("positions", "positions_look", "confirmed")
 """What of `recovery.choices` rests on the strategy that was chosen."""
 LOOK = "positions_look"
+KEY = re.compile(r"[^->]+->[^->]*")
 
 
 def request_positions(*, recovery_id: int, positions: Mapping[str, Wanted | None], by: Actor) -> None:
@@ -130,6 +132,48 @@ def _may_choose(
     if said := unmet(look["sources"], wanted):
         raise Refused(" ".join(said), code="no_such_position")
     refuse_costs(look["sources"], accept_loss=accept_loss, accept_repeats=accept_repeats)
+
+
+def confirm_sources(*, recovery_id: int, confirmed: Sequence[str], by: Actor) -> None:
+    """Save which proposals about the sources a person says yes to: keys of `mapping.Proposal.unconfirmed`, `old->new`
+    where an old source goes on as that new one, `old->` where it is dropped. All others count as not confirmed.
+
+    Raises Refused for a key that is no such proposal, and while a plan is sealed.
+    """
+    recovery = get(recovery_id)
+    with trying("recovery.sources", recovery, by) as attempted:
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing")
+        keys = sorted(set(confirmed))
+        _refuse_strange(keys, mapping_of(recovery))
+        before = recovery.choices.get("confirmed") or []
+        Recovery.objects.filter(pk=recovery.pk).update(choices={**recovery.choices, "confirmed": keys})
+        attempted.done(
+            f"Confirmed which source continues which: {', '.join(keys) or 'nothing'}.",
+            before={"confirmed": before},
+            after={"confirmed": keys},
+        )
+
+
+def _refuse_strange(keys: Sequence[str], mapping: Mapping[str, Any] | None) -> None:
+    """Before the facts are there (commands) only the form of a key is known; sealing compares it then."""
+    known = None if mapping is None else mapping.get("unconfirmed") or []
+    strange = [key for key in keys if not KEY.fullmatch(key) or (known is not None and key not in known)]
+    if strange:
+        there = ", ".join(known or []) or "old->new, or old-> for one that is dropped"
+        raise Refused(
+            f"There is nothing to confirm as {', '.join(strange)}. Confirm: {there}.", code="no_pair"
+        )
+
+
+def mapping_of(recovery: Recovery) -> dict[str, Any] | None:
+    """How the chosen strategy takes the checkpoint's sources for the code's; None before anybody looked."""
+    options = recovery.facts.get("options")
+    if options is None:
+        return None
+    strategy = recovery.choices.get("strategy") or POSITIONED[0]
+    found = next((o.get("mapping") for o in options if o["strategy"] == strategy), None)
+    return dict(found or {})
 
 
 def unmet(shown: Collection[Mapping[str, Any]], wanted: Collection[str]) -> list[str]:

@@ -79,6 +79,7 @@ def addresses() -> dict[str, str]:
         "positions-time": ("positions", of(at.at_a_time)),
         "positions-chosen": ("positions", of(at.at_earliest_chosen)),
         "positions-many": ("positions", of(at.with_many)),
+        "positions-sources": ("positions", of(at.other_sources)),
         "stop-done": ("stop", of(f.with_jobs)),
         "patch-away": ("patch", of(f.at_patch)),
         "review-none": ("review", of(f.at_review)),

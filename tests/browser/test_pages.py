@@ -32,7 +32,7 @@ NAMES = (
     "checkpoint-damaged", "events", "code", "patch", "patch-revert",
     "flow-recoveries", "diagnose", "stop-before", "stop-done", "offset-none", "offset-working",
     "offset-failed", "offset", "positions-none", "positions-working", "positions-failed", "positions",
-    "positions-time", "positions-chosen", "positions-many", "patch-away", "review-none", "review",
+    "positions-time", "positions-chosen", "positions-many", "positions-sources", "patch-away", "review-none", "review",
     "review-revert", "confirm", "void",
     "run", "run-unknown", "run-failed", "run-paused", "rollback", "cancel", "skip", "skip-never", "owner",
     "owner-take", "unproven", "verify", "verify-failed", "rolled-back",

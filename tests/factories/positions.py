@@ -122,6 +122,31 @@ def with_many(of: Flow | None = None, partitions: int = 1000) -> Recovery:
     return at_positions(of, looked(wanted, [kafka_source(wanted["0"], partitions)]))
 
 
+MAPPING: dict[str, Any] = {
+    "pairs": [
+        {"old": "0", "new": "0", "certainty": "certain", "why": f"Both read {TOPIC}.", "confirm": ""},
+        {"old": "1", "new": "2", "certainty": "likely",
+         "why": "The old one read /nowhere/in, the new one reads /nowhere/in/changes; they meet in /nowhere/in.",
+         "confirm": "Does /nowhere/in/changes continue what was read of /nowhere/in?"},
+    ],
+    "added": [{"new": "1", "asks": "Source 1 (orders) is new: nothing was read of it. Choose where it starts: the "
+               "earliest reads all its rows, the latest none that are there now."}],
+    "dropped": [{"old": "2", "says": "No source of the code continues source 2 (legacy): 40 rows that wait there are "
+                 "never read."}],
+    "notes": ["The sources stand in another order than before; the offset lines are put in the new one."],
+    "unconfirmed": ["1->2", "2->"],
+}  # fmt: skip
+
+
+def other_sources(of: Flow | None = None) -> Recovery:
+    """The code has other sources than the checkpoint: one pair and one dropped source to be confirmed, one added."""
+    made = at_positions(of, looked({}, [kafka_source(), file_source()]))
+    options = [{**o, "mapping": MAPPING} if o["strategy"] == "continue" else o for o in made.facts["options"]]
+    Recovery.objects.filter(pk=made.pk).update(facts={**made.facts, "options": options})
+    made.refresh_from_db()
+    return made
+
+
 def look_failed(of: Flow | None = None) -> Recovery:
     said = "Kafka at broker:9092 does not answer. Start it, or mend the address, then look again."
     return at_positions(of, looked({}, [kafka_source()], "failed", problem=said))

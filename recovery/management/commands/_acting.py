@@ -57,6 +57,14 @@ def plan_options(parser: ArgumentParser) -> None:
         f"one. WISH is {wishes.FORMS}, or committed. Without it a source goes on where its last committed batch ended.",
     )
     parser.add_argument(
+        "--confirm",
+        action="append",
+        default=[],
+        metavar="OLD->NEW",
+        help="Say yes to a proposal which source of the checkpoint goes on as which of the code, 0->1; 0-> where it is "
+        "dropped. A plan that needs it is refused with what to confirm.",
+    )
+    parser.add_argument(
         "--accept-loss",
         action="store_true",
         help="Take positions that leave rows out, or may. Without it they are refused, with their rows.",

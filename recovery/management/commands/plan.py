@@ -60,6 +60,7 @@ class Command(RepriseCommand):
             positions=options["position"],
             accept_loss=options["accept_loss"],
             accept_repeats=options["accept_repeats"],
+            confirmed=options["confirm"],
         )
         if selectors.rule_for(flow.pipeline.environment).votes:
             request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)

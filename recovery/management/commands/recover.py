@@ -39,6 +39,7 @@ class Command(RepriseCommand):
             positions=options["position"],
             accept_loss=options["accept_loss"],
             accept_repeats=options["accept_repeats"],
+            confirmed=options["confirm"],
         )
         _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {options['strategy']}.")
         actions.execute(recovery_id=recovery.pk, by=self.actor)

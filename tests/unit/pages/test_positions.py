@@ -290,3 +290,37 @@ def test_the_strategy_page_leads_there_and_has_the_positions_looked_up_on_the_wa
     answer = responder.post(f"/recoveries/{of.pk}/offset", {"strategy": "continue", "next": "positions"})
     assert answer["Location"] == address(of)
     assert choices(of)["positions_look"]["status"] == "working"
+
+
+def test_sources_that_differ_are_put_side_by_side_and_confirmed_one_by_one(responder: Client) -> None:
+    of = p.other_sources()
+    page = text(responder, address(of))
+    assert "2 to confirm: no plan is sealed before." in plain(page)
+    assert "not needed" in row(page, "source 0")
+    assert "Does /nowhere/in/changes continue what was read of /nowhere/in?" in row(page, "source 1")
+    assert "40 rows that wait there are never read" in row(page, "source 2")
+    assert 'href="#src-1">choose its start' in page
+    assert "another order than before" in page
+
+    responder.post(address(of), {"act": "confirm", "confirm": ["1->2"]})
+    assert choices(of)["confirmed"] == ["1->2"]
+    page = text(responder, address(of))
+    assert "1 to confirm" in page
+    assert 'value="1-&gt;2" checked' in page
+
+    responder.post(address(of), {"act": "confirm"})
+    assert choices(of)["confirmed"] == []
+
+
+def test_what_is_no_proposal_cannot_be_confirmed(responder: Client) -> None:
+    of = p.other_sources()
+    answer = responder.post(address(of), {"act": "confirm", "confirm": ["0->1"]})
+    assert answer.status_code == 409
+    assert "There is nothing to confirm as 0->1. Confirm: 1->2, 2->." in html.unescape(
+        answer.content.decode()
+    )
+    assert "confirmed" not in choices(of)
+
+
+def test_where_every_source_goes_on_as_itself_nothing_is_asked(responder: Client) -> None:
+    assert "Which source is which" not in text(responder, address(p.at_committed()))

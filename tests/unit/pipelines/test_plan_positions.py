@@ -173,3 +173,11 @@ def test_help_shows_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     run(monkeypatch, None, "plan", "--help")
     shown = capsys.readouterr().out
     assert "\n  plan R-12 --positions --position all=time=2026-11-22T03:00:00Z\n" in shown
+
+
+def test_which_source_is_which_is_confirmed_by_command_too(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    code, _ = run_json(monkeypatch, token, "plan", "shop", "--confirm", "0->1", "--confirm", "1->")
+    assert code == 0
+    assert AuditEntry.objects.get(action="recovery.sources").after == {"confirmed": ["0->1", "1->"]}

@@ -192,3 +192,29 @@ def test_a_viewer_may_neither_look_nor_choose() -> None:
         with pytest.raises(Denied, match="vic has role viewer"):
             act(recovery_id=of.pk, positions={}, by=VIEWER)
     assert [e.outcome for e in AuditEntry.objects.all()] == ["denied", "denied"]
+
+
+def test_what_is_confirmed_about_sources_is_saved_audited_and_dropped_with_the_strategy() -> None:
+    of = row()
+    positioning.confirm_sources(recovery_id=of.pk, confirmed=["1->0", "0->", "1->0"], by=RESPONDER)
+    of.refresh_from_db()
+    assert of.choices["confirmed"] == ["0->", "1->0"]
+    assert (last().action, last().after) == ("recovery.sources", {"confirmed": ["0->", "1->0"]})
+    actions.choose_strategy(recovery_id=of.pk, strategy="revert", by=RESPONDER)
+    of.refresh_from_db()
+    assert "confirmed" not in of.choices
+
+
+@pytest.mark.parametrize(("key", "known"), [("0", None), ("->1", None), ("0->1", ["1->0"]), ("0->1", [])])
+def test_only_a_proposal_that_was_made_can_be_confirmed(key: str, known: list[str] | None) -> None:
+    of = row()
+    if known is not None:
+        option = {"strategy": "continue", "mapping": {"unconfirmed": known}}
+        Recovery.objects.filter(pk=of.pk).update(facts={"status": "ready", "options": [option]})
+    with pytest.raises(Refused, match="There is nothing to confirm as"):
+        positioning.confirm_sources(recovery_id=of.pk, confirmed=[key], by=RESPONDER)
+
+
+def test_a_viewer_confirms_nothing() -> None:
+    with pytest.raises(Denied):
+        positioning.confirm_sources(recovery_id=row().pk, confirmed=[], by=VIEWER)
