@@ -20,7 +20,9 @@ FOLDER = "_rehearsals"
 def place_of(scene: Scene, purpose: str) -> str:
     """Where the rehearsal of one flow for one purpose lies. Raises Refused where the pipeline names no storage."""
     if not scene.storage:
-        raise Refused("The pipeline names no storage root, so there is no place for a rehearsal.", code="no_storage")
+        raise Refused(
+            "The pipeline names no storage root, so there is no place for a rehearsal.", code="no_storage"
+        )
     return f"{scene.storage}/{FOLDER}/{scene.flow.dataset}-{scene.flow.short}-{purpose}"
 
 

@@ -122,6 +122,7 @@ def test_input_at_risk_needs_attention_and_can_be_filtered_and_sorted_by(
     responder: Client, several: None
 ) -> None:
     assert names(text(responder, "/")) == ["a_soon", "b_gone"]
+    assert "Flows2 need attention" in words(responder, "/recoveries")
     assert names(text(responder, "/?show=at-risk&sort=until")) == ["b_gone", "a_soon"]
     assert names(text(responder, "/?show=not-running&sort=until")) == [
         "b_gone", "a_soon", "c_days", "d_unknown",
