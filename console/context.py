@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from django.conf import settings
+from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -11,6 +12,7 @@ from recovery.models import Flow, Recovery, Workspace
 from recovery.notify.selectors import failing
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import where
+from recovery.pipelines.retention import at_risk
 
 STALE_SECONDS: Final = 60
 """Older than this, the list may not call itself live."""
@@ -27,14 +29,15 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None:
         return base
-    seen = Flow.objects.filter(where(actor, "pipeline__"))
+    seen = Flow.objects.filter(where(actor, "pipeline__"), pipeline__gone=False)
+    broken = Q(state__in=("failed", "unknown"))
     workspaces = list(Workspace.objects.order_by("name"))
     polled_at = min((w.polled_at for w in workspaces if w.polled_at), default=None)
     return {
         **base,
         "actor": actor,
         "may": {right.name: actor.may(right) for right in Right},
-        "attention": seen.filter(state__in=("failed", "unknown"), pipeline__gone=False).count(),
+        "attention": seen.filter(broken).count() + at_risk(seen.exclude(broken), base["now"]),
         "open_approvals": waiting(base["now"], actor).count(),
         "open_recoveries": Recovery.objects.filter(where(actor, "flow__pipeline__"), active=True).count(),
         "polled_at": polled_at,

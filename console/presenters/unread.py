@@ -12,14 +12,13 @@ from recovery.pipelines import retention
 from recovery.pipelines.retention import Retention, Standing
 
 BADGES: Final = {
-    Standing.GONE: Badge("failed", "Can no longer be read"),
-    Standing.DUE: Badge("failed", "May go at any time"),
-    Standing.SOON: Badge("attention", "Readable, not for long"),
+    Standing.GONE: Badge("failed", "Not readable"),
+    Standing.DUE: Badge("failed", "May go any time"),
+    Standing.SOON: Badge("attention", "Not for long"),
     Standing.UNKNOWN: Badge("unknown", "Not known"),
     Standing.KEPT: Badge("ok", "Readable"),
     Standing.SAFE: Badge("ok", "Readable"),
 }
-SHORT: Final = {Standing.GONE: "Gone", Standing.DUE: "At any time", Standing.SOON: "Soon"}
 KINDS: Final = {"files": "files", "kafka": "Kafka", "delta": "Delta", "iceberg": "Iceberg"}
 NOUNS: Final = {"rows": "row", "files": "file"}
 AT_MOST: Final = "at most: "
@@ -138,7 +137,6 @@ def cell(found: Retention | None) -> Cell | None:
         return None
     if found.standing is Standing.UNKNOWN:
         return Cell(found, None, None, "not known")
-    short = SHORT.get(found.standing)
-    badge = Badge(BADGES[found.standing].kind, short) if short else None
+    badge = BADGES[found.standing] if found.standing.at_risk else None
     says = _gone(found.source.lost) if found.standing is Standing.GONE else ""
     return Cell(found, badge, found.until, says)

@@ -98,13 +98,10 @@ def place_of(reader: Mapping[str, Any]) -> str:
     return cleansing.text(str(reader.get("path") or reader.get("location") or "unknown place"))
 
 
-def noted_ids(flow: Flow, source: int) -> Mapping[str, str]:
-    """Ids that the Kafka topics of a source (its index) had when they were first seen: `noted=` of every later look."""
-    row = FlowInput.objects.filter(flow=flow, index=source).only("topic_ids").first()
-    return dict(row.topic_ids) if row else {}
-
-
 def all_noted_ids(flow: Flow) -> dict[str, dict[str, str]]:
-    """As `noted_ids`, of every source of a flow: its index as text -> topic -> id."""
+    """Ids that the Kafka topics of each source had when they were first seen: its index as text -> topic -> id.
+
+    What `noted=` of every later look takes.
+    """
     rows = FlowInput.objects.filter(flow=flow).only("index", "topic_ids")
     return {str(row.index): dict(row.topic_ids) for row in rows}

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from recovery.models import Flow, FlowInput
 
@@ -80,6 +80,16 @@ def standing(row: FlowInput, state: str, now: datetime) -> Standing:
 def with_sources(flows: QuerySet[Flow]) -> QuerySet[Flow]:
     """Flows whose `sources` are read along, in one query for all of them, without what is encrypted."""
     return flows.prefetch_related(Prefetch("sources", FlowInput.objects.defer("reader", "table")))
+
+
+def at_risk(flows: QuerySet[Flow], now: datetime) -> int:
+    """How many of these flows have unread input at risk; one query, which reads only sources that may be."""
+    soon = now + timedelta(hours=settings.REPRISE_RETENTION_WARN_HOURS)
+    rows = FlowInput.objects.filter(Q(readable=False) | Q(until__lte=soon), flow__in=flows)
+    named = rows.select_related("flow").only(
+        "readable", "until", "seen_at", "stands_since", "flow__state", "flow__id"
+    )
+    return len({row.flow_id for row in named if standing(row, row.flow.state, now).at_risk})
 
 
 def as_dict(flow: Flow, now: datetime) -> dict[str, Any] | None:

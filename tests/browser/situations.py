@@ -125,6 +125,7 @@ def addresses() -> dict[str, str]:
         **_people(),
         "inventory": "/",
         "inventory-all": "/?show=all",
+        "inventory-at-risk": "/?show=at-risk&sort=until",
         "inventory-none-fits": "/?show=all&q=nothing-like-this",
         "flow": f"/flows/{failed.pk}",
         "flow-production": f"/flows/{production.pk}",

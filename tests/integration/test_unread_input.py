@@ -82,7 +82,7 @@ def test_a_topic_that_was_made_again_is_known_by_its_id_though_its_offsets_would
     flow = reading("remade", 3)
     first = looked(flow)
     assert first.readable is True
-    assert inputs.noted_ids(flow, 0) == first.topic_ids != {}
+    assert inputs.all_noted_ids(flow) == {"0": first.topic_ids} != {"0": {}}
 
     kafka.drop("remade")
     kafka.topic("remade")
@@ -91,7 +91,7 @@ def test_a_topic_that_was_made_again_is_known_by_its_id_though_its_offsets_would
 
     assert row.readable is False
     assert "was deleted and made again" in row.why
-    assert inputs.noted_ids(flow, 0) == first.topic_ids
+    assert inputs.all_noted_ids(flow) == {"0": first.topic_ids}
     assert told() == ["can no longer be read"]
 
     stand(
@@ -100,7 +100,7 @@ def test_a_topic_that_was_made_again_is_known_by_its_id_though_its_offsets_would
     row = looked(flow)
 
     assert (row.readable, row.unread["rows"]["value"]) == (True, 3)
-    assert inputs.noted_ids(flow, 0) != first.topic_ids
+    assert inputs.all_noted_ids(flow) != {"0": first.topic_ids}
 
 
 def test_a_topic_that_is_gone_is_said_and_brokers_that_do_not_answer_take_nothing_away(

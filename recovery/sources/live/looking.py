@@ -85,8 +85,10 @@ def _files(
         listing,
         location=path or "unknown place",
         max_files_per_trigger=number(options, "maxFilesPerTrigger"),
+        max_file_age_ms=(age := file_facts.max_age_ms(options)),
     )
-    held = file_facts.facts_of(progress, listing if path else None, asked_ms=_now())
+    there = listing if path else None
+    held = file_facts.facts_of(progress, there, asked_ms=_now(), max_file_age_ms=age)
     found = replace(
         found,
         options=options,

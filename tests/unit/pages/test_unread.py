@@ -38,14 +38,14 @@ def test_the_flow_page_says_position_what_waits_and_until_when(responder: Client
 
     assert "orders partition 0 at 2310, orders partition 1 at 77" in page
     assert "120 rows" in page
-    assert re.search(r"Readable, not for long\s*(\d+ \w+ \d+, )?\d\d:\d\d:\d\d UTC, in 5 h 1\d min", page)
+    assert re.search(r"Not for long\s*(\d+ \w+ \d+, )?\d\d:\d\d:\d\d UTC, in 5 h 1\d min", page)
     assert "Unread input of orders at broker-1.corp.example:9092 can be read until" in page
 
 
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        (GONE, "Can no longer be read"),
+        (GONE, "Not readable"),
         (GONE, "4 rows gone"),
         (GONE, "can no longer be read: 4 rows."),
         ({"until": f.ago(hours=2)}, "Retention may take unread input of orders"),
@@ -57,11 +57,11 @@ def test_the_flow_page_says_position_what_waits_and_until_when(responder: Client
         ({"unread": {"rows": {"value": 9, "exact": False, "why": "by size"}}}, "about 9 rows"),
         (
             {"problem": "Kafka does not answer."},
-            "above is what was seen then, because: Kafka does not answer.",
+            "not known since, because: Kafka does not answer.",
         ),
         (
             {"seen_at": None, "readable": None, "until": None, "why": "", "problem": "It is away."},
-            "Not known, because: It is away.",
+            "Because: It is away.",
         ),
         (
             {"asked_at": None, "seen_at": None, "readable": None, "until": None, "why": ""},
@@ -122,13 +122,14 @@ def test_input_at_risk_needs_attention_and_can_be_filtered_and_sorted_by(
     responder: Client, several: None
 ) -> None:
     assert names(text(responder, "/")) == ["a_soon", "b_gone"]
+    assert "Flows2 need attention" in words(responder, "/recoveries")
     assert names(text(responder, "/?show=at-risk&sort=until")) == ["b_gone", "a_soon"]
     assert names(text(responder, "/?show=not-running&sort=until")) == [
         "b_gone", "a_soon", "c_days", "d_unknown",
     ]  # fmt: skip
     page = words(responder, "/")
-    assert re.search(r"Soon\s*(\d+ \w+ \d+, )?\d\d:\d\d:\d\d UTC, in 5 h 1\d min", page)
-    assert re.search(r"Gone\s*4 rows", page)
+    assert re.search(r"Not for long\s*(\d+ \w+ \d+, )?\d\d:\d\d:\d\d UTC, in 5 h 1\d min", page)
+    assert re.search(r"Not readable\s*4 rows", page)
     assert "can no longer be read: 4 rows." in page
 
 

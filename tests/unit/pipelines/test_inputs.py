@@ -106,7 +106,7 @@ def test_another_reader_is_looked_at_anew_and_keeps_ids_of_the_same_cluster(
     inputs.note_sources(flow, [kafka(**options)])
 
     assert [(r.asked_at, r.readable, r.topic_ids) for r in rows(flow)] == [(None, None, ids)]
-    assert inputs.noted_ids(flow, 0) == ids
+    assert inputs.all_noted_ids(flow) == {"0": ids}
 
 
 def test_a_source_that_the_code_no_longer_has_is_forgotten_and_code_that_cannot_be_analysed_changes_nothing() -> (
@@ -119,4 +119,3 @@ def test_a_source_that_the_code_no_longer_has_is_forgotten_and_code_that_cannot_
     inputs.note_sources(flow, [])
 
     assert [r.index for r in rows(flow)] == [0]
-    assert inputs.noted_ids(flow, 1) == {}

@@ -335,7 +335,7 @@ def test_a_topic_keeps_the_id_it_had_until_the_new_one_is_read(
         looks.look(streaming)
 
     assert given[-1] == {"orders": noted}
-    assert inputs.noted_ids(streaming, 0) == {"orders": noted}
+    assert inputs.all_noted_ids(streaming) == {"0": {"orders": noted}}
 
 
 def test_a_flow_of_a_round_is_the_one_that_was_looked_at_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:

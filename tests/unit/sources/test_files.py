@@ -9,6 +9,7 @@ from recovery.checkpoints import inspect
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.errors import Unreachable
 from recovery.sources.base import InputFile, Precision, SourceFacts
+from recovery.sources.file_facts import max_age_ms
 from recovery.sources.files import MAX_FILE_AGE_MS, source_facts
 from recovery.sources.live.files import hidden, listing, pattern
 from recovery.sources.uris import canonical, decoded, encoded
@@ -193,3 +194,23 @@ def test_log_and_listing_meet_on_the_same_names(tmp_path: Path) -> None:
 )
 def test_a_decoded_uri_is_encoded_again_as_spark_wrote_it(uri: str) -> None:
     assert encoded(decoded(uri)) == uri
+
+
+@pytest.mark.parametrize(
+    ("options", "ms"),
+    [
+        ({}, 7 * DAY),
+        ({"maxFileAge": "30d"}, 30 * DAY),
+        ({"MAXFILEAGE": " 90 MIN "}, 5_400_000),
+        ({"maxFileAge": "1500"}, 1500),
+        ({"maxFileAge": "2000us"}, 2),
+        ({"maxFileAge": "soon"}, 7 * DAY),
+        ({"latestFirst": "true", "maxFileAge": "1h"}, 3_600_000),
+        ({"latestFirst": "true", "maxFilesPerTrigger": "1", "maxFileAge": "1h"}, 2**63 - 1),
+        ({"latestFirst": "TRUE", "maxBytesPerTrigger": "1g"}, 2**63 - 1),
+    ],
+)
+def test_how_old_a_file_may_be_is_said_by_the_reader_as_spark_takes_it(
+    options: dict[str, str], ms: int
+) -> None:
+    assert max_age_ms(options) == ms
