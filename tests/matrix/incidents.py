@@ -20,6 +20,7 @@ class Incident:
     before: str
     strikes: Callable[[World, Callable[[], Source]], None]
     positioned: bool = False  # going on from another position is tried too
+    of_two: bool = False  # needs a second source from the beginning
 
 
 def begin(world: World) -> None:
@@ -110,7 +111,7 @@ INCIDENTS = (
     Incident("stateful operator added", PLAIN, operator(ONCE)),
     Incident("stateful operator changed", ONCE, operator(ONCE_TOO)),
     Incident("source added", PLAIN, added),
-    Incident("source removed", PLAIN, removed),
+    Incident("source removed", PLAIN, removed, of_two=True),
     Incident("source replaced", PLAIN, replaced),
     Incident("offsets damaged", PLAIN, damaged),
     Incident("retention passed", PLAIN, expired, positioned=True),
