@@ -1,7 +1,6 @@
-"""Forecast equals outcome, in cells that have each source, each sink and each incident once; tests/matrix has them all."""
+"""Forecast equals outcome, in cells that have each source, sink and incident once; tests/matrix has them all."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 

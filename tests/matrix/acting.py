@@ -14,7 +14,7 @@ from recovery.workflow.steps import seed
 from tests.matrix.room import first
 from tests.matrix.world import PLAIN, World
 
-TABLE_KEPT_STATE = ("revert", "repair")
+WITHOUT_STATE = ("continue",)  # the others keep it, or build it from everything again
 
 
 @dataclass(frozen=True)
@@ -109,5 +109,5 @@ def _yielded(world: World, option: Option, waiting: Counter[int], operator: str)
     """Rows that should come of what waits: repeats once where the code drops them, none of those that it has seen."""
     if operator == PLAIN:
         return waiting
-    seen = world.read if option.strategy in TABLE_KEPT_STATE else Counter[int]()
+    seen = Counter[int]() if option.strategy in WITHOUT_STATE else world.read
     return Counter({n: 1 for n in waiting if n not in seen})
