@@ -38,7 +38,7 @@ def perform(world: World, scene: Scene, found: Facts, option: Option, body: Mapp
     code = sealing.wanted_code(scene, found, option.strategy)
     said: dict[str, Any] = {}
     for step in option.steps:
-        if step.kind in ACTS:
+        if step.kind not in ELSEWHERE:
             try:
                 said = ACTS[step.kind](world, step, body, code) or said
             except RepriseError as problem:
@@ -78,6 +78,7 @@ def _next_version(world: World) -> None:
     (world.place / str(int(world.checkpoint.name) + 1)).mkdir()
 
 
+ELSEWHERE = ("stop", "backup", "patch", "verify")  # they change neither checkpoint nor table
 ACTS: Mapping[str, Callable[..., dict[str, Any] | None]] = {"seed": _seed, "rerun": _rerun}
 
 
