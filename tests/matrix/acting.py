@@ -43,7 +43,7 @@ def perform(world: World, scene: Scene, found: Facts, option: Option, body: Mapp
                 said = ACTS[step.kind](world, step, body, code) or said
             except RepriseError as problem:
                 raise Failed(f"{step.kind}: {problem.sentence}") from problem
-    return outcome(world, option, before, int(said["answer"]))
+    return outcome(world, option, before, int(said["answer"]), chosen=bool(body["wishes"]))
 
 
 def _seed(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, str]) -> None:
@@ -82,13 +82,13 @@ ELSEWHERE = ("stop", "backup", "patch", "verify")  # they change neither checkpo
 ACTS: Mapping[str, Callable[..., dict[str, Any] | None]] = {"seed": _seed, "rerun": _rerun}
 
 
-def outcome(world: World, option: Option, before: Counter[int], read: int) -> Outcome:
+def outcome(world: World, option: Option, before: Counter[int], read: int, *, chosen: bool) -> Outcome:
+    """`chosen`: it did not start where it was committed, so that what is lost was not read at all."""
     after = world.rows()
     sources, operator = _ran(world, option)
     waiting = world.waiting(sources)
     should = before + _yielded(world, option, waiting, operator)
     lost, doubled = should - after, after - should
-    chosen = any(p.get("chosen") for p in option.positions)
     skipped = lost.total() if chosen else 0
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
     untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] == "parquet")

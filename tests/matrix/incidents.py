@@ -27,7 +27,7 @@ def begin(world: World) -> None:
     """Two updates of some batches each; repeats among them where the code drops repeats."""
     for _ in range(2):
         for source in world.sources:
-            new = world.ids(8)
+            new = world.ids(6)
             repeats = new[:2] if world.operator else []
             world.put(source, [*new, *repeats])
         world.good()
