@@ -26,7 +26,7 @@ SINKS = ("parquet", "delta", "kafka", "foreachBatch")
 ONE_OPERATOR = ("stateful operator removed", "offsets damaged", "uncommitted batch")
 # Which incidents are run for a pair. Sources and sinks do not know of each other, so each is paired with one or two.
 PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    **{(s, k): incidents.NAMES for s in ("files", "kafka", "delta") for k in ("parquet", "delta")},
+    **{(s, k): incidents.NAMES for k in ("delta", "parquet") for s in ("kafka", "files", "delta")},
     ("files and kafka", "delta"): ("stateful operator removed", "source added", "source removed"),
     ("delta and delta", "parquet"): ("stateful operator removed", "source removed", "source replaced"),
     ("kafka", "kafka"): ONE_OPERATOR,
