@@ -14,7 +14,7 @@ from recovery.workflow.steps import seed
 from tests.matrix.room import first
 from tests.matrix.world import PLAIN, World
 
-TABLE_KEPT_STATE = ("revert", "repair")
+WITHOUT_STATE = ("continue",)  # the others keep it, or build it from everything again
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ def perform(world: World, scene: Scene, found: Facts, option: Option, body: Mapp
     code = sealing.wanted_code(scene, found, option.strategy)
     said: dict[str, Any] = {}
     for step in option.steps:
-        if step.kind in ACTS:
+        if step.kind not in ELSEWHERE:
             try:
                 said = ACTS[step.kind](world, step, body, code) or said
             except RepriseError as problem:
                 raise Failed(f"{step.kind}: {problem.sentence}") from problem
-    return outcome(world, option, before, int(said["answer"]))
+    return outcome(world, option, before, int(said["answer"]), chosen=bool(body["wishes"]))
 
 
 def _seed(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, str]) -> None:
@@ -78,16 +78,17 @@ def _next_version(world: World) -> None:
     (world.place / str(int(world.checkpoint.name) + 1)).mkdir()
 
 
+ELSEWHERE = ("stop", "backup", "patch", "verify")  # they change neither checkpoint nor table
 ACTS: Mapping[str, Callable[..., dict[str, Any] | None]] = {"seed": _seed, "rerun": _rerun}
 
 
-def outcome(world: World, option: Option, before: Counter[int], read: int) -> Outcome:
+def outcome(world: World, option: Option, before: Counter[int], read: int, *, chosen: bool) -> Outcome:
+    """`chosen`: it did not start where it was committed, so that what is lost was not read at all."""
     after = world.rows()
     sources, operator = _ran(world, option)
     waiting = world.waiting(sources)
     should = before + _yielded(world, option, waiting, operator)
     lost, doubled = should - after, after - should
-    chosen = any(p.get("chosen") for p in option.positions)
     skipped = lost.total() if chosen else 0
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
     untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] == "parquet")
@@ -109,5 +110,5 @@ def _yielded(world: World, option: Option, waiting: Counter[int], operator: str)
     """Rows that should come of what waits: repeats once where the code drops them, none of those that it has seen."""
     if operator == PLAIN:
         return waiting
-    seen = world.read if option.strategy in TABLE_KEPT_STATE else Counter[int]()
+    seen = Counter[int]() if option.strategy in WITHOUT_STATE else world.read
     return Counter({n: 1 for n in waiting if n not in seen})

@@ -26,7 +26,7 @@ SINKS = ("parquet", "delta", "kafka", "foreachBatch")
 ONE_OPERATOR = ("stateful operator removed", "offsets damaged", "uncommitted batch")
 # Which incidents are run for a pair. Sources and sinks do not know of each other, so each is paired with one or two.
 PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    **{(s, k): incidents.NAMES for s in ("files", "kafka", "delta") for k in ("parquet", "delta")},
+    **{(s, k): incidents.NAMES for k in ("delta", "parquet") for s in ("kafka", "files", "delta")},
     ("files and kafka", "delta"): ("stateful operator removed", "source added", "source removed"),
     ("delta and delta", "parquet"): ("stateful operator removed", "source removed", "source replaced"),
     ("kafka", "kafka"): ONE_OPERATOR,
@@ -92,6 +92,8 @@ class Bench:
             return sources.make(kind, room=self.room, broker=self.broker, place=root, name=name)
 
         kinds = SOURCES[cell.source]
+        if cell.incident.of_two and len(kinds) == 1:
+            kinds = kinds * 2
         table = f"t{self.count}"
         sink = sinks.make(cell.sink, room=self.room, broker=self.broker, name=table, root=root)
         world = World(self.room, table, root, sink, [new(k) for k in kinds], cell.incident.before)
@@ -168,3 +170,8 @@ def compared(option: Option, came: Outcome) -> Result:
 def all_cells() -> list[Cell]:
     """Those that are run."""
     return [Cell(s, k, i) for (s, k), names in PAIRS.items() for i in incidents.INCIDENTS if i.name in names]
+
+
+def named(source: str, sink: str, incident: str) -> Cell:
+    """One cell by its names."""
+    return next(Cell(source, sink, i) for i in incidents.INCIDENTS if i.name == incident)

@@ -20,13 +20,14 @@ class Incident:
     before: str
     strikes: Callable[[World, Callable[[], Source]], None]
     positioned: bool = False  # going on from another position is tried too
+    of_two: bool = False  # needs a second source from the beginning
 
 
 def begin(world: World) -> None:
     """Two updates of some batches each; repeats among them where the code drops repeats."""
     for _ in range(2):
         for source in world.sources:
-            new = world.ids(8)
+            new = world.ids(6)
             repeats = new[:2] if world.operator else []
             world.put(source, [*new, *repeats])
         world.good()
@@ -110,7 +111,7 @@ INCIDENTS = (
     Incident("stateful operator added", PLAIN, operator(ONCE)),
     Incident("stateful operator changed", ONCE, operator(ONCE_TOO)),
     Incident("source added", PLAIN, added),
-    Incident("source removed", PLAIN, removed),
+    Incident("source removed", PLAIN, removed, of_two=True),
     Incident("source replaced", PLAIN, replaced),
     Incident("offsets damaged", PLAIN, damaged),
     Incident("retention passed", PLAIN, expired, positioned=True),

@@ -68,6 +68,9 @@ frame.write.format("delta").mode("append").save(table)
 """
 
 
+WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
+
+
 class Room:
     """The JVM. `remote` is its Spark Connect address."""
 
@@ -121,5 +124,8 @@ def first(problem: str) -> str:
     if not problem:
         return ""
     classes = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]", problem)
-    inner = [c for c in classes if c != "STREAM_FAILED"]
-    return inner[-1] if inner else re.sub(r"/tmp/\S+", "…", problem.splitlines()[0])[:200]
+    inner = [c for c in classes if c not in WRAPPERS]
+    if inner:
+        return inner[-1]
+    told = problem.partition("terminated with exception: ")[2] or problem
+    return re.sub(r"\s*SQLSTATE: \w+", "", re.sub(r"(file:)?/+tmp/\S+", "…", told.splitlines()[0]))[:200]

@@ -1,0 +1,52 @@
+"""Forecast equals outcome, in cells that have each source, sink and incident once; tests/matrix has them all."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kafka import KafkaBroker
+from tests.matrix import room
+from tests.matrix.cells import Bench, Cell, named
+
+pytestmark = pytest.mark.spark
+
+CHOSEN = (
+    ("files", "parquet", "stateful operator removed"),
+    ("kafka", "delta", "stateful operator changed"),
+    ("files", "delta", "stateful operator added"),
+    ("delta", "delta", "source added"),
+    ("kafka", "parquet", "source removed"),
+    ("files", "parquet", "source replaced"),
+    ("files", "foreachBatch", "offsets damaged"),
+    ("kafka", "delta", "retention passed"),
+    ("kafka", "kafka", "uncommitted batch"),
+)
+RIGHT = {"equal", "bounded", "blocked", "untold"}
+
+
+@pytest.fixture(scope="module")
+def bench(kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with room.running() as spark:
+        yield Bench(spark, kafka, tmp_path_factory.mktemp("matrix"))
+
+
+@pytest.fixture(scope="module")
+def ran() -> dict[str, Cell]:
+    """The cells that were run, for the last test."""
+    return {}
+
+
+@pytest.mark.parametrize("cell", [named(*c) for c in CHOSEN], ids=lambda cell: cell.name)
+def test_what_was_forecast_is_what_spark_then_does(bench: Bench, ran: dict[str, Cell], cell: Cell) -> None:
+    bench.run(cell)
+    ran[cell.name] = cell
+    wrong = {c: r.differences or r.says for c, r in cell.results.items() if r.verdict not in RIGHT}
+    assert not wrong, wrong
+    assert any(r.verdict == "equal" for r in cell.results.values()), cell.results
+
+
+def test_every_strategy_was_run_somewhere(ran: dict[str, Cell]) -> None:
+    if len(ran) < len(CHOSEN):
+        pytest.fail("Not every cell was run before.")
+    came = {c for cell in ran.values() for c, r in cell.results.items() if r.verdict != "blocked"}
+    assert came >= {"continue", "revert", "repair", "full-refresh", "empty"}
