@@ -157,6 +157,7 @@ def _may_choose(recovery: Recovery, strategy: str) -> None:
         and "not known" not in blocked
         and "nothing needs a reset" not in blocked
         and not _needs_patch(blocked)
+        and not (option or {}).get("mapping")  # what has to be said of the sources comes in the next step
     ):
         raise Refused(f"{strategy} cannot be taken: {blocked}", code="blocked")
 

@@ -1,7 +1,7 @@
 """Gathers the facts of one flow into frozen values, once. Reads only, and notes where the flow reads from."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,8 +19,9 @@ from recovery.pipelines.inputs import all_noted_ids, note_sources
 from recovery.pipelines.workspaces import client_for, spark_remote
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
-from recovery.sources.base import InputFile, SourceFacts, Wanted
+from recovery.sources.base import Distance, InputFile, SourceFacts, Wanted
 from recovery.sources.live import files as live_files
+from recovery.sources.live import looking
 from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies.base import CodeFacts, Counts, Facts
@@ -134,11 +135,13 @@ def gather(
     strategy: str = "",
     key: tuple[str, ...] = (),
     wishes: Mapping[str, Wanted] | None = None,
+    confirmed: Sequence[str] = (),
 ) -> tuple[Scene, Facts]:
     """Look, look at the inputs, and let Spark count what each code would yield.
 
     `patch` changes the code of `continue` and `full-refresh`; for `revert` it is the code to put back. `wishes`: where
-    sources shall start, by their index as text; a wish that cannot be met is refused.
+    sources shall start, by their index as text; a wish that cannot be met is refused. `confirmed`: which source goes on
+    as which, where that was asked (`mapping.Proposal.unconfirmed`).
     """
     prepare()  # the first question to Spark is only seconds away
     scene = look(flow)
@@ -147,6 +150,7 @@ def gather(
     old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
     found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
+    found = replace(found, confirmed=tuple(confirmed))
     written_by = (found.old_code.sources if found.old_code else ()) or found.new_code.sources
     note_sources(flow, written_by, table=scene.table_place)
     return scene, found
@@ -173,7 +177,12 @@ def facts_of(
         if source.problem and str(source.position.source) in (wishes or {}):
             raise Refused(f"Source {source.position.source}: {source.problem}", code="no_such_position")
     wanted = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES)
-    new_study, old_study = _both(scene, new_files, old_files, wanted, key)
+    same = (
+        old_known is not None and old_known.sources == known.sources
+    )  # else the slices are of other readers
+    new_study, old_study = _both(
+        scene, new_files, old_files, wanted, key, old_wanted=wanted if same else NOTHING
+    )
     return Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
@@ -196,6 +205,7 @@ def facts_of(
         repair=repair,
         between=shared,
         source_map=found.old,
+        unread_of=_left_behind(scene, found, old_known),
     )
 
 
@@ -283,18 +293,20 @@ def _both(
     old: Mapping[str, str] | None,
     wanted: inputs.Counted,
     key: tuple[str, ...],
+    *,
+    old_wanted: inputs.Counted | None = None,
 ) -> tuple[Study, Study | None]:
     """The code that shall run and the last good one; once where they are the same. One after the other: the
     same warm child answers both, and a second one would take longer to start than most studies take."""
 
-    def ask(files: Mapping[str, str]) -> Study:
+    def ask(files: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and files is new
         return study(request_for(scene, files, wanted, key, by_file=by_file))
 
-    found = ask(new)
+    found = ask(new, wanted)
     if old is None:
         return found, None
-    return found, found if dict(old) == dict(new) else ask(old)
+    return found, found if dict(old) == dict(new) else ask(old, wanted if old_wanted is None else old_wanted)
 
 
 def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan | None:
@@ -328,6 +340,16 @@ def _inputs(
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
     # reconciled: what the table holds is not read anew
     return inputs.inputs_of(reconciled(report), described, wishes=wishes, noted=scene.noted)
+
+
+def _left_behind(scene: Scene, found: inputs.Inputs, old_known: Study | None) -> dict[int, Distance]:
+    """What waits unread in sources of the checkpoint that no source of the code goes on as, by their index.
+
+    Only the old code tells where they read.
+    """
+    told = old_known.sources if old_known else ()
+    left = [s for s in scene.checkpoint.sources if s.index not in found.old and s.index < len(told)]
+    return {s.index: looking.look(s, told[s.index], noted=scene.noted.get(str(s.index))).unread for s in left}
 
 
 def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:

@@ -14,11 +14,11 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.plans.values import seal
-from recovery.sources import wishes
 from recovery.sources.base import SourceFacts
 from recovery.strategies.base import Facts, Option
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys
+from recovery.workflow.chosen import chosen
 from recovery.workflow.gather import Scene, gather
 from recovery.workflow.journal import note
 from recovery.workflow.moves import lock, move
@@ -44,8 +44,15 @@ def _seal(recovery: Recovery, by: Actor) -> Plan:
         raise Refused(f"Choose how the flow shall go on first: one of {', '.join(EXECUTABLE)}.")
     patch = dict(recovery.choices.get("patch") or {})
     key = tuple(recovery.choices.get("key") or ())
-    wanted = {n: wishes.of(w) for n, w in (recovery.choices.get("positions") or {}).items()}
-    scene, facts = gather(recovery.flow, patch=patch, strategy=strategy, key=key, wishes=wanted)
+    picked = chosen(recovery)
+    scene, facts = gather(
+        recovery.flow,
+        patch=patch,
+        strategy=strategy,
+        key=key,
+        wishes=picked.wishes,
+        confirmed=picked.confirmed,
+    )
     option = next(o for o in judge_all(facts) if o.strategy == strategy)
     if option.blocked:
         raise Refused(f"{strategy} cannot run: {option.blocked}", code="blocked")

@@ -23,6 +23,7 @@ from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all, not_applicable
 from recovery.strategies.common import files_of, state_keys
 from recovery.workflow import sealing
+from recovery.workflow.chosen import chosen
 from recovery.workflow.gather import gather, positions
 from recovery.workflow.validation import validate
 
@@ -89,7 +90,8 @@ def gather_facts(recovery_id: int, ticket: str) -> None:
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
         key = tuple(recovery.choices.get("key") or ())
-        _, facts = gather(recovery.flow, key=key)
+        picked = chosen(recovery)
+        _, facts = gather(recovery.flow, key=key, wishes=picked.wishes, confirmed=picked.confirmed)
         return shown(facts)
 
     _run(recovery_id, "facts", ticket, work)
