@@ -1,13 +1,14 @@
 """The answers themselves, put together from session, definitions, replay and counting (child only)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recovery.errors import Refused
 from recovery.spark import counting, explained, secrets, slicing
 from recovery.spark.api import FROM_CODE, NAMED, WHOLE_ROW
-from recovery.spark.catalog import describe, table
+from recovery.spark.catalog import describe, sql_name, table
 from recovery.spark.definitions import BadCode, Definitions, find_flow, load, where, write_files
 from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
@@ -31,7 +32,8 @@ class Flow:
         if not hasattr(stream, "_explain_string"):
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
         self.text = self._called(lambda: stream._explain_string(extended=True))
-        self.columns: list[str] = self._called(lambda: stream.columns)
+        self.schema: Any = self._called(lambda: stream.schema)
+        self.columns: list[str] = self.schema.names
         self.sources, self.order_problem = self._ordered(self.reader.sources_of(stream))
         self.reader.sources = self.sources
         self.operators = explained.operators(self.text)
@@ -74,8 +76,8 @@ class Flow:
     def _ordered(self, reads: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
         """The sources as Spark numbers them, and a problem where their order is not certain.
 
-        `MicroBatchExecution` numbers the relations of the analysed plan from left to right, equal ones once: a
-        DataFrame that a union holds twice is one source, on both sides of a join it is two.
+        `MicroBatchExecution` numbers the relations of the analysed plan from left to right, equal ones once: these are
+        the directories `sources/<i>`. A relation that the plan names twice has two lines in the offset log.
         """
         relations = explained.relations(self.text)
         if len(relations) == len(reads) and all(map(_reads, relations, reads)):
@@ -193,27 +195,43 @@ def _by_file(flow: Flow, known: Sequence[str], notes: list[str]) -> dict[str, in
     return found or {}
 
 
+@dataclass(frozen=True)
+class Held:
+    """The rows of a table before and after a rerun. `whole`: `found` is the whole table, else what was written."""
+
+    old: Any | None
+    found: Any
+    whole: bool
+
+
 def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The fields of `api.Measure`. Raises `Refused` where the code itself cannot be run."""
     from pyspark.errors import PySparkException
 
-    held = table(spark, request["table"])
-    if held is None:
+    now = table(spark, request["table"])
+    if now is None:
         return {"problem": f"There is no table {request['table']}, so nothing can be measured."}
-    out: dict[str, Any] = {"table_rows": held.count()}
+    out: dict[str, Any] = {"table_rows": now.count()}
     place = describe(spark, request["table"])
-    old = _data(spark, place, held, request["old_files"])
-    written = _data(spark, place, held, request["new_files"])
+    since = request.get("old_version")
+    if since is not None and place.get("provider") != "delta":
+        return out | {
+            "problem": f"The table {request['table']} is no Delta table, so it has no version {since}."
+        }
     try:
         flow = Flow(spark, request["study"], folder)
+    except BadCode as error:
+        raise Refused(str(error)) from error
+    held = _held(spark, request, place, now)
+    try:
         key, out["key_from"] = flow.key(request.get("key") or request["study"].get("key"))
         out["key"] = [] if out["key_from"] == WHOLE_ROW else key
-        nothing = held.where("false")
-        out |= _compared(flow, request, old, nothing if written is None else written, key)
+        expected = _expected(spark, flow, request, held)
+        out |= _compared(held, expected, key)
     except BadCode as error:
         raise Refused(str(error)) from error
     except (CannotReplay, counting.NoSuchColumn) as error:
-        return out | _sizes(old, written) | {"problem": str(error)}
+        return out | _sizes(held) | {"problem": str(error)}
     except PySparkException as error:
         if lost_contact(error):
             raise
@@ -221,25 +239,46 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     return out
 
 
-def _sizes(old: Any | None, written: Any | None) -> dict[str, int]:
-    """What can be said of the data files alone, where the input cannot be replayed."""
-    rows = [0 if frame is None else frame.count() for frame in (old, written)]
-    return {"old_rows": rows[0], "new_rows": rows[1], "listed_rows": sum(rows)}
+def _held(spark: Any, request: Mapping[str, Any], place: Mapping[str, str], now: Any) -> Held:
+    since = request.get("old_version")
+    if since is None:
+        old = _data(spark, place, now, request["old_files"])
+        written = _data(spark, place, now, request["new_files"])
+        return Held(old, now.where("false") if written is None else written, whole=False)
+    if since < 0:
+        return Held(None, now, whole=True)
+    old = spark.read.option("versionAsOf", str(since)).table(sql_name(request["table"]))
+    return Held(slicing.aligned(old, now.schema), now, whole=True)
 
 
-def _compared(
-    flow: Flow, request: Mapping[str, Any], old: Any | None, written: Any, key: Sequence[str]
-) -> dict[str, Any]:
+def _sizes(held: Held) -> dict[str, int]:
+    """What can be said of the table alone, where the input cannot be replayed."""
+    if held.whole:
+        rows = counting.compare(
+            held.old, held.found.where("false"), held.found, held.found.columns, 0, whole=True
+        )
+        return {name: rows[name] for name in ("old_rows", "new_rows", "listed_rows", "vanished")}
+    counted = [0 if frame is None else frame.count() for frame in (held.old, held.found)]
+    return {"old_rows": counted[0], "new_rows": counted[1], "listed_rows": sum(counted)}
+
+
+def _expected(spark: Any, flow: Flow, request: Mapping[str, Any], held: Held) -> Any:
+    """The rows that the rerun had to write: as a rehearsal wrote them, else what the code yields over the input."""
+    if request.get("expected"):
+        return spark.read.schema(flow.schema).parquet(literal(request["expected"]))
     inputs = _known(request["study"])
     slices: dict[str, list[slicing.Slice]] = {}
     for by_source in request["study"]["slices"].values():
         for source, part in by_source.items():
             slices.setdefault(source, []).append(part)
     expected = flow.batch(inputs, inputs, slices)
-    if request.get("state_kept") and flow.dedupe and old is not None:
-        expected = _unseen(expected, old, flow.dedupe)
-    out = counting.compare(old, expected, written, key, SAMPLES)
-    out["listed_rows"] = out["old_rows"] + out["new_rows"]
+    if request.get("state_kept") and flow.dedupe and held.old is not None:
+        return _unseen(expected, held.old, flow.dedupe)
+    return expected
+
+
+def _compared(held: Held, expected: Any, key: Sequence[str]) -> dict[str, Any]:
+    out = counting.compare(held.old, expected, held.found, key, SAMPLES, whole=held.whole)
     repeats = out.pop("duplicates_expected")
     out["duplicates_explained"] = max(0, repeats - out["duplicates_before"])
     return out

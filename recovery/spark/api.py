@@ -73,7 +73,9 @@ class Study:
     `operators` outermost first by the names in a checkpoint's `_metadata`; None: the code cannot be
     analysed (`problem` says why). `sources` in the order of Spark's offset log. `rows`, `distinct`
     (different keys), `repeats` (rows whose key the table holds) and `fresh` (different keys that the
-    table does not hold) by label. `notes` are facts that are no problem.
+    table does not hold) by label. `notes` are facts that are no problem. A source is {format, path, options, schema,
+    location}; of a table by name `format` is its provider, `path` and `table` its name, `location` where the catalog
+    says it lies. Options may hold passwords: they are for asking the source, and go into no plan and on no page.
     """
 
     operators: tuple[str, ...] | None = None
@@ -96,12 +98,13 @@ class Study:
 class MeasureRequest:
     """Compare what the code yields over the new input files with what the update wrote.
 
-    `old_files` and `new_files` are the data files that the sink's log names for the batches up to,
-    and after, the reset; of a Delta table `old_version` is its version before the rerun instead: what the
-    update wrote is what the table has now beyond that. `study.sets` and `study.slices` name the new input: all
-    labels together. `expected`: a folder of Parquet files with the rows that are expected, as a rehearsal wrote
-    them, in place of what the code yields over the new input. `key` None: as in a study. `state_kept`: the
-    rerun went on with the old dropDuplicates state, so rows whose key an old data file holds are not expected again.
+    `old_files` and `new_files`: data files that the sink's log names for the batches up to, and after, the reset.
+    Of a Delta table `old_version` is its version before the rerun instead: what the update wrote is what the table has
+    now beyond that; -1: nothing stood before (a full refresh), all of it is new. `study.sets` and `study.slices` name
+    the new input: all labels together, nothing of it twice. `expected`: a folder of Parquet files with the rows that
+    are expected, as a rehearsal wrote them, in place of what the code yields over the new input. `key` None: as in a
+    study. `state_kept`: the rerun went on with the old dropDuplicates state, so rows whose key an old row of the table
+    has are not expected again; it does not count beside `expected`.
     """
 
     remote: str
@@ -119,11 +122,12 @@ class MeasureRequest:
 class Measure:
     """Rows as measured. `problem` not None: the comparison could not be made, its numbers are None.
 
-    `table_rows` by a fresh session through the catalog, `listed_rows` in the files of the sink's log
-    (they must agree). `missing` / `extra`: rows of the exact multiset difference between
-    `expected_rows` and `new_rows`. `duplicates_in_table`: rows beyond one per key in the whole table;
-    of these `duplicates_before` stood in the old files, and `duplicates_explained` are repeats that
-    the new input itself brings.
+    `table_rows` by a fresh session through the catalog, `listed_rows` in the files of the sink's log, or in the Delta
+    table as it was compared (they must agree). `missing` / `extra`: rows of the exact multiset difference between
+    `expected_rows` and `new_rows`. `duplicates_in_table`: rows beyond one per key in the whole table; of these
+    `duplicates_before` stood there before, and `duplicates_explained` are repeats that the new input itself brings.
+    `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others;
+    None for a file table.
     """
 
     table_rows: int | None = None
@@ -136,6 +140,7 @@ class Measure:
     duplicates_in_table: int | None = None
     duplicates_before: int | None = None
     duplicates_explained: int | None = None
+    vanished: int | None = None
     key: tuple[str, ...] = ()
     key_from: str = WHOLE_ROW
     samples: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)

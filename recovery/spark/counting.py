@@ -94,29 +94,45 @@ def rows_by_file(frame: Any, files: Sequence[str]) -> dict[str, int] | None:
     return counts
 
 
-def compare(old: Any | None, expected: Any, written: Any, key: Sequence[str], samples: int) -> dict[str, Any]:
-    """Multiset comparison of `expected` and `written`, and repeats over `old` and both: one job.
+def compare(
+    old: Any | None,
+    expected: Any,
+    found: Any,
+    key: Sequence[str],
+    samples: int,
+    *,
+    whole: bool = False,
+) -> dict[str, Any]:
+    """Multiset comparison of what is `expected` and what was written, and repeats in the table: one job.
 
+    `found` is what was written, and the table is that and `old`; or, with `whole`, it is the whole table as it is now,
+    and written is what it has beyond `old`, what it had in `old` and has no more is `vanished`.
     Where rows differ, a second job fetches up to `samples` keys on each side.
     """
     from pyspark.sql import functions as F
 
-    parts = [expected, written] + ([old] if old is not None else [])
+    parts = [expected, found] + ([old] if old is not None else [])
     columns = [resolved(key, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
     counts = tallied(parts, columns)
-    e, a, o = F.col("n0"), F.col("n1"), F.col("n2") if old is not None else F.lit(0)
-    missing, extra = F.greatest(e - a, F.lit(0)), F.greatest(a - e, F.lit(0))
+    e, f, o = F.col("n0"), F.col("n1"), F.col("n2") if old is not None else F.lit(0)
+    none = F.lit(0)
+    written, held = (F.greatest(f - o, none), f) if whole else (f, o + f)
+    missing, extra = F.greatest(e - written, none), F.greatest(written - e, none)
     row = counts.agg(
         F.sum(e).alias("expected_rows"),
-        F.sum(a).alias("new_rows"),
+        F.sum(written).alias("new_rows"),
         F.sum(o).alias("old_rows"),
+        F.sum(held).alias("listed_rows"),
         F.sum(missing).alias("missing"),
         F.sum(extra).alias("extra"),
-        F.sum(F.greatest(o + a - 1, F.lit(0))).alias("duplicates_in_table"),
-        F.sum(F.greatest(o - 1, F.lit(0))).alias("duplicates_before"),
-        F.sum(F.greatest(o + e - 1, F.lit(0))).alias("duplicates_expected"),
+        F.sum(F.greatest(o - f, none)).alias("vanished"),
+        F.sum(F.greatest(held - 1, none)).alias("duplicates_in_table"),
+        F.sum(F.greatest(o - 1, none)).alias("duplicates_before"),
+        F.sum(F.greatest(o + e - 1, none)).alias("duplicates_expected"),
     ).collect()[0]
     out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
+    if not whole:
+        del out["vanished"]
     out["samples"] = {
         side: _samples(counts.where(amount > 0), key, amount, samples) if out[side] else []
         for side, amount in (("missing", missing), ("extra", extra))

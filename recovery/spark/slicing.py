@@ -112,7 +112,7 @@ def delta(read: Any, location: str, stream: Any, slices: Sequence[Slice]) -> Any
     for part in slices:
         for version, paths in part.get("versions") or ():
             frames.append(_files_of(read({"versionAsOf": str(version)}), location, paths))
-    return _union([_as_streamed(f, stream.schema) for f in frames or [read({}).where("false")]])
+    return _union([aligned(f, stream.schema) for f in frames or [read({}).where("false")]])
 
 
 def _files_of(frame: Any, location: str, paths: Sequence[str]) -> Any:
@@ -133,8 +133,8 @@ def absolute(location: str, paths: Sequence[str]) -> list[str]:
     return [re.sub(_BEFORE_PATH, "/", plain(p)) for p in whole]
 
 
-def _as_streamed(frame: Any, schema: Any) -> Any:
-    """With the columns of the stream: those that came after this version are NULL, as the stream reads them."""
+def aligned(frame: Any, schema: Any) -> Any:
+    """With the columns of a later schema: those that came after this version are NULL, as Delta reads them."""
     if frame.schema == schema:
         return frame
     return frame.to(_nullable(schema))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.connected_spark import connect_server
 from tests.integration.spark_room import SCHEMA, Room, Written
 from tests.stack import Stack
 
@@ -51,3 +52,28 @@ def connect(spark_remote: str) -> Iterator[Any]:
 def written(room: Room, connect: Any) -> Written:
     name = f"spark_catalog.default.t_{abs(hash(room.folder)) % 10**8}"
     return Written(name, room.folder, connect, SCHEMA, room.folder / "in" / "a", room.remote)
+
+
+@pytest.fixture(scope="module")
+def bare_remote() -> Iterator[str]:
+    """Address of a Spark with the connectors and nothing around it."""
+    with connect_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def bare_session(bare_remote: str) -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        from pyspark.sql.connect.session import SparkSession
+
+        found = SparkSession.builder.remote(bare_remote).create()
+        yield found
+        found.stop()
+
+
+@pytest.fixture
+def bare(bare_remote: str, bare_session: Any, tmp_path: Path) -> Room:
+    """As `room`, on that Spark."""
+    (tmp_path / "in" / "a").mkdir(parents=True)
+    return Room(bare_remote, tmp_path)

@@ -1,44 +1,18 @@
 """The Spark room answers for sources that are no files: what a flow yields over slices of Kafka, Delta and files."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recovery.sources.slices import Slice
 from recovery.spark.api import Study
-from tests.connected_spark import connect_server
 from tests.integration.spark_room import Room
 from tests.kafka import KafkaBroker
 
 pytestmark = pytest.mark.spark
 
 SECRET = "hunter2-of-the-tests"
-
-
-@pytest.fixture(scope="module")
-def remote() -> Iterator[str]:
-    with connect_server() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def session(remote: str) -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        from pyspark.sql.connect.session import SparkSession
-
-        found = SparkSession.builder.remote(remote).create()
-        yield found
-        found.stop()
-
-
-@pytest.fixture
-def room(remote: str, session: Any, tmp_path: Path) -> Room:
-    (tmp_path / "in" / "a").mkdir(parents=True)
-    return Room(remote, tmp_path)
 
 
 @pytest.fixture
@@ -73,8 +47,8 @@ def sliced(**labels: dict[int, Slice]) -> dict[str, dict[str, Any]]:
     return {label: {str(i): s.as_dict() for i, s in parts.items()} for label, parts in labels.items()}
 
 
-def values(found: Study, room: Room, label: str, session: Any) -> list[str]:
-    rows = session.read.parquet(str(room.folder / "out" / label)).collect()
+def values(found: Study, bare: Room, label: str, session: Any) -> list[str]:
+    rows = session.read.parquet(str(bare.folder / "out" / label)).collect()
     assert found.rows[label] == len(rows)
     return sorted(r[0] for r in rows)
 
@@ -88,7 +62,7 @@ CHOICES = {
 
 @pytest.mark.parametrize("how", CHOICES)
 def test_a_flow_yields_exactly_the_records_of_a_slice(
-    room: Room, kafka: KafkaBroker, topic: str, session: Any, how: str
+    bare: Room, kafka: KafkaBroker, topic: str, bare_session: Any, how: str
 ) -> None:
     code = reads(kafka, CHOICES[how](topic), maxOffsetsPerTrigger="3", failOnDataLoss="false")
     slices = sliced(
@@ -97,15 +71,15 @@ def test_a_flow_yields_exactly_the_records_of_a_slice(
         nothing={0: between(topic, p0=(4, 4), p1=(5, 5), p2=(0, 0))},
         unnamed={},
     )
-    write = {label: str(room.folder / "out" / label) for label in slices}
-    found = room.study(code, slices=slices, write=write)
+    write = {label: str(bare.folder / "out" / label) for label in slices}
+    found = bare.study(code, slices=slices, write=write)
     assert found.problem is None
-    assert values(found, room, "waiting", session) == ["7", "8", "9"]
-    assert values(found, room, "processed", session) == sorted(
+    assert values(found, bare, "waiting", bare_session) == ["7", "8", "9"]
+    assert values(found, bare, "processed", bare_session) == sorted(
         [*map(str, range(7)), *map(str, range(100, 105))]
     )
-    assert values(found, room, "nothing", session) == []
-    assert values(found, room, "unnamed", session) == []
+    assert values(found, bare, "nothing", bare_session) == []
+    assert values(found, bare, "unnamed", bare_session) == []
     assert found.columns == ("value", "topic", "partition", "offset")
     (source,) = found.sources
     assert (source["format"], source["path"], source["location"]) == ("kafka", None, None)
@@ -113,34 +87,34 @@ def test_a_flow_yields_exactly_the_records_of_a_slice(
 
 @pytest.mark.parametrize("empty", [True, False])
 def test_headers_are_columns_where_the_reader_asks_for_them(
-    room: Room, kafka: KafkaBroker, topic: str, empty: bool
+    bare: Room, kafka: KafkaBroker, topic: str, empty: bool
 ) -> None:
     kafka.put(topic, [1], 2, headers={"h": b"1"})
     code = reads(kafka, f'"subscribe", "{topic}"', includeHeaders="true").replace('"topic", ', '"headers", ')
-    found = room.look(
+    found = bare.look(
         code, slices=sliced(some={0: between(topic, p2=(0, 0 if empty else 1))}), key=("value", "headers")
     )
     assert (found.problem, found.rows) == (None, {"some": 0 if empty else 1})
 
 
-def test_markers_of_transactions_are_no_rows(room: Room, kafka: KafkaBroker, topic: str) -> None:
+def test_markers_of_transactions_are_no_rows(bare: Room, kafka: KafkaBroker, topic: str) -> None:
     kafka.transaction(topic, ["a", "b"], 2)
     kafka.transaction(topic, ["c"], 2, abort=True)
     code = reads(kafka, f'"subscribe", "{topic}"', **{"kafka.isolation.level": "read_committed"})
-    found = room.look(code, slices=sliced(all={0: between(topic, p2=(0, kafka.bounds(topic, 2)[1]))}))
+    found = bare.look(code, slices=sliced(all={0: between(topic, p2=(0, kafka.bounds(topic, 2)[1]))}))
     assert (found.problem, found.rows) == (None, {"all": 2})
 
 
-def test_records_that_are_gone_stop_the_count(room: Room, kafka: KafkaBroker, topic: str) -> None:
+def test_records_that_are_gone_stop_the_count(bare: Room, kafka: KafkaBroker, topic: str) -> None:
     kafka.delete_before(topic, 4)
     code = reads(kafka, f'"subscribe", "{topic}"', failOnDataLoss="false")
-    found = room.look(code, slices=sliced(all={0: between(topic, p0=(2, 10))}))
+    found = bare.look(code, slices=sliced(all={0: between(topic, p0=(2, 10))}))
     assert (found.problem or "").startswith("The rows could not be counted: ")
     assert found.rows == {}
 
 
 def test_two_topics_and_files_are_counted_together_by_label(
-    room: Room, kafka: KafkaBroker, topic: str
+    bare: Room, kafka: KafkaBroker, topic: str
 ) -> None:
     other = f"{topic}-b"
     kafka.topic(other)
@@ -155,13 +129,13 @@ def test_two_topics_and_files_are_counted_together_by_label(
     return two.unionByName(files, allowMissingColumns=True).unionByName(one)
 """
     )
-    uri = room.put("a/1.json", {"value": "f"})
+    uri = bare.put("a/1.json", {"value": "f"})
     slices = sliced(
         all={0: between(other, p0=(0, 2)), 2: between(topic, p0=(9, 10))},
         one={2: between(topic, p1=(1, 2))},
         listed={1: Slice("files", files=(uri,))},
     )
-    found = room.look(code, sets={"all": (uri,)}, slices=slices, by_file=True)
+    found = bare.look(code, sets={"all": (uri,)}, slices=slices, by_file=True)
     assert found.problem is None
     assert [s["format"] for s in found.sources] == ["kafka", "json", "kafka"]
     assert found.rows == {"all": 4, "one": 1, "listed": 1}
@@ -182,12 +156,12 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_no_sentence_holds_what_an_option_holds(
-    room: Room, kafka: KafkaBroker, topic: str, case: str
+    bare: Room, kafka: KafkaBroker, topic: str, case: str
 ) -> None:
     login = f'org.apache.kafka.common.security.plain.PlainLoginModule required\n username="u-x" password="{SECRET}"'
     options = {"kafka.sasl.jaas.config": login, "kafka.request.timeout.ms": "2000", **BROKEN[case]}
     options |= {"kafka.default.api.timeout.ms": "3000"}
-    found = room.look(
+    found = bare.look(
         reads(kafka, f'"subscribe", "{topic}"', **options), slices=sliced(x={0: between(topic, p0=(0, 1))})
     )
     assert found.problem
@@ -196,7 +170,7 @@ def test_no_sentence_holds_what_an_option_holds(
     assert found.sources[0]["options"]["kafka.sasl.jaas.config"] == login
 
 
-def test_a_source_that_nothing_can_read_again_is_said(room: Room) -> None:
+def test_a_source_that_nothing_can_read_again_is_said(bare: Room) -> None:
     code = '@dp.table\ndef t():\n    return spark.readStream.format("rate").load()\n'
-    found = room.look(code, sets={"x": ()})
+    found = bare.look(code, sets={"x": ()})
     assert found.problem == "The flow reads from rate, which cannot be read again in batch."

@@ -1,0 +1,184 @@
+"""The Spark room measures Delta tables: what they gained since a version, beside what was expected."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from recovery.sources.slices import Slice
+from recovery.spark.api import Measure, MeasureRequest, measure
+from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
+from tests.kafka import KafkaBroker
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass
+class Table:
+    """A Delta table; rows go in as an update would write them."""
+
+    bare: Room
+    session: Any
+    name: str
+
+    def write(self, *rows: dict[str, Any]) -> int:
+        """The version after it."""
+        frame = self.session.createDataFrame([tuple(r.values()) for r in rows], SCHEMA)
+        frame.write.format("delta").mode("append").saveAsTable(self.name)
+        return self.version()
+
+    def sql(self, text: str) -> int:
+        self.session.sql(text.replace("{t}", self.name))
+        return self.version()
+
+    def version(self) -> int:
+        return int(self.session.sql(f"DESCRIBE HISTORY {self.name} LIMIT 1").collect()[0].version)
+
+    def measured(self, inputs: tuple[str, ...], since: int, code: str = SIMPLE, **more: Any) -> Measure:
+        study = self.bare.request(code, sets={"new": inputs}, **more.pop("study", {}))
+        asked = MeasureRequest(self.bare.remote, self.name, (), (), study, old_version=since, **more)
+        return measure(asked)
+
+
+@pytest.fixture
+def table(bare: Room, bare_session: Any) -> Table:
+    name = f"spark_catalog.default.measured_{abs(hash(bare.folder)) % 10**8}"
+    bare_session.sql(f"CREATE TABLE {name} ({SCHEMA}) USING delta")
+    return Table(bare, bare_session, name)
+
+
+def test_what_was_written_is_what_the_table_has_beyond_its_version(bare: Room, table: Table) -> None:
+    since = table.write(row(1), row(2, None), row(2, None))
+    uri = bare.put("a/2.json", row(2, None), row(3))
+    table.write(row(2, None))
+    table.write(row(3))
+    for key in (None, ("id",)):
+        found = table.measured((uri,), since, key=key)
+        assert found.problem is None
+        assert (found.missing, found.extra, found.vanished) == (0, 0, 0)
+        assert (found.expected_rows, found.new_rows, found.old_rows) == (2, 2, 3)
+        assert (found.table_rows, found.listed_rows) == (5, 5)
+        assert (found.duplicates_in_table, found.duplicates_before, found.duplicates_explained) == (2, 1, 1)
+
+
+def test_lost_doubled_and_vanished_rows_are_told_apart(bare: Room, table: Table) -> None:
+    since = table.write(row(1), row(2), row(3))
+    uri = bare.put("a/2.json", row(4), row(5))
+    table.write(row(5), row(5))
+    table.sql("DELETE FROM {t} WHERE id IN (2, 3)")
+    found = table.measured((uri,), since, key=("id",))
+    assert (found.missing, found.extra, found.vanished) == (1, 1, 2)
+    assert [s["key"]["id"] for s in found.samples["missing"]] == ["4"]
+    assert [s["key"]["id"] for s in found.samples["extra"]] == ["5"]
+    assert (found.table_rows, found.old_rows, found.new_rows) == (3, 3, 2)
+
+
+def test_a_row_that_was_changed_vanished_and_is_one_too_many_by_the_whole_row(
+    bare: Room, table: Table
+) -> None:
+    since = table.write(row(1), row(2))
+    table.sql("UPDATE {t} SET kind = 'y' WHERE id = 2")
+    found = table.measured((), since)
+    assert (found.missing, found.extra, found.vanished, found.new_rows) == (0, 1, 1, 1)
+
+
+def test_a_table_rewritten_without_change_has_gained_nothing(bare: Room, table: Table) -> None:
+    table.write(row(1))
+    since = table.write(row(2))
+    table.sql("OPTIMIZE {t}")
+    found = table.measured((), since)
+    assert (found.new_rows, found.vanished, found.missing, found.extra, found.table_rows) == (0, 0, 0, 0, 2)
+
+
+def test_after_a_full_refresh_everything_is_new(bare: Room, table: Table) -> None:
+    table.write(row(1), row(9))
+    table.sql("TRUNCATE TABLE {t}")
+    uri = bare.put("a/1.json", row(1), row(2))
+    table.write(row(1), row(2))
+    found = table.measured((uri,), -1)
+    assert (found.missing, found.extra, found.vanished) == (0, 0, 0)
+    assert (found.old_rows, found.new_rows, found.table_rows, found.listed_rows) == (0, 2, 2, 2)
+
+
+def test_a_column_that_the_rerun_brought_is_null_in_the_old_rows(bare: Room, table: Table) -> None:
+    since = table.write(row(1))
+    table.sql("ALTER TABLE {t} ADD COLUMNS (late STRING)")
+    code = SIMPLE.replace(SCHEMA, f"{SCHEMA}, late string")
+    uri = bare.put("a/1.json", {**row(1), "late": "x"})
+    table.sql("INSERT INTO {t} VALUES (1, 'x', 1.0, 'x')")
+    found = table.measured((uri,), since, code)
+    assert (found.problem, found.missing, found.extra, found.vanished) == (None, 0, 0, 0)
+    assert (found.old_rows, found.new_rows) == (1, 1)
+
+
+def test_a_kept_state_does_not_let_keys_of_the_old_version_through_again(bare: Room, table: Table) -> None:
+    since = table.write(row(1), row(2, None))
+    code = SIMPLE.replace('json("IN/a")', 'json("IN/a").dropDuplicates(["id", "kind"])')
+    uri = bare.put("a/2.json", row(1), row(2, None), row(3), row(3))
+    table.write(row(3))
+    found = table.measured((uri,), since, code, state_kept=True)
+    assert (found.expected_rows, found.missing, found.extra) == (1, 0, 0)
+
+
+STATEFUL = SIMPLE.replace(
+    'json("IN/a")', 'json("IN/a").groupBy("id", "kind", "amount").count().drop("count")'
+)
+
+
+def test_rows_of_a_rehearsal_are_expected_in_place_of_what_the_code_yields(
+    bare: Room, bare_session: Any, table: Table
+) -> None:
+    since = table.write(row(1))
+    folder = bare.folder / "out {x}"
+    rows = bare_session.createDataFrame([tuple(row(n).values()) for n in (2, 3)], SCHEMA)
+    rows.write.parquet(str(folder))
+    table.write(row(2))
+    found = table.measured((), since, STATEFUL, expected=str(folder), key=("id",))
+    assert (found.problem, found.expected_rows, found.missing, found.extra) == (None, 2, 1, 0)
+    (bare.folder / "empty").mkdir()
+    nothing = table.measured((), since, STATEFUL, expected=str(bare.folder / "empty"))
+    assert (nothing.problem, nothing.expected_rows, nothing.extra) == (None, 0, 1)
+    absent = table.measured((), since, STATEFUL, expected=str(bare.folder / "absent"))
+    assert (absent.problem or "").startswith("The rows could not be compared: ")
+
+
+def test_the_table_is_counted_where_the_input_cannot_be_replayed(bare: Room, table: Table) -> None:
+    since = table.write(row(1), row(1), row(2))
+    table.write(row(3))
+    table.sql("DELETE FROM {t} WHERE id = 2")
+    found = table.measured((), since, STATEFUL)
+    assert "depends on its state" in (found.problem or "")
+    assert (found.table_rows, found.listed_rows, found.old_rows, found.new_rows) == (3, 3, 3, 1)
+    assert (found.vanished, found.missing) == (1, None)
+
+
+def test_slices_of_all_labels_together_are_expected_once(
+    bare: Room, table: Table, kafka: KafkaBroker
+) -> None:
+    topic = f"measured-{abs(hash(bare.folder)) % 10**8}"
+    kafka.topic(topic)
+    kafka.put(topic, range(10))
+    code = f"""
+@dp.table
+def t():
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{kafka.address}")
+    frame = reader.option("subscribe", "{topic}").load()
+    return frame.selectExpr("cast(cast(value as string) as int) id", "'x' as kind", "cast(1 as double) amount")
+"""
+    spans = [(2, 5), (4, 7), (9, 10)]
+    parts = [Slice("kafka", start={topic: {"0": a}}, end={topic: {"0": b}}).as_dict() for a, b in spans]
+    table.write(*[row(n) for n in (2, 3, 4, 5, 6)])
+    slices = {str(i): {"0": part} for i, part in enumerate(parts)}
+    found = table.measured((), -1, code, study={"slices": slices})
+    assert (found.problem, found.expected_rows, found.missing, found.extra) == (None, 6, 1, 0)
+    assert [s["key"]["id"] for s in found.samples["missing"]] == ["9"]
+
+
+def test_a_version_that_cannot_be_read_is_a_problem(bare: Room, bare_session: Any, table: Table) -> None:
+    table.write(row(1))
+    assert "could not be compared" in (table.measured((), 7).problem or "")
+    parquet = f"{table.name}_p"
+    bare_session.sql(f"CREATE TABLE {parquet} USING parquet AS SELECT 1 AS id")
+    found = Table(bare, bare_session, parquet).measured((), 0)
+    assert found.problem == f"The table {parquet} is no Delta table, so it has no version 0."
+    assert found.table_rows == 1
