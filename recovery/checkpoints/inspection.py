@@ -203,6 +203,7 @@ def _judge(
         written_by=written_by(read.get(planned) or read.get(committed), commit),
         sinks=commit.sinks if commit else (),
         watermark_ms=commit.watermark_ms if commit else None,
+        closed_ms=read[committed].watermark_ms if committed in read else None,
     )
 
 

@@ -29,7 +29,8 @@ def counted(report: CheckpointReport, batch: int | None) -> CheckpointReport:
     if ends is None or len(ends) != len(report.sources):
         return report
     sources = tuple(_moved(s, end) for s, end in zip(report.sources, ends, strict=True))
-    return replace(report, last_committed=batch, sources=sources)
+    # the planned batch began at the watermark that the commit before it had set
+    return replace(report, last_committed=batch, sources=sources, closed_ms=report.watermark_ms)
 
 
 def _moved(source: SourceProgress, end: str | None) -> SourceProgress:

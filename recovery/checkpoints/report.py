@@ -235,6 +235,9 @@ class CheckpointReport:
     watermark_ms: int | None = (
         None  # that the newest commit has set, ms since the epoch; None: no commit tells
     )
+    closed_ms: int | None = (
+        None  # at which the newest committed batch ran: windows that end by then were written
+    )
 
     @property
     def blockers(self) -> tuple[Finding, ...]:

@@ -224,7 +224,7 @@ def _rehearsed(
         request_for(scene, files, wanted.only("waiting"), key),
         storage=scene.storage,
         purpose="forecast",
-        watermark_ms=scene.checkpoint.watermark_ms,
+        watermark_ms=reconciled(scene.checkpoint).closed_ms,
         conf=scene.checkpoint.conf,
     ) as found:
         if found.problem is not None:

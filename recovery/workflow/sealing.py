@@ -120,7 +120,7 @@ def build(
         },
         "state": "keep" if kept else "drop",
         "state_held": state_keys(facts),
-        "watermark_ms": facts.checkpoint.watermark_ms,
+        "watermark_ms": reconciled(facts.checkpoint).closed_ms,
         "patch": [_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())],
         "editors": _editors(recovery, changed),
         "forecast": shown["forecast"],

@@ -13,6 +13,7 @@ from typing import Any
 from recovery.checkpoints import inspect, placing, repair
 from recovery.checkpoints import seed as seeding
 from recovery.checkpoints.placing import Prepared
+from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
 from recovery.errors import Refused
@@ -59,29 +60,34 @@ def _starts(context: Context) -> list[SourceStart] | None:
 
 
 def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
-    state = context.step.args.get("state")
+    state, watermark_ms = (context.step.args.get(name) for name in ("state", "watermark_ms"))
     if state != PRIME:
-        return _laid(context, place, report, state)
+        return _laid(context, place, report, state, watermark_ms)
+    if watermark_ms is None:  # windows up to it were written; those that end later were in the state
+        watermark_ms = reconciled(report).closed_ms
     context.log("The code's own query runs over no input, for empty state of its shape.")
-    with _primed(context, report) as found:
+    with _primed(context, report, watermark_ms) as found:
         if found.problem is not None:
             raise Refused(f"State of the code's shape could not be made: {found.problem}")
-        return _laid(context, place, report, found.checkpoint)
+        return _laid(context, place, report, found.checkpoint, watermark_ms)
 
 
-def _primed(context: Context, report: CheckpointReport) -> AbstractContextManager[Rehearsal]:
+def _primed(
+    context: Context, report: CheckpointReport, watermark_ms: int | None
+) -> AbstractContextManager[Rehearsal]:
     scene = look(context.flow, known=places(context.body))
     return rehearsing.rehearsed(
         request_for(scene, scene.code, NOTHING, ()),
         storage=scene.storage,
         purpose=f"seed-{context.recovery.label}",
-        watermark_ms=report.watermark_ms,
+        watermark_ms=watermark_ms,
         conf=report.conf,
     )
 
 
-def _laid(context: Context, place: str, report: CheckpointReport, state: str | None) -> Prepared:
-    watermark_ms = context.step.args.get("watermark_ms")
+def _laid(
+    context: Context, place: str, report: CheckpointReport, state: str | None, watermark_ms: int | None
+) -> Prepared:
     plan = seeding.plan_seed(report, starts=_starts(context), watermark_ms=watermark_ms, state=state)
     for start in plan.starts or ():
         context.log(_said(start))

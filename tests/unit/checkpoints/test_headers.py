@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from recovery.checkpoints import formats, inspect, place
+from recovery.checkpoints.reconciled import counted
 from recovery.checkpoints.writer import ALWAYS, SINCE, written_by
 from tests.checkpoint_builder import CONF, STARTED_MS, Built, dumps, put
 
@@ -236,3 +237,15 @@ def test_input_files_of_a_store_that_nobody_can_open_are_unchecked(tmp_path: Pat
         put(where / f"sources/0/{entry}", f"v1\n{dumps(line)}")
     assert codes(where, inputs=True) == {"INPUT_UNCHECKED"}
     json.dumps(inspect(str(where), inputs=True).as_dict())
+
+
+def test_windows_were_written_up_to_the_watermark_at_which_the_last_batch_ran(tmp_path: Path) -> None:
+    """Not up to the one that its commit set: the next batch is the first that writes by it."""
+    built = Built(tmp_path, planned=1).write()
+    for batch, begins in ((2, 5000), (3, 9000)):
+        text = built.offsets(batch).replace('"batchWatermarkMs":0', f'"batchWatermarkMs":{begins}')
+        put(tmp_path / f"offsets/{batch}", text)
+    put(tmp_path / "commits/2", 'v1\n{"nextBatchWatermarkMs":9000}')
+    found = inspect(str(tmp_path))
+    assert (found.closed_ms, found.watermark_ms) == (5000, 9000)
+    assert counted(found, 3).closed_ms == 9000, "where the table holds the planned batch"
