@@ -202,7 +202,7 @@ def _judge(
         size_bytes=sum(tree.files.values()),
         written_by=written_by(read.get(planned) or read.get(committed), commit),
         sinks=commit.sinks if commit else (),
-        watermark_ms=commit.watermark_ms if commit else None,
+        watermark_ms=read[committed].watermark_ms if committed in read else None,
     )
 
 

@@ -85,6 +85,13 @@ def read_by(source: SourceFacts) -> int:
     return done + len(source.waiting)
 
 
+def said(facts: Facts) -> str:
+    """Where sources start, for the sentence of a step."""
+    chosen = [s for s in facts.sources if s.start and moved(s)]
+    told = [f"source {s.position.source} at {s.start.label}" for s in chosen if s.start]
+    return f"{', '.join(told)}, every other position as it is" if told else "same positions"
+
+
 def offsets(facts: Facts, standing: CheckpointReport) -> list[str | None]:
     """The line after which each source goes on, as the first batch must begin."""
     told = starts(facts)
