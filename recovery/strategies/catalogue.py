@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from recovery.strategies import continue_, empty, full_refresh, repair, revert
+from recovery.strategies import continue_, empty, full_refresh, repair, revert, rewind
 from recovery.strategies.base import Facts, Option
 
 # in the order in which one is recommended: mending needs no reset, so it comes first where it suffices
-EXECUTABLE = ("repair", "continue", "revert", "full-refresh")
+EXECUTABLE = ("repair", "continue", "revert", "rewind", "full-refresh")
 
 POSITIONED = ("continue", "rewind")
 """Strategies that go on from a position, so that another one can be chosen."""
@@ -16,12 +16,12 @@ JUDGES = {
     "continue": continue_.judge,
     "revert": revert.judge,
     "repair": repair.judge,
+    "rewind": rewind.judge,
     "full-refresh": full_refresh.judge,
     "empty": empty.judge,
 }
 
 NOT_HERE = {
-    "rewind": "Parquet tables keep no versions to go back to.",
     "backfill": "A backup and a backfill are not part of this version; full-refresh says what can be read again.",
 }
 

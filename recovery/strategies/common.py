@@ -26,6 +26,11 @@ def word(operator: str) -> str:
     return OPERATOR_WORDS.get(operator, operator)
 
 
+def names(operators: Sequence[str]) -> str:
+    """Stateful operators in people's words, or that there is none."""
+    return ", ".join(word(o) for o in operators) or "no stateful step"
+
+
 def plural(count: int, noun: str) -> str:
     """`1 row`, `2 rows`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -34,7 +34,7 @@ def judge(facts: Facts) -> Option:
             facts.new_code.files != facts.code.files,
             StepSpec(
                 "seed",
-                f"Seed the next checkpoint version from batch {last}: {_where(facts)}, no state, new query id. "
+                f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, no state, new query id. "
                 "The old version stays untouched.",
                 {"last_committed": last, "from_version": facts.checkpoint.version, **_started(facts)},
             ),
@@ -89,12 +89,6 @@ def blocked(facts: Facts) -> str | None:
     return sinks.block(facts, _start(facts))
 
 
-def _where(facts: Facts) -> str:
-    chosen = [s for s in facts.sources if s.start and starts.moved(s)]
-    told = [f"source {s.position.source} at {s.start.label}" for s in chosen if s.start]
-    return f"{', '.join(told)}, every other position as it is" if told else "same positions"
-
-
 def _started(facts: Facts) -> dict[str, object]:
     """What the seed is told of sources that start elsewhere."""
     told = starts.starts(facts)
@@ -112,7 +106,7 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
         return f"The code has the {kept} step that the checkpoint holds state for: nothing needs a reset. Take revert."
     return (
         f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
-        "Take it out, put the old code back (revert), or take full-refresh."
+        "Take it out, put the old code back (revert), go back and build its state anew (rewind), or take full-refresh."
     )
 
 

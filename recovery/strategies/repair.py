@@ -101,8 +101,9 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> str | None:
     stored = tuple(o.name for o in plan.after.state_operators)
     if stored != facts.new_code.operators:
         return (
-            f"The code has {_names(facts.new_code.operators)}, the checkpoint holds state of {_names(stored)}: mended "
-            "or not, Spark would refuse it. Put the old code back in the patch, or take continue."
+            f"The code has {common.names(facts.new_code.operators)}, the checkpoint holds state of "
+            f"{common.names(stored)}: mended or not, Spark would refuse it. Put the old code back in the patch, or "
+            "take continue."
         )
     return None
 
@@ -168,7 +169,3 @@ def _findings(plan: RepairPlan | None) -> tuple[Finding, ...]:
         for d in plan.left
     ]
     return (*mended, *left)
-
-
-def _names(operators: tuple[str, ...]) -> str:
-    return ", ".join(common.word(o) for o in operators) or "no stateful step"

@@ -88,13 +88,9 @@ def blocked(facts: Facts) -> str | None:
     stored = tuple(o.name for o in facts.checkpoint.state_operators)
     if facts.old_code.operators != stored:
         return (
-            f"The code to put back has {_names(facts.old_code.operators)}, the checkpoint holds state of "
-            f"{_names(stored)}: Spark would refuse it again."
+            f"The code to put back has {common.names(facts.old_code.operators)}, the checkpoint holds state of "
+            f"{common.names(stored)}: Spark would refuse it again."
         )
     if dict(facts.old_code.files) == dict(facts.code.files):
         return "The code of the last good update is the code of today: there is nothing to put back."
     return sinks.block(facts, _start(facts))
-
-
-def _names(operators: tuple[str, ...]) -> str:
-    return ", ".join(common.word(o) for o in operators) or "no stateful step"

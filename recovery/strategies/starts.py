@@ -85,6 +85,13 @@ def read_by(source: SourceFacts) -> int:
     return done + len(source.waiting)
 
 
+def said(facts: Facts) -> str:
+    """Where sources start, for the sentence of a step."""
+    chosen = [s for s in facts.sources if s.start and moved(s)]
+    told = [f"source {s.position.source} at {s.start.label}" for s in chosen if s.start]
+    return f"{', '.join(told)}, every other position as it is" if told else "same positions"
+
+
 def offsets(facts: Facts, standing: CheckpointReport) -> list[str | None]:
     """The line after which each source goes on, as the first batch must begin."""
     told = starts(facts)
@@ -120,7 +127,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
 def _watermark(facts: Facts) -> Iterable[Finding]:
     """What the stored watermark does to rows that are read again."""
     back = [s for s in _continued(facts) if s.start and not nothing_in(s.start.reread)]
-    stored = facts.checkpoint.watermark_ms
+    stored = facts.checkpoint.closed_ms
     if back and stored and not facts.new_code.operators:
         at = moment(stored)
         says = f"The stored watermark ({at}) drops none of the rows that are read again: the code keeps no state."

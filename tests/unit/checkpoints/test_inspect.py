@@ -40,6 +40,16 @@ def test_a_good_checkpoint_has_its_position_its_state_and_no_finding(tmp_path: P
     assert [b["batch"] for b in report.batches] == [2, 1, 0]
 
 
+def test_the_watermark_is_that_of_the_header_up_to_which_windows_were_written(tmp_path: Path) -> None:
+    """The commit names the next one: a batch that was never run would have written up to there."""
+    Built(tmp_path / "ck", batches=3, planned=1).write()
+    newest, last = tmp_path / "ck/offsets/3", tmp_path / "ck/offsets/2"
+    put(last, last.read_text().replace('"batchWatermarkMs":0', '"batchWatermarkMs":5'))
+    put(newest, newest.read_text().replace('"batchWatermarkMs":0', '"batchWatermarkMs":7'))
+    put(tmp_path / "ck/commits/2", 'v1\n{"nextBatchWatermarkMs":7}')
+    assert inspect(str(tmp_path / "ck")).closed_ms == 5
+
+
 def test_the_position_is_that_of_the_last_committed_batch_and_not_of_the_planned_one(tmp_path: Path) -> None:
     Built(tmp_path / "ck", batches=3, planned=1).write()
     report = inspect(str(tmp_path / "ck"))

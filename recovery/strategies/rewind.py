@@ -1,0 +1,269 @@
+"""rewind: go back in the input and let new code build its state anew, with the numbers and the watermark going on.
+
+For code whose stateful steps the checkpoint's state does not fit. The watermark stays, so that windows which were
+written are not written again (WatermarkSupport drops their rows as late); windows after it were never written in append
+mode, and are whole only if all of their rows are read again. So a person chooses how far back that is.
+"""
+
+from dataclasses import replace
+
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.report import Finding, Severity
+from recovery.checkpoints.seed import plan_seed
+from recovery.errors import Refused
+from recovery.sinks.kinds import Start
+from recovery.sources import registry
+from recovery.sources.base import SourceFacts, Wanted
+from recovery.sources.comparing import moment
+from recovery.strategies import common, mapped, sinks, sources, starts
+from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.positions import positions
+
+# Steps that write a row once, when the watermark has passed its window.
+WINDOWED = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+
+
+def judge(facts: Facts) -> Option:
+    """The option, blocked or not."""
+    last, new_rows, exact = facts.checkpoint.last_committed, _new_rows(facts), _exact(facts)
+    table, reread = facts.counts.table, _reread(facts)
+    operators = facts.new_code.operators or ()
+    return Option(
+        strategy="rewind",
+        title="rewind",
+        summary="Go back, build the state anew",
+        blocked=blocked(facts),
+        forecast=Forecast(
+            lost=_lost(facts),
+            doubled=_doubled(facts),
+            reread=reread,
+            new_rows=new_rows,
+            table_after=None if new_rows is None or table is None else table + new_rows,
+            state=f"Built anew: {common.names(operators)}" if operators else "None to build",
+            seconds=None if facts.usual_update_seconds is None else facts.usual_update_seconds * 3,
+        ),
+        findings=_findings(facts),
+        steps=common.steps(
+            facts.new_code.files != facts.code.files,
+            StepSpec(
+                "seed",
+                f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, empty state of the new "
+                "code, the watermark as it is, new query id. The old version stays untouched.",
+                _arguments(facts),
+            ),
+            StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
+        ),
+        criteria=common.criteria(
+            facts,
+            {
+                "FIRST_BATCH_AT_POSITION": {
+                    "batch": None if last is None else last + 1,
+                    "offsets": starts.offsets(facts, facts.checkpoint),
+                },
+                "EACH_FILE_ONCE": {
+                    "scope": "same",
+                    "files": sum(starts.read_by(s) for s in facts.sources),
+                },
+                "TABLE_GREW_BY_NEW_BATCHES": {"before": table},
+                "EVERY_ROW_ONCE": {
+                    "scope": "new",
+                    "key": list(facts.new_code.key),
+                    **({} if _guarded(facts) else {"again": True}),
+                },
+                **common.counted(new_rows if exact else None),
+                "NOTHING_ELSE_CHANGED": {},
+                "FURTHER_UPDATE_ADDS_NOTHING": {},
+            },
+        ),
+        rollback=f"Until batch {0 if last is None else last + 1} is committed: the new version is renamed away and the "
+        "old one is in use again.",
+        code_live="Yes",
+        table_meanwhile="Readable" + ("" if table is None else f", {common.plural(table, 'row')}"),
+        positions=positions(facts, after="same"),
+        mapping=mapped.as_dict(facts),
+    )
+
+
+def blocked(facts: Facts) -> str | None:
+    """Why rewind cannot run here; None when it can."""
+    reason = common.any_block(facts) or common.unread_code(facts) or _pointless(facts)
+    reason = reason or mapped.block(facts) or sources.block(facts) or _unguided(facts)
+    if reason:
+        return reason
+    told, watermark = starts.starts(facts), facts.checkpoint.closed_ms
+    try:
+        plan_seed(facts.checkpoint, starts=told or None, watermark_ms=watermark)
+    except Refused as refusal:
+        return refusal.sentence
+    return sinks.block(facts, _start(facts, _reread(facts)))
+
+
+def _pointless(facts: Facts) -> str | None:
+    """Code for which nothing is to be built anew, or could be."""
+    operators = facts.new_code.operators or ()
+    if not operators:
+        return "The code keeps no state, so there is none to build anew: take continue."
+    if operators == tuple(o.name for o in facts.checkpoint.state_operators):
+        return (
+            f"The code has the {common.names(operators)} step that the checkpoint holds state for. If it is the old "
+            "code, take revert; if its steps changed within, take full-refresh."
+        )
+    if any(name in WINDOWED for name in operators) and not facts.checkpoint.closed_ms:
+        return (
+            "The checkpoint has no watermark, so nothing tells which windows are written already, and they would be "
+            "written again. Take full-refresh."
+        )
+    return None
+
+
+def _unguided(facts: Facts) -> str | None:
+    """Progress that is unclear, or a start that nobody chose."""
+    if reconciled(facts.checkpoint) is not facts.checkpoint:
+        return (
+            f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put the "
+            "old code back (revert) and let it finish that batch, then go back."
+        )
+    if not any(s.start and not sources.nothing_in(s.start.reread) for s in facts.sources):
+        after = moment(facts.checkpoint.closed_ms or 0)
+        of = (
+            f"of the windows after {after}, the watermark,"
+            if _guarded(facts)
+            else "that the state stands for"
+        )
+        return (
+            f"Choose how far to go back first: every row {of} has to be read again. From the committed position on the "
+            "state would stay without them."
+        )
+    return None
+
+
+def _guarded(facts: Facts) -> bool:
+    """Whether the watermark keeps rows that were written from being written again: windows before, such windows now.
+
+    Where the step that makes the windows is another one they are cut otherwise, and one that is still open may hold
+    rows of one that is written.
+    """
+    now = facts.new_code.operators or ()
+    held = [o.name for o in sorted(facts.checkpoint.state_operators, key=lambda o: o.operator_id)]
+    same = bool(now) and now[0] in WINDOWED and now[:1] == tuple(held[:1])
+    return same and bool(facts.checkpoint.closed_ms)
+
+
+def _exact(facts: Facts) -> bool:
+    """Whether the code's own query was run over this input, dropped nothing, and an update would do the same."""
+    counts = facts.counts
+    return counts.rehearsed and counts.rehearsed_late == 0 and not counts.rehearsed_why
+
+
+def _new_rows(facts: Facts) -> int | None:
+    """Rows that the code writes from empty state; None: only a rehearsal can tell, and there was none."""
+    only_dedupe = set(facts.new_code.operators or ()) == {"dedupe"}
+    return facts.counts.waiting if facts.counts.rehearsed or only_dedupe else None
+
+
+def _reread(facts: Facts) -> Amount:
+    return starts.reread(facts, "Nothing is read again.")
+
+
+def _start(facts: Facts, reread: Amount) -> Start:
+    again = sources.nothing("") if _guarded(facts) else reread
+    return sinks.start(facts, facts.checkpoint, again, query_id_kept=False)
+
+
+def _doubled(facts: Facts) -> Amount:
+    if _guarded(facts):
+        at = moment(facts.checkpoint.closed_ms or 0)
+        why = f"Windows up to {at}, the watermark, are written already and not written again; later ones never were."
+        found = sinks.doubled(facts, _start(facts, _reread(facts)), why)
+        if found.rows != 0:
+            return found
+        return Amount(0, 0, None, None, found.exact and _exact(facts), why)
+    reread = _reread(facts)
+    found = sinks.doubled(facts, _start(facts, reread), "Nothing is written again.")
+    steps = common.names(facts.new_code.operators or ())
+    why = f"At most what is read again: the state of {steps} is built from those rows alone. {found.why}"
+    return Amount(found.rows, found.files, None, None, False, why)
+
+
+def _lost(facts: Facts) -> Amount:
+    """Rows of the state that lie before the start are not read; nobody can count them without reading them."""
+    found = starts.lost(facts)
+    if found.rows != 0:
+        return Amount(found.rows, found.files, found.start, found.end, False, found.why)
+    late = [s for s in facts.sources if not _from_the_first(s)]
+    if late:
+        who = " and ".join(str(s.position.source) for s in late)
+        why = (
+            f"Rows of the state that source {who} had before the chosen start are not read again, and cannot be "
+            "counted. None are missing where the start is old enough."
+        )
+        return Amount(None, 0, None, None, False, why)
+    why = "Every row that the sources ever had is read again."
+    return Amount(0, 0, None, None, found.exact and _exact(facts), why)
+
+
+def _from_the_first(source: SourceFacts) -> bool:
+    """Whether the source starts with the first row that it ever had."""
+    kind = registry.of(source.position.kind)
+    if source.facts is None:
+        return False
+    try:
+        first = kind.at(Wanted(earliest=True), source.position.offset_json, source.facts)
+    except (Refused, Malformed):
+        return False
+    # `whole` is asked for a reader that begins with the first row; kinds without such an option do not look at it
+    whole = kind.fresh({**source.options, "startingOffsets": "earliest"}, source.facts).whole
+    return first.offset_json == source.begins and not first.fallbacks and whole is True
+
+
+def _arguments(facts: Facts) -> dict[str, object]:
+    report = facts.checkpoint
+    told = {"starts": [s.as_dict() for s in starts.starts(facts)]} if starts.starts(facts) else {}
+    return {
+        "last_committed": report.last_committed,
+        "from_version": report.version,
+        "state": "prime",
+        "watermark_ms": report.closed_ms,
+        **told,
+    }
+
+
+def _findings(facts: Facts) -> tuple[Finding, ...]:
+    found = [*facts.sink.findings, *sinks.findings(facts, _start(facts, _reread(facts)))]
+    found += _same_windows(facts)
+    found += [*mapped.findings(facts), *(_meant(f) for f in starts.findings(facts)), *sources.findings(facts)]
+    if not _exact(facts):
+        do = "Compare the table with its input afterwards, or take full-refresh."
+        says = f"The forecast is not exact: {_why_not(facts)}."
+        found.append(Finding("REWIND_NOT_EXACT", Severity.WARNING, says, do))
+    return tuple(found)
+
+
+def _same_windows(facts: Facts) -> tuple[Finding, ...]:
+    """What the promise of no repeat rests on, which only a person can tell."""
+    if not _guarded(facts):
+        return ()
+    at = moment(facts.checkpoint.closed_ms or 0)
+    says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
+    do = "If their length or their start was changed, take full-refresh."
+    return (Finding("SAME_WINDOWS", Severity.WARNING, says, do),)
+
+
+def _meant(found: Finding) -> Finding:
+    """Reading again is what going back is for, and no mistake."""
+    if found.code != "START_REPEATS":
+        return found
+    return replace(
+        found, severity=Severity.INFO, do="The state is built from them: that is what going back means."
+    )
+
+
+def _why_not(facts: Facts) -> str:
+    late = facts.counts.rehearsed_late
+    if late:
+        return (
+            f"the rehearsal dropped {common.plural(late, 'row')} behind the watermark, of windows that are written "
+            "already or that came late"
+        )
+    return facts.counts.rehearsed_why or "the code was not rehearsed over this input"

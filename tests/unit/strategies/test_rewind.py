@@ -1,0 +1,160 @@
+"""rewind: where it makes sense, what it promises, and when that is exact."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import StateOperator
+from recovery.sinks.base import SinkReport
+from recovery.sources.base import Distance
+from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.strategies.catalogue import judge_all
+from recovery.verification.criteria import REQUIRED
+from tests.unit.strategies.facts import WITHOUT, checkpoint
+from tests.unit.strategies.streams import KAFKA, of, source, start, stream
+from tests.unit.strategies.test_sources_and_sinks import options
+
+T = 1_795_000_000_000
+SUM, SESSION = "stateStoreSave", "sessionWindowStateStoreSaveExec"
+KEPT = Counts(table=10, waiting=4, reread=9, rehearsed=True, rehearsed_late=0)
+HALF = checkpoint().findings
+
+
+def going(operators: tuple[str, ...] = (SUM, "dedupe"), at: str = "0", **changes: Any) -> Facts:
+    """The checkpoint holds windows, with a watermark; the new code drops repeats before it sums up."""
+    base = stream(counts=changes.pop("counts", KEPT))
+    code = CodeFacts({"/p/q.py": WITHOUT}, operators, sources=base.new_code.sources)
+    report = replace(base.checkpoint, state_operators=(StateOperator(0, SUM, 2),), closed_ms=T)
+    begun = start(at, reread=of(10 - int(at))) if int(at) < 10 else None
+    told = replace(
+        base,
+        checkpoint=report,
+        code=code,
+        new_code=code,
+        sources=(source("kafka", start=begun, facts=KAFKA, reach=None),),
+    )
+    return replace(told, **changes)
+
+
+def judged(given: Facts) -> Option:
+    return options(given)["rewind"]
+
+
+def test_going_back_to_the_first_row_is_exact_where_it_was_rehearsed_without_a_late_row() -> None:
+    option = judged(going())
+    forecast = option.forecast
+    assert option.blocked is None
+    assert [(a.rows, a.exact) for a in (forecast.lost, forecast.doubled)] == [(0, True), (0, True)]
+    assert (forecast.new_rows, forecast.table_after) == (4, 14)
+    assert forecast.state == "Built anew: aggregation, dropDuplicates"
+    assert {c.code for c in option.criteria} >= set(REQUIRED["rewind"]) | {"COUNTS_EQUAL_FORECAST"}
+    assert "again" not in next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")
+
+
+def test_the_seed_is_told_the_starts_the_watermark_and_that_state_is_to_be_made() -> None:
+    option = judged(going())
+    args = next(s.args for s in option.steps if s.kind == "seed")
+    assert (args["state"], args["watermark_ms"], args["last_committed"]) == ("prime", T, 2)
+    assert [s["offset_json"] for s in args["starts"]] == ['{"orders":{"0":0}}']
+    assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
+    begins = next(c.expected for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
+    assert begins == {"batch": 3, "offsets": ['{"orders":{"0":0}}']}
+
+
+def test_it_comes_after_revert_and_before_a_full_refresh() -> None:
+    assert judged(going()).recommended
+    assert [o.strategy for o in judge_all(going())].index("rewind") == 3
+
+
+# what is not as it should be -> lost, doubled: rows and exact
+NOT_EXACT: dict[str, tuple[dict[str, Any], tuple[int | None, bool], tuple[int | None, bool]]] = {
+    "late rows": ({"counts": replace(KEPT, rehearsed_late=2)}, (0, False), (0, False)),
+    "an estimate": ({"counts": replace(KEPT, rehearsed_why="one large batch")}, (0, False), (0, False)),
+    "not rehearsed": ({"counts": Counts(table=10, waiting=4, reread=9)}, (0, False), (0, False)),
+    "not from the first row": ({"at": "4"}, (None, False), (0, True)),
+    "windows of another kind": ({"operators": (SESSION,)}, (0, True), (9, False)),
+    "a deduplication": ({"operators": ("dedupe",)}, (0, True), (9, False)),
+    "at-least-once": ({"sink": SinkReport("kafka", "t", None)}, (0, True), (0, False)),
+}
+
+
+@pytest.mark.parametrize(("changes", "lost", "doubled"), NOT_EXACT.values(), ids=NOT_EXACT.keys())
+def test_what_nobody_counted_is_not_exact_and_not_recommended(
+    changes: dict[str, Any], lost: tuple[int | None, bool], doubled: tuple[int | None, bool]
+) -> None:
+    option = judged(going(**changes))
+    forecast = option.forecast
+    assert option.blocked is None
+    assert (forecast.lost.rows, forecast.lost.exact) == lost
+    assert (forecast.doubled.rows, forecast.doubled.exact) == doubled
+    harmless = lost == (0, True) and doubled[0] == 0
+    assert option.recommended == harmless
+    codes = [f.code for f in option.findings]
+    assert ("REWIND_NOT_EXACT" in codes) == (lost == (0, False))
+
+
+def test_rows_are_not_forecast_without_a_rehearsal() -> None:
+    option = judged(going(counts=Counts(table=10, waiting=4, reread=9)))
+    assert option.forecast.new_rows is None
+    assert "COUNTS_EQUAL_FORECAST" not in {c.code for c in option.criteria}
+
+
+def test_what_retention_took_from_the_beginning_is_not_forgotten() -> None:
+    low = replace(KAFKA.topics["orders"].partitions[0], low=3)
+    cut = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={0: low})})
+    told = source("kafka", start=start("3", reread=of(7)), facts=cut, reach=None)
+    assert judged(going(sources=(told,))).forecast.lost.rows is None
+
+
+PLAIN = CodeFacts({"/p/q.py": WITHOUT}, (), sources=stream().new_code.sources)
+BLOCKED: dict[str, tuple[dict[str, Any], str]] = {
+    "stateless": ({"new_code": PLAIN}, "take continue"),
+    "the same steps": ({"operators": (SUM,)}, "take revert"),
+    "nothing chosen": ({"at": "10"}, "Choose how far to go back first: every row of the windows after"),
+    "deduplication, nothing chosen": ({"at": "10", "operators": ("dedupe",)}, "that the state stands for"),
+    "code not read": ({"new_code": CodeFacts({}, None, "line 3")}, "line 3"),
+    "running": ({"active_update": "u-9"}, "stop the pipeline first"),
+    "no watermark": (
+        {"checkpoint": replace(going().checkpoint, closed_ms=0)},
+        "no watermark",
+    ),
+    "gone": (
+        {"sources": (source("kafka", start=None, facts=None, reach=None, problem="Down."),)},
+        "Choose how far",
+    ),
+    "table ahead": ({"sink": SinkReport("files", "/w", 5)}, "disagree"),
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), BLOCKED.values(), ids=BLOCKED.keys())
+def test_rewind_that_makes_no_sense_says_what_to_take(changes: dict[str, Any], words: str) -> None:
+    option = judged(going(**changes))
+    assert words in (option.blocked or "")
+    assert not option.recommended
+
+
+def test_a_batch_that_only_the_table_has_finished_has_to_be_finished_first() -> None:
+    from tests.unit.strategies.test_side_by_side import half_done
+
+    half = half_done()
+    held = {"orders": {"0": 12}}
+    report = replace(
+        going().checkpoint,
+        findings=half.findings,
+        last_planned=3,
+        batches=({"batch": 3, "planned": True, "committed": False, "offsets": [str(held)]},),
+    )
+    assert "let it finish that batch" in (judged(going(checkpoint=report)).blocked or "")
+
+
+def test_going_back_is_no_warning_where_it_is_what_was_asked_for() -> None:
+    found = next(f for f in judged(going()).findings if f.code == "START_REPEATS")
+    assert (found.severity.value, "what going back means" in found.do) == ("info", True)
+
+
+def test_unknown_amounts_read_again_are_never_a_promise() -> None:
+    told = source("kafka", start=start("6", reread=Distance()), facts=KAFKA, reach=None)
+    given = going(operators=("dedupe",), sources=(told,), counts=replace(KEPT, reread=None))
+    doubled = judged(given).forecast.doubled
+    assert (doubled.rows, doubled.exact) == (None, False)
