@@ -15,6 +15,7 @@ BADGES: Final = {
     Standing.GONE: Badge("failed", "Not readable"),
     Standing.DUE: Badge("failed", "May go any time"),
     Standing.SOON: Badge("attention", "Not for long"),
+    Standing.PASSED: Badge("attention", "Passed over"),
     Standing.UNKNOWN: Badge("unknown", "Not known"),
     Standing.KEPT: Badge("ok", "Readable"),
     Standing.SAFE: Badge("ok", "Readable"),
@@ -94,7 +95,7 @@ def _source(row: FlowInput, stands: Standing) -> Source:
         badge=BADGES[stands],
         kind=KINDS.get(row.kind, row.kind),
         waits=_amounts(row.unread),
-        gone=_gone(row.lost) if stands is Standing.GONE else "",
+        gone=_gone(row.lost) if row.readable is False else "",
         until=None if stands is Standing.GONE else row.until,
         why=row.why or ("" if row.problem else NOT_ASKED),
     )
@@ -138,5 +139,6 @@ def cell(found: Retention | None) -> Cell | None:
     if found.standing is Standing.UNKNOWN:
         return Cell(found, None, None, "not known")
     badge = BADGES[found.standing] if found.standing.at_risk else None
-    says = _gone(found.source.lost) if found.standing is Standing.GONE else ""
+    says = _gone(found.source.lost) if found.source.readable is False else ""
+    says = f"{says} passed over" if found.standing is Standing.PASSED else says
     return Cell(found, badge, found.until, says)

@@ -7,7 +7,7 @@ was seen last; nothing here raises, and nothing here writes down an option of a 
 import json
 import logging
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -28,6 +28,7 @@ from recovery.models import Flow, FlowInput, Workspace
 from recovery.notify.actions import announce
 from recovery.pipelines import inputs, retention
 from recovery.pipelines.events import when
+from recovery.pipelines.retention import Standing
 from recovery.sources import labels
 from recovery.sources.base import Distance
 from recovery.sources.live import unread
@@ -64,11 +65,12 @@ def look(flow: Flow) -> None:
     """Look at every source of a flow now, keep what was seen, and announce what is about to go."""
     rows = list(FlowInput.objects.filter(flow=flow).order_by("index"))
     now = timezone.now()
+    known = {row.index for row in rows if retention.standing(row, flow.state, now) is Standing.GONE}
     seen = [(row, _seen(flow, row, told, now)) for row, told in _progress(flow, rows)]
     with transaction.atomic():
         for row, values in seen:  # not where the code was studied anew meanwhile
             FlowInput.objects.filter(pk=row.pk, noted_at=row.noted_at).update(**values)
-        _tell(flow, now)
+        _tell(flow, known, now)
 
 
 def _progress(flow: Flow, rows: Sequence[FlowInput]) -> list[tuple[FlowInput, SourceProgress | str]]:
@@ -192,11 +194,13 @@ def _by_topic(position: str | None) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _tell(flow: Flow, now: datetime) -> None:
-    """At most once for each deadline, and for each position of which something is gone."""
+def _tell(flow: Flow, known: Collection[int], now: datetime) -> None:
+    """At most once for each deadline; of what is gone when it was not gone at the look before (`known`: sources)."""
     rows = FlowInput.objects.filter(flow=flow).defer("reader")
     found = retention.of(flow, rows, now)
     if found is None or not found.standing.at_risk:
+        return
+    if found.standing is Standing.GONE and found.source.index in known:
         return
     row, until = found.source, found.until
     deadline = f"{until:%Y-%m-%d %H:%M} UTC" if until else None

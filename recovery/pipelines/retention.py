@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db.models import Prefetch, Q, QuerySet
 
 from recovery.models import Flow, FlowInput
+from recovery.sources import files
 
 GOING_ON = ("ok", "running")
 
@@ -24,6 +25,7 @@ class Standing(StrEnum):
     GONE = "gone"  # what follows the position can no longer be read
     DUE = "due"  # retention may take the first of it at any time
     SOON = "soon"  # within REPRISE_RETENTION_WARN_HOURS
+    PASSED = "passed"  # files that are too old for it, of a stream that goes on without them
     UNKNOWN = "unknown"
     KEPT = "kept"  # there is a deadline, and it is far
     SAFE = "safe"  # nothing waits, or nothing takes it
@@ -66,7 +68,7 @@ def standing(row: FlowInput, state: str, now: datetime) -> Standing:
     if row.seen_at is None:
         return Standing.UNKNOWN
     if row.readable is False:
-        return Standing.GONE
+        return Standing.PASSED if row.kind == files.KIND and state in GOING_ON else Standing.GONE
     if row.until is None:
         return Standing.SAFE if row.readable else Standing.UNKNOWN
     left = row.until - now

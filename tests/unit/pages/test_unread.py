@@ -78,6 +78,18 @@ def test_what_is_gone_estimated_or_not_known_is_said_as_that(
     assert says in words(responder, f"/flows/{flow.pk}")
 
 
+def test_files_that_a_running_stream_passes_over_are_counted_without_an_alarm(responder: Client) -> None:
+    flow = f.flow(state="running")
+    f.source(flow, **GONE | {"kind": "files", "lost": {"files": {"value": 3, "exact": True, "why": ""}}})
+
+    page = words(responder, f"/flows/{flow.pk}")
+    assert "Passed over" in page
+    assert "3 files gone" in page
+    assert "can no longer be read" not in page
+    assert "3 files passed over" in words(responder, "/?show=all")
+    assert "Nothing needs attention" in words(responder, "/")
+
+
 def test_without_a_studied_code_the_page_says_why_nobody_knows_and_a_view_has_no_such_panel(
     responder: Client,
 ) -> None:

@@ -1,5 +1,6 @@
 """What waits behind a flow's position, and until when: over checkpoints, files and Delta tables on disk."""
 
+import json
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -77,6 +78,8 @@ def test_files_that_wait_are_counted_and_nothing_takes_them(arriving: Flow) -> N
 def test_a_file_too_old_for_spark_is_lost_by_the_readers_own_rule(
     arriving: Flow, tmp_path: Path, options: dict[str, str], is_gone: bool
 ) -> None:
+    Flow.objects.update(state="failed")
+    arriving.refresh_from_db()
     late = tmp_path / "in0" / "part 000003.json"
     os.utime(late, (1_790_000_000 - 10 * DAY, 1_790_000_000 - 10 * DAY))
     inputs.note_sources(arriving, [{"format": "json", "path": str(tmp_path / "in0"), "options": options}])
@@ -85,6 +88,19 @@ def test_a_file_too_old_for_spark_is_lost_by_the_readers_own_rule(
 
     assert (judged(arriving) is Standing.GONE) == is_gone
     assert (row.lost.get("files", {}).get("value") == 1) == is_gone
+
+
+def test_a_stream_that_goes_on_passes_over_files_that_are_too_old_and_raises_no_alarm(
+    arriving: Flow, tmp_path: Path
+) -> None:
+    late = tmp_path / "in0" / "part 000003.json"
+    os.utime(late, (1_790_000_000 - 10 * DAY, 1_790_000_000 - 10 * DAY))
+
+    row = looked(arriving)
+
+    assert (row.readable, row.lost["files"]["value"]) == (False, 1)
+    assert judged(arriving) is Standing.PASSED
+    assert told() == []
 
 
 @pytest.fixture
@@ -251,6 +267,75 @@ def test_what_cannot_be_asked_is_a_sentence_beside_what_was_seen_last(
     assert row.asked_at > row.seen_at
     assert judged(streaming) is Standing.SOON
     assert PASSWORD not in caplog.text
+
+
+def test_what_is_gone_is_announced_when_it_becomes_so_wherever_the_position_goes(
+    streaming: Flow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answering(monkeypatch, Unread(Reach(False, "Offsets 5 to 8 are gone.")))
+    for offset in (5, 6, 7):
+        stand(tmp_path, streaming, f'{{"orders":{{"0":{offset}}}}}')
+        looks.look(streaming)
+    assert len(told()) == 1
+
+    answering(monkeypatch, Unread(Reach(True, "All is there.")))
+    looks.look(streaming)
+    stand(tmp_path, streaming, '{"orders":{"0":8}}')
+    answering(monkeypatch, Unread(Reach(False, "Offset 8 is gone.")))
+    looks.look(streaming)
+
+    assert [t["reason"] for t in told()] == ["Offsets 5 to 8 are gone.", "Offset 8 is gone."]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """An Iceberg table of three snapshots, an hour apart, that keeps them for five days."""
+    now = round(timezone.now().timestamp() * 1000)
+    snapshots = [
+        {
+            "snapshot-id": n,
+            "parent-snapshot-id": n - 1 or None,
+            "timestamp-ms": now - (4 - n) * 3_600_000,
+            "summary": {"operation": "append", "added-data-files": "2", "added-records": "10"},
+        }
+        for n in (1, 2, 3)
+    ]
+    body = {"current-snapshot-id": 3, "snapshots": snapshots, "properties": {}}
+    (tmp_path / "events/metadata").mkdir(parents=True)
+    (tmp_path / "events/metadata/v3.metadata.json").write_text(json.dumps(body))
+    return tmp_path / "events"
+
+
+def test_an_iceberg_table_says_when_its_snapshot_may_be_expired(history: Path, tmp_path: Path) -> None:
+    at = {"version": 1, "snapshot_id": 1, "position": 2, "scan_all_files": False}
+    flow = flow_at(tmp_path, json.dumps(at, separators=(",", ":")), state="failed")
+    inputs.note_sources(flow, [{"format": "iceberg", "path": str(history), "options": {}}])
+
+    row = looked(flow)
+
+    assert (row.problem, row.readable, row.unread["rows"]["value"]) == ("", True, 20)
+    assert row.until is not None
+    assert timedelta(days=4) < row.until - timezone.now() < timedelta(days=5)
+
+
+@pytest.mark.parametrize(
+    ("line", "described", "says", "expected"),
+    [
+        ("7", {"format": "rate"}, "any second can be made again", Standing.SAFE),
+        ('{"mine":7}', {"format": "mine"}, "nobody asked it", Standing.UNKNOWN),
+    ],
+)
+def test_other_kinds_say_what_they_can(
+    tmp_path: Path, line: str, described: dict[str, str], says: str, expected: Standing
+) -> None:
+    flow = flow_at(tmp_path, line)
+    inputs.note_sources(flow, [described])
+
+    row = looked(flow)
+
+    assert says in row.why
+    assert row.problem == ""
+    assert judged(flow) is expected
 
 
 def test_what_was_seen_of_another_position_is_not_kept(
