@@ -146,8 +146,11 @@ def arrived_at(incident: ClicksIncident, click: Click) -> datetime:
         consumer.close()
 
 
-def planned(stack: Stack, incident: ClicksIncident, position: str) -> dict[str, Any]:
-    code, plan = ask(stack, "plan", incident.name, "--flow", incident.flow, "--position", f"0={position}")
+def planned(stack: Stack, incident: ClicksIncident, position: str, accepted: str) -> dict[str, Any]:
+    """The plan to start there; without the option that accepts the cost it must be refused."""
+    wanted = ("plan", incident.name, "--flow", incident.flow, "--position", f"0={position}")
+    assert ask(stack, *wanted)[0] == 1
+    code, plan = ask(stack, *wanted, accepted)
     assert code == 0, plan
     return plan
 
@@ -164,7 +167,7 @@ def test_an_earlier_position_doubles_exactly_the_rows_that_were_forecast(connect
     second = incident.arrivals.good[1]
     since = min(arrived_at(incident, c) for c in second[:PARTITIONS])
 
-    plan = planned(connected, incident, f"time={since.isoformat()}")
+    plan = planned(connected, incident, f"time={since.isoformat()}", "--accept-repeats")
 
     assert plan["forecast"]["doubled"] | {"why": "", "from": "", "to": ""} == {
         "rows": len(second), "files": 0, "from": "", "to": "", "exact": True, "why": ""
@@ -183,7 +186,7 @@ def test_a_later_position_loses_exactly_the_rows_that_were_forecast(connected: S
     incident = connected.clicks("later", steps=DEDUPLICATED, what="dropDuplicates")
     at = {str(partition): READ // PARTITIONS + 10 for partition in range(PARTITIONS)}
 
-    plan = planned(connected, incident, f"json={json.dumps({incident.topic: at})}")
+    plan = planned(connected, incident, f"json={json.dumps({incident.topic: at})}", "--accept-loss")
 
     assert plan["forecast"]["lost"]["rows"] == 10 * PARTITIONS
     answer = executed(connected, plan)
