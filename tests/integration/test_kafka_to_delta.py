@@ -67,7 +67,7 @@ def with_a_repeat() -> Clicks:
 
 
 def forecast_came_true(answer: dict[str, Any]) -> None:
-    """To the row; nothing is missing or too many against the plan, which says itself what it leaves out or reads twice."""
+    """To the row; against the plan, which says itself what it leaves out or reads twice, nothing is missing."""
     forecast, measured = answer["forecast"], answer["measured"]
     assert (measured["lost"], measured["doubled"]) == (0, 0), measured
     assert forecast["lost"]["exact"], forecast
