@@ -45,8 +45,8 @@ CHOSEN = (
     ("kafka", "delta", "stateful operator changed"),
     ("files", "delta", "stateful operator added"),
 )
-EARLIER, LATER = "continue from earlier", "continue from later"
-COLUMNS = ("continue", EARLIER, LATER, "revert", "repair", "rewind", "full-refresh", "empty", "facts")
+EARLIER, LATER, FRESH = "continue from earlier", "continue from later", "continue, new source from its start"
+COLUMNS = ("continue", FRESH, EARLIER, LATER, "revert", "repair", "rewind", "full-refresh", "empty", "facts")
 RUN_THOUGH_BLOCKED = ("empty",)
 
 
@@ -121,6 +121,8 @@ class Bench:
 
 def _columns(world: World, cell: Cell) -> Iterator[tuple[str, dict[str, Wanted]]]:
     yield "", {}
+    if cell.incident.new_source:
+        yield FRESH, {str(len(world.sources) - 1): Wanted(earliest=True)}
     if cell.incident.positioned:
         yield EARLIER, {"0": world.sources[0].earlier()}
         yield LATER, {str(n): Wanted(latest=True) for n in range(len(world.sources))}

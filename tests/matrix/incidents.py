@@ -20,6 +20,7 @@ class Incident:
     before: str
     strikes: Callable[[World, Callable[[], Source]], None]
     positioned: bool = False  # going on from another position is tried too
+    new_source: bool = False  # the last one is new: where it begins has to be said
     of_two: bool = False  # needs a second source from the beginning
 
 
@@ -110,9 +111,9 @@ INCIDENTS = (
     Incident("stateful operator removed", ONCE, operator(PLAIN), positioned=True),
     Incident("stateful operator added", PLAIN, operator(ONCE)),
     Incident("stateful operator changed", ONCE, operator(ONCE_TOO)),
-    Incident("source added", PLAIN, added),
+    Incident("source added", PLAIN, added, new_source=True),
     Incident("source removed", PLAIN, removed, of_two=True),
-    Incident("source replaced", PLAIN, replaced),
+    Incident("source replaced", PLAIN, replaced, new_source=True),
     Incident("offsets damaged", PLAIN, damaged),
     Incident("retention passed", PLAIN, expired, positioned=True),
     Incident("uncommitted batch", ONCE, uncommitted),
