@@ -64,16 +64,17 @@ def added(world: World, more: Callable[[], Source]) -> None:
 
 
 def removed(world: World, more: Callable[[], Source]) -> None:
-    """The second of two sources is taken out; what waits there is not meant to be read any more."""
-    world.sources = world.sources[:-1]
+    """The second of two sources is taken out, while rows wait in both."""
     wait(world)
+    world.sources = world.sources[:-1]
     fails(world)
 
 
 def replaced(world: World, more: Callable[[], Source]) -> None:
+    wait(world)
     new = more()
     world.sources = [*world.sources[:-1], new]
-    wait(world)
+    world.put(new, world.ids(6))
     fails(world)
 
 
