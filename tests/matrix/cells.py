@@ -153,7 +153,8 @@ def _one(world: World, scene: Any, found: Any, option: Option, wishes: Mapping[s
         body = judging.plan(scene, found, option, wishes)
         came = acting.perform(world, scene, found, option, body)
     except Failed as problem:
-        return Result("failed", str(problem))
+        foreseen = option.blocked and option.forecast.new_rows is None
+        return Result("untold" if foreseen else "failed", f"the update fails: {problem}")
     finally:
         world.back()
     return compared(option, came)
