@@ -11,16 +11,14 @@ from recovery.strategies.positions import positions
 
 def judge(facts: Facts) -> Option:
     """The option: always blocked, with the rows that the sink would swallow or write twice."""
-    lost, doubled = _fate(facts)
-    waiting = facts.counts.waiting
-    known = None not in (waiting, lost.rows, doubled.rows)
-    new_rows = (waiting or 0) - (lost.rows or 0) + (doubled.rows or 0) if known else None
-    table = facts.counts.table
+    risk = sinks.risk(facts, sinks.anew(facts))
+    lost, doubled = _by_file(facts, risk) if common.only_files(facts) else _by_count(facts, risk)
+    new_rows, table = _new_rows(facts, risk, lost, doubled), facts.counts.table
     return Option(
         strategy="empty",
         title="empty",
         summary="New empty checkpoint, keep the table",
-        blocked=_reason(lost, doubled),
+        blocked=_stateless(facts, risk) or _reason(lost, doubled),
         forecast=Forecast(
             lost=lost,
             doubled=doubled,
@@ -53,10 +51,28 @@ def _reread(facts: Facts) -> Amount:
     return Amount(rows, 0, "the first that is kept", sources.standing(facts), rows is not None, why)
 
 
-def _fate(facts: Facts) -> tuple[Amount, Amount]:
-    """What the sink would swallow and what it would write twice, in rows of the new code."""
-    risk = sinks.risk(facts, sinks.anew(facts))
-    return _by_file(facts, risk) if common.only_files(facts) else _by_count(facts, risk)
+def _new_rows(facts: Facts, risk: Risk, lost: Amount, doubled: Amount) -> int | None:
+    """By how much the table grows: what waits, less what is lost, and what comes twice; None: nobody can tell."""
+    counts = facts.counts
+    if counts.waiting is None or lost.rows is None or doubled.rows is None or not lost.exact:
+        return None
+    if not facts.new_code.operators:
+        return counts.waiting - lost.rows + doubled.rows
+    # what waits may repeat what is read again, and then comes out once
+    return None if risk.vanished or lost.rows else counts.everything
+
+
+def _stateless(facts: Facts, risk: Risk) -> str | None:
+    """A batch that the sink passes over is not run at all, so that the state of the next one is missing.
+
+    Seen on 4.2: CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS in the first batch that is not passed over.
+    """
+    if not facts.new_code.operators or not risk.vanished:
+        return None
+    return (
+        f"{_passed_over(facts, risk)} Those leave no state, so the update would fail with the first batch after them; "
+        "without one, all that waits would be lost silently."
+    )
 
 
 def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
@@ -86,11 +102,11 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
 
 
 def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
-    limits = {s.max_files_per_trigger for s in facts.sources}
-    limit = next(iter(limits)) if len(limits) == 1 else None
-    fate = empty_reset(risk, common.files_of(facts, "processed"), common.files_of(facts, "waiting"), limit)
-    exact = not facts.new_code.operators and (limits == {None} or len(facts.sources) == 1)
-    swallowed, doubled = fate["swallowed_waiting"], fate["doubled"]
+    # each source adds so many files to a batch as its own limit says, from its own beginning
+    fates = [empty_reset(risk, s.processed, s.waiting, s.max_files_per_trigger) for s in facts.sources]
+    exact = not facts.new_code.operators
+    swallowed = tuple(f for fate in fates for f in fate["swallowed_waiting"])
+    doubled = tuple(f for fate in fates for f in fate["doubled"])
     return (
         common.amount(
             _rows(facts, swallowed),

@@ -6,21 +6,10 @@ import pytest
 
 from tests.kafka import KafkaBroker
 from tests.matrix import room
-from tests.matrix.cells import Bench, Cell, named
+from tests.matrix.cells import CHOSEN, Bench, Cell, named
 
 pytestmark = pytest.mark.spark
 
-CHOSEN = (
-    ("files", "parquet", "stateful operator removed"),
-    ("kafka", "delta", "stateful operator changed"),
-    ("files", "delta", "stateful operator added"),
-    ("delta", "delta", "source added"),
-    ("kafka", "parquet", "source removed"),
-    ("files", "parquet", "source replaced"),
-    ("files", "foreachBatch", "offsets damaged"),
-    ("kafka", "delta", "retention passed"),
-    ("kafka", "kafka", "uncommitted batch"),
-)
 RIGHT = {"equal", "bounded", "blocked", "untold"}
 
 

@@ -99,10 +99,15 @@ def outcome(world: World, option: Option, before: Counter[int], read: int, *, ch
 
 
 def _ran(world: World, option: Option) -> tuple[Sequence[Any], str]:
-    """Sources and stateful step of the code that ran."""
+    """Sources whose rows count, and the stateful step of the code that ran.
+
+    What waits in a source that continue leaves behind is lost by it; for a full refresh only what the table loses is.
+    """
     if option.strategy == "revert":
         assert world.old
         return world.old.sources, world.old.operator
+    if option.strategy == "continue":
+        return [s for s, _ in world.unread], world.operator
     return world.sources, world.operator
 
 

@@ -20,6 +20,7 @@ class Incident:
     before: str
     strikes: Callable[[World, Callable[[], Source]], None]
     positioned: bool = False  # going on from another position is tried too
+    new_source: bool = False  # the last one is new: where it begins has to be said
     of_two: bool = False  # needs a second source from the beginning
 
 
@@ -63,16 +64,17 @@ def added(world: World, more: Callable[[], Source]) -> None:
 
 
 def removed(world: World, more: Callable[[], Source]) -> None:
-    """The second of two sources is taken out; what waits there is not meant to be read any more."""
-    world.sources = world.sources[:-1]
+    """The second of two sources is taken out, while rows wait in both."""
     wait(world)
+    world.sources = world.sources[:-1]
     fails(world)
 
 
 def replaced(world: World, more: Callable[[], Source]) -> None:
+    wait(world)
     new = more()
     world.sources = [*world.sources[:-1], new]
-    wait(world)
+    world.put(new, world.ids(6))
     fails(world)
 
 
@@ -110,9 +112,9 @@ INCIDENTS = (
     Incident("stateful operator removed", ONCE, operator(PLAIN), positioned=True),
     Incident("stateful operator added", PLAIN, operator(ONCE)),
     Incident("stateful operator changed", ONCE, operator(ONCE_TOO)),
-    Incident("source added", PLAIN, added),
+    Incident("source added", PLAIN, added, new_source=True),
     Incident("source removed", PLAIN, removed, of_two=True),
-    Incident("source replaced", PLAIN, replaced),
+    Incident("source replaced", PLAIN, replaced, new_source=True),
     Incident("offsets damaged", PLAIN, damaged),
     Incident("retention passed", PLAIN, expired, positioned=True),
     Incident("uncommitted batch", ONCE, uncommitted),

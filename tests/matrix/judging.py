@@ -1,12 +1,14 @@
 """The product's own words on a world: its facts, its judgement of every strategy, the plan it would seal."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 from recovery.checkpoints import inspect
 from recovery.sources import wishes as wishing
 from recovery.sources.base import Wanted
+from recovery.strategies import mapped
 from recovery.strategies.base import Facts, Option
 from recovery.workflow import sealing
 from recovery.workflow.gather import Scene, facts_of
@@ -42,9 +44,14 @@ def scene_of(world: World) -> Scene:
 
 
 def facts(world: World, scene: Scene, wishes: Mapping[str, Wanted]) -> Facts:
-    """With the code as it stands, and that of the last good update to go back to."""
+    """With the code as it stands, and that of the last good update to go back to.
+
+    What is proposed about sources that were added, removed or replaced is confirmed, as a person would.
+    """
     assert world.old
-    return facts_of(scene, scene.code, world.old.code, wishes=wishes)
+    found = facts_of(scene, scene.code, world.old.code, wishes=wishes)
+    proposed = mapped.proposal(found)
+    return found if proposed is None else replace(found, confirmed=proposed.unconfirmed)
 
 
 def plan(scene: Scene, found: Facts, option: Option, wishes: Mapping[str, Wanted]) -> dict[str, Any]:

@@ -62,12 +62,9 @@ answer = [[r["id"], r["count"]] for r in frame.groupBy("id").count().collect()]
 # Delta keeps what it knows of a table by its path, and would not see that it was put back to an older state.
 FORGET = "spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()"
 APPEND = """
-from pyspark.sql.types import StructType
-frame = spark.createDataFrame([tuple(r) for r in rows], "id long, k long").repartition(files)
-frame.write.format("delta").mode("append").save(table)
+frame = spark.sql("SELECT * FROM VALUES " + ", ".join(f"({i}L, {k}L)" for i, k in rows) + " AS t(id, k)")
+frame.repartition(files).write.format("delta").mode("append").save(table)
 """
-
-
 WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 
 

@@ -254,6 +254,34 @@ def test_an_empty_reset_over_files_into_delta_doubles_all_that_was_read() -> Non
     assert (forecast.lost.rows, forecast.doubled.rows, forecast.new_rows) == (0, 13, 21)
 
 
+def test_an_empty_reset_cuts_the_files_of_each_source_by_its_own_limit() -> None:
+    """Batches 0 to 2, which the table has, hold six files of one source and all of the other, four of them unread."""
+    one = customers().sources[0]
+    other = tuple(replace(f, path=f"{f.path}.2") for f in (*one.processed, *one.waiting)[:4])
+    two = replace(one, processed=(), waiting=other, max_files_per_trigger=2)
+    found = (replace(one, max_files_per_trigger=2), replace(two, position=replace(one.position, source=1)))
+    rows = customers().counts.by_file | {f.path: 10 for f in other}
+    counts = replace(customers().counts, waiting=48, by_file=rows)
+    forecast = options(customers(sources=found, counts=counts))["empty"].forecast
+    assert (forecast.lost.files, forecast.doubled.files) == (2 + 4, 0)
+    assert forecast.lost.rows is not None
+    assert (forecast.lost.exact, forecast.new_rows) == (True, 48 - forecast.lost.rows)
+
+
+def test_an_empty_reset_of_code_that_drops_repeats_grows_by_what_all_of_its_input_yields() -> None:
+    once = replace(customers().new_code, operators=("dedupe",))
+    counts = replace(customers().counts, waiting=8, everything=19)
+    assert options(customers(sink=DELTA, new_code=once, counts=counts))["empty"].forecast.new_rows == 19
+
+
+def test_an_empty_reset_of_stateful_code_into_a_file_table_is_said_to_fail() -> None:
+    """A batch that the table passes over is not run, so that its state is missing for the next."""
+    once = replace(customers().new_code, operators=("dedupe",))
+    option = options(customers(new_code=once))["empty"]
+    assert option.forecast.new_rows is None
+    assert "leave no state" in (option.blocked or "")
+
+
 def test_every_position_has_what_pages_need() -> None:
     for option in judge_all(stream()):
         (row,) = option.positions
