@@ -9,6 +9,7 @@ from typing import Any, Final
 from console.presenters import words
 from console.presenters.status import Badge
 from recovery.sources import editing, showing, wishes
+from recovery.sources.mapping import confirmable
 from recovery.strategies.catalogue import POSITIONED
 
 FEW = 20
@@ -179,7 +180,7 @@ CERTAIN: Final = {
 def sources(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
     """None where every source goes on as itself, or nobody has looked yet."""
     told = mapping or {}
-    needed, said = told.get("unconfirmed") or [], recovery.choices.get("confirmed") or []
+    needed, said = confirmable(told), recovery.choices.get("confirmed") or []
     if not (needed or told.get("added") or told.get("dropped") or told.get("notes")):
         return None
     pairs = [_pair(p, f"{p['old']}->{p['new']}", needed, said) for p in told.get("pairs") or []]

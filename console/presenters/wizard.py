@@ -221,7 +221,10 @@ def compare(options: Sequence[Mapping[str, Any]], chosen: str, executable: Seque
 
 
 def may_mend(option: Mapping[str, Any]) -> bool:
-    """Blocked only by the code as it stands or is known: an edit in the next step may free it."""
+    """Blocked only by the code as it stands or is known, or by what has to be said of its sources: a later step may
+    free it."""
+    if option.get("mapping"):
+        return True
     reason = str(option.get("blocked") or "").lower()
     return any(word in reason for word in ("code", "not known", "nothing needs a reset"))
 

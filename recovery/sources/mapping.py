@@ -100,6 +100,12 @@ class Proposal:
         return (*pairs, *(f"{d.old}->" for d in self.dropped))
 
 
+def confirmable(told: Mapping[str, Any]) -> list[str]:
+    """Keys as in `Proposal.unconfirmed`, of a proposal as plain JSON, whether somebody has said yes to them or not."""
+    pairs = [f"{p['old']}->{p['new']}" for p in told.get("pairs") or [] if p["confirm"]]
+    return [*pairs, *(f"{d['old']}->" for d in told.get("dropped") or [])]
+
+
 def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> OldSource:
     """A checkpoint's source and where it reads: directories of its files, topics, the table's id."""
     key = progress.name or str(progress.index)

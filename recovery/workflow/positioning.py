@@ -14,6 +14,7 @@ from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
 from recovery.sources import showing, wishes
+from recovery.sources.mapping import confirmable
 from recovery.sources.base import Wanted
 from recovery.strategies.catalogue import POSITIONED
 from recovery.workflow import broker, studies
@@ -135,8 +136,8 @@ def _may_choose(
 
 
 def confirm_sources(*, recovery_id: int, confirmed: Sequence[str], by: Actor) -> None:
-    """Save which proposals about the sources a person says yes to: keys of `mapping.Proposal.unconfirmed`, `old->new`
-    where an old source goes on as that new one, `old->` where it is dropped. All others count as not confirmed.
+    """Save which proposals about the sources a person says yes to: keys as in `mapping.confirmable`. All others count as not
+    confirmed.
 
     Raises Refused for a key that is no such proposal, and while a plan is sealed.
     """
@@ -157,7 +158,7 @@ def confirm_sources(*, recovery_id: int, confirmed: Sequence[str], by: Actor) ->
 
 def _refuse_strange(keys: Sequence[str], mapping: Mapping[str, Any] | None) -> None:
     """Before the facts are there (commands) only the form of a key is known; sealing compares it then."""
-    known = None if mapping is None else mapping.get("unconfirmed") or []
+    known = None if mapping is None else confirmable(mapping)
     strange = [key for key in keys if not KEY.fullmatch(key) or (known is not None and key not in known)]
     if strange:
         there = ", ".join(known or []) or "old->new, or old-> for one that is dropped"

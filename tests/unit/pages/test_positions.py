@@ -324,3 +324,25 @@ def test_what_is_no_proposal_cannot_be_confirmed(responder: Client) -> None:
 
 def test_where_every_source_goes_on_as_itself_nothing_is_asked(responder: Client) -> None:
     assert "Which source is which" not in text(responder, address(p.at_committed()))
+
+
+def test_a_strategy_that_waits_for_what_is_said_of_its_sources_can_be_taken(responder: Client) -> None:
+    of = p.other_sources()
+    options = [{**o, "blocked": "Confirm first which sources are which: 1->2."} for o in of.facts["options"]]
+    Recovery.objects.filter(pk=of.pk).update(facts={**of.facts, "options": options})
+    page = text(responder, f"/recoveries/{of.pk}/offset")
+    assert 'id="st-continue" value="continue" checked>' in page
+    assert 'id="st-revert" value="revert" disabled>' in page
+    answer = responder.post(f"/recoveries/{of.pk}/offset", {"strategy": "continue", "next": "positions"})
+    assert answer["Location"] == address(of)
+
+
+def test_what_was_confirmed_stays_confirmed_when_the_facts_no_longer_ask_for_it(responder: Client) -> None:
+    of = p.other_sources()
+    responder.post(address(of), {"act": "confirm", "confirm": ["1->2", "2->"]})
+    mapping = {**p.MAPPING, "unconfirmed": []}
+    options = [{**o, "mapping": mapping} for o in of.facts["options"]]
+    Recovery.objects.filter(pk=of.pk).update(facts={**of.facts, "options": options})
+    page = text(responder, address(of))
+    assert "Everything that had to be confirmed is." in page
+    assert page.count(" checked") == 2

@@ -209,7 +209,8 @@ def test_what_is_confirmed_about_sources_is_saved_audited_and_dropped_with_the_s
 def test_only_a_proposal_that_was_made_can_be_confirmed(key: str, known: list[str] | None) -> None:
     of = row()
     if known is not None:
-        option = {"strategy": "continue", "mapping": {"unconfirmed": known}}
+        pairs = [{"old": k[0], "new": k[3], "confirm": "Is it?"} for k in known]
+        option = {"strategy": "continue", "mapping": {"pairs": pairs, "unconfirmed": []}}
         Recovery.objects.filter(pk=of.pk).update(facts={"status": "ready", "options": [option]})
     with pytest.raises(Refused, match="There is nothing to confirm as"):
         positioning.confirm_sources(recovery_id=of.pk, confirmed=[key], by=RESPONDER)
