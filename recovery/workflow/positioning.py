@@ -14,8 +14,8 @@ from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
 from recovery.sources import showing, wishes
-from recovery.sources.mapping import confirmable
 from recovery.sources.base import Wanted
+from recovery.sources.mapping import confirmable
 from recovery.strategies.catalogue import POSITIONED
 from recovery.workflow import broker, studies
 from recovery.workflow.journal import trying
@@ -136,8 +136,8 @@ def _may_choose(
 
 
 def confirm_sources(*, recovery_id: int, confirmed: Sequence[str], by: Actor) -> None:
-    """Save which proposals about the sources a person says yes to: keys as in `mapping.confirmable`. All others count as not
-    confirmed.
+    """Save which proposals about the sources a person says yes to: keys as in `mapping.confirmable`. All others
+    count as not confirmed.
 
     Raises Refused for a key that is no such proposal, and while a plan is sealed.
     """

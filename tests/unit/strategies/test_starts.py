@@ -161,8 +161,8 @@ def test_a_watermark_does_nothing_to_a_query_without_state_and_that_is_said() ->
         return codes(options(given)["continue"])
 
     report = stream().checkpoint
-    assert "WATERMARK_KEPT" in told(replace(report, watermark_ms=60_000))
-    assert "WATERMARK_KEPT" not in told(replace(report, watermark_ms=0))
+    assert "WATERMARK_KEPT" in told(replace(report, closed_ms=60_000))
+    assert "WATERMARK_KEPT" not in told(replace(report, closed_ms=0))
 
 
 LISTED = (*customers_source().processed, *customers_source().waiting)
