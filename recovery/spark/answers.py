@@ -222,8 +222,8 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
         flow = Flow(spark, request["study"], folder)
     except BadCode as error:
         raise Refused(str(error)) from error
-    held = _held(spark, request, place, now)
     try:
+        held = _held(spark, request, place, now)
         key, out["key_from"] = flow.key(request.get("key") or request["study"].get("key"))
         out["key"] = [] if out["key_from"] == WHOLE_ROW else key
         expected = _expected(spark, flow, request, held)
