@@ -13,6 +13,7 @@ from recovery.checkpoints import inspect, placing, seed, transplant
 from recovery.checkpoints.copying import copy
 from recovery.errors import Refused
 from tests.checkpoint_builder import PREFIX, ROCKSDB, Built, dumps, put, sink_log
+from tests.state_checkpoints import unpack
 from tests.unit.checkpoints.seeding import free, tree
 
 PROVIDER = f"{PREFIX}stateStore.providerClass"
@@ -186,3 +187,19 @@ def test_a_copy_to_another_store_is_read_back_there(tmp_path: Path) -> None:
         assert [p.rsplit("/", 1)[-1] for p in memory.ls("/room", detail=False)] == ["copy"]
     finally:
         memory.rm("/room", recursive=True)
+
+
+@pytest.mark.parametrize("name", ["rocksdb-transform", "rocksdb-2", "hdfs-join", "rocksdb-dedupe"])
+def test_state_that_spark_wrote_is_judged_where_it_will_lie(tmp_path: Path, name: str) -> None:
+    """transformWithState's metadata names the checkpoint's place: it must be the next version's, not the scratch's."""
+    given = inspect(str(unpack(name, tmp_path / "scratch")))
+    batches = (given.last_committed or 0) + 1
+    Built(tmp_path / "flow/0", batches=batches, operators=()).write()
+    plan = with_state(tmp_path / "flow", Path(given.location))
+    made = in_place(tmp_path / "flow", plan)
+    found = inspect(str(tmp_path / "flow"), deep=True)
+    assert found.blockers == ()
+    assert [o.name for o in found.state_operators] == [o.name for o in given.state_operators]
+    places = {d for n, d in made.items() if "_metadata/v2/" in n}
+    assert bool(places) is (name == "rocksdb-transform")
+    assert all(str(tmp_path / "flow/1").encode() in d and b"scratch" not in d for d in places)
