@@ -233,7 +233,7 @@ class CheckpointReport:
     )
     sinks: tuple[str, ...] = ()  # names in a commit of format v3
     watermark_ms: int | None = (
-        None  # in the header of the last committed batch, ms since the epoch: up to it windows were written
+        None  # that the newest commit has set, ms since the epoch; None: no commit tells
     )
     closed_ms: int | None = (
         None  # at which the newest committed batch ran: windows that end by then were written
