@@ -201,8 +201,9 @@ class SourceFacts:
     file sources alone; of every kind are those below.
 
     `start`: the position that a person chose, with what it costs; None: where it was committed. `latest`: the position
-    behind everything that is there now. `unread`: what lies between start and latest. `facts`: what the real system
-    said, as `registry.of(kind)` takes it; None: it was not asked, or `problem` says why it could not answer.
+    behind everything that is there now. `unread`: what lies between start and latest. `reach` and `option`: of where
+    the stream shall begin (`reach` of files: of where it was committed). `facts`: what the real system said, as
+    `registry.of(kind)` takes it; None: it was not asked, or `problem` says why it could not answer.
     `described`: {format, path, options, location} of the reader in the code.
     """
 

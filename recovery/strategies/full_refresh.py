@@ -38,7 +38,10 @@ def judge(facts: Facts) -> Option:
         criteria=common.criteria(
             facts,
             {
-                "FIRST_BATCH_AT_POSITION": {"batch": 0, "offsets": [None for _ in facts.checkpoint.sources]},
+                "FIRST_BATCH_AT_POSITION": {
+                    "batch": 0,
+                    "offsets": [None for _ in facts.sources or facts.checkpoint.sources],
+                },
                 "EACH_FILE_ONCE": {
                     "scope": "new",
                     "files": sum(len(s.processed) + len(s.waiting) for s in facts.sources),

@@ -9,6 +9,8 @@ from recovery.sources import files, labels, registry
 from recovery.sources.base import Amount as Counted
 from recovery.sources.base import Distance, Fresh, Reach, SourceFacts
 from recovery.sources.comparing import count, moment
+from recovery.sources.file_facts import entry
+from recovery.sources.file_positions import FileCandidate
 from recovery.strategies.base import Amount, Facts
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
@@ -29,7 +31,7 @@ def block(facts: Facts) -> str | None:
     """Why no stream over these sources can be continued from where it stands or shall start; None when it can."""
     going_on = [s for s in facts.checkpoint.sources if not facts.source_map or s.index in facts.source_map]
     reasons = [seedable(s) for s in going_on]
-    reasons += [_unmet(s) or _unreachable(s) for s in facts.sources]
+    reasons += [_unmet(s) or _unreachable(s) for s in concerned(facts)]
     return next((reason for reason in reasons if reason), None)
 
 
@@ -40,15 +42,29 @@ def nothing_in(distance: Distance) -> bool:
 
 
 def reach_of(source: SourceFacts) -> Reach | None:
-    """Whether everything after the place where the stream shall go on can be read."""
-    if source.start is not None and source.facts is not None:
-        return registry.of(source.position.kind).reach(source.start.offset_json, source.facts)
-    return source.reach
+    """Whether everything after the place where the stream shall go on can be read.
+
+    Of files it is told of the committed position. A start before that reads again what is there, and what is gone of it
+    is in its `fallbacks`; one behind it may leave behind what is gone.
+    """
+    start, told = source.start, source.reach
+    if told is None or told.readable is not False or not isinstance(start, FileCandidate):
+        return told
+    at, stood = entry(start.offset_json), entry(source.position.offset_json)
+    if source.facts is None or at is None or at <= (-1 if stood is None else stood):
+        return told
+    return files.reach(start.offset_json, source.facts)
+
+
+def concerned(facts: Facts) -> list[SourceFacts]:
+    """Sources that go on, or have a start: of one that was added nothing is known before somebody chose one."""
+    old = facts.source_map or tuple(range(len(facts.sources)))
+    return [s for s, was in zip(facts.sources, old, strict=True) if was is not None or s.start is not None]
 
 
 def uncertain(facts: Facts) -> tuple[SourceFacts, ...]:
     """Sources of which nobody can tell whether all that waits there can be read."""
-    return tuple(s for s in facts.sources if _unknown(s))
+    return tuple(s for s in concerned(facts) if _unknown(s))
 
 
 def kept(facts: Facts, otherwise: str) -> Amount:
@@ -84,7 +100,7 @@ def distance_of(rows: Amount) -> Distance:
 def findings(facts: Facts) -> tuple[Finding, ...]:
     """What a person should know of the sources before choosing."""
     found: list[Finding] = []
-    for source in facts.sources:
+    for source in concerned(facts):
         found += [*_not_known(source), *_ignored(source), *_soon(facts, source)]
     return tuple(found)
 

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.report import CheckpointReport, SourceEntry
 from recovery.checkpoints.seed import SourceStart
 from recovery.sinks import auto_cdc
 from recovery.sinks.base import SinkReport
-from recovery.sources import files
+from recovery.sources import files, kafka
 from recovery.sources.base import Amount, Distance, SourceFacts, Wanted
 from recovery.strategies.base import Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import FILES, checkpoint, entries
 from tests.unit.strategies.facts import facts as customers
 from tests.unit.strategies.facts import source as customers_source
-from tests.unit.strategies.streams import KAFKA, NO_ROW, of, source, start, stream
+from tests.unit.strategies.streams import KAFKA, LINES, NO_ROW, of, source, start, stream
 
 COUNTED = Counts(table=10, processed=10, waiting=9, everything=15, reread=4)
 SKIPPED = Counts(table=10, processed=10, waiting=2, everything=15, skipped=3)
@@ -145,14 +145,46 @@ def test_a_wish_that_cannot_be_met_blocks_and_is_not_left_aside() -> None:
 def test_a_start_behind_what_is_gone_may_go_on() -> None:
     low = replace(KAFKA.topics["orders"].partitions[0], low=12)
     cut = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={0: low})})
-    stands = source("kafka", facts=cut, reach=None)
-    gone = replace(stands, reach=files.Reach(False, "gone"))
-    assert "gone" in (options(stream(sources=(gone,)))["continue"].blocked or "")
-    chosen = replace(gone, start=start("12", lost=of(2, exact=False)))
-    option = options(stream(sources=(chosen,), counts=replace(SKIPPED, skipped=None)))["continue"]
+
+    def at(line: str, **more: Any) -> SourceFacts:
+        return source("kafka", facts=cut, reach=kafka.reach(line, cut), **more)
+
+    assert "begins at 12" in (options(stream(sources=(at(LINES["kafka"]),)))["continue"].blocked or "")
+    chosen = start("12", lost=of(2, exact=False))
+    told = at(chosen.offset_json, start=chosen)
+    option = options(stream(sources=(told,), counts=replace(SKIPPED, skipped=None)))["continue"]
     assert option.blocked is None
     assert (option.forecast.lost.rows, option.forecast.lost.exact) == (2, False)
     assert not option.recommended
+
+
+def gone_file(wanted: Wanted | None) -> SourceFacts:
+    """File 5 was planned and is gone, file 1 was read and is gone."""
+    planned = SourceEntry(FILES[4], 1004, 3)
+    there = [f for f in LISTED if f.path not in (FILES[0], FILES[4])]
+    facts = files.Facts(log=(*entries(), planned), listing=tuple(there), asked_ms=5000)
+    begun = None if wanted is None else files.at(wanted, '{"logOffset":2}', facts)
+    read = {files.decoded(e.path) for e in begun.read} if begun else {*FILES[:4]}
+    return customers_source(
+        start=begun,
+        facts=facts,
+        reach=files.reach('{"logOffset":2}', facts),
+        processed=tuple(f for f in there if f.path in FILES[:4]),
+        waiting=tuple(f for f in there if f.path not in read),
+        gone=(FILES[0],),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "blocked"),
+    [(None, True), (Wanted(earliest=True), True), (Wanted(by_hand='{"logOffset":3}'), False)],
+)
+def test_a_planned_file_that_is_gone_has_to_be_left_behind_by_choice(
+    wanted: Wanted | None, blocked: bool
+) -> None:
+    reason = options(customers(sources=(gone_file(wanted),)))["continue"].blocked
+    assert ("1 file after this position is gone" in (reason or "")) == blocked
+    assert (reason is None) != blocked
 
 
 def test_a_watermark_does_nothing_to_a_query_without_state_and_that_is_said() -> None:
