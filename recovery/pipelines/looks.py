@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, F, Min, Q
+from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from recovery.audit import cleansing
@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 ROUNDS: Final = 10
 """Looks are spread: of a workspace's flows a tenth, every tenth of REPRISE_RETENTION_SECONDS."""
+AT_ONCE: Final = 20  # flows of a round that nobody has looked at since their code was studied
 
 
 def workspaces() -> list[int]:
@@ -48,16 +49,16 @@ def workspaces() -> list[int]:
 
 
 def look_round(workspace_id: int) -> None:
-    """Look at the flows of one round: those that were looked at longest ago, where that is long enough."""
+    """Look at the flows of one round: those that were not looked at yet, and those that were longest ago."""
     before = timezone.now() - timedelta(seconds=settings.REPRISE_RETENTION_SECONDS)
     noted = Flow.objects.filter(
         pipeline__workspace=workspace_id, pipeline__gone=False, streaming=True, sources__isnull=False
     ).annotate(oldest=Min("sources__asked_at"), never=Count("sources", filter=Q(sources__asked_at=None)))
-    due = noted.filter(Q(never__gt=0) | Q(oldest__lte=before)).order_by(
-        F("oldest").asc(nulls_first=True), "pk"
-    )
     share = -(-noted.count() // ROUNDS)
-    for flow in due.select_related("pipeline__workspace")[:share]:
+    new = noted.filter(never__gt=0).order_by("pk")
+    old = noted.filter(never=0, oldest__lte=before).order_by("oldest", "pk")
+    whole = [q.select_related("pipeline__workspace")[:most] for q, most in ((new, AT_ONCE), (old, share))]
+    for flow in [flow for flows in whole for flow in flows]:
         look(flow)
 
 

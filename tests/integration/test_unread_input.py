@@ -1,5 +1,6 @@
 """How long records of a real Kafka can be read, while it deletes them and its topics are made again."""
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,8 @@ from recovery.models import Flow, FlowInput, Message
 from recovery.pipelines import inputs, looks, retention
 from recovery.pipelines.retention import Standing
 from tests.kafka import KafkaBroker, until
+from tests.stack import Stack, wait_for
 from tests.unread import flow_at, stand
-
-pytestmark = pytest.mark.django_db
 
 HOUR_MS = 3_600_000
 
@@ -45,6 +45,7 @@ def told() -> list[Any]:
     return [m.body["facts"]["unread"] for m in Message.objects.filter(event="flow.retention").order_by("pk")]
 
 
+@pytest.mark.django_db
 def test_records_are_readable_until_the_first_unread_one_is_too_old_and_what_is_deleted_is_counted(
     kafka: KafkaBroker, reading: Callable[..., Flow]
 ) -> None:
@@ -74,6 +75,7 @@ def test_records_are_readable_until_the_first_unread_one_is_too_old_and_what_is_
     assert told()[1:] == ["can no longer be read"]
 
 
+@pytest.mark.django_db
 def test_a_topic_that_was_made_again_is_known_by_its_id_though_its_offsets_would_fit(
     kafka: KafkaBroker, reading: Callable[..., Flow], tmp_path: Path
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_topic_that_was_made_again_is_known_by_its_id_though_its_offsets_would
     assert inputs.all_noted_ids(flow) != {"0": first.topic_ids}
 
 
+@pytest.mark.django_db
 def test_a_topic_that_is_gone_is_said_and_brokers_that_do_not_answer_take_nothing_away(
     kafka: KafkaBroker, reading: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,3 +129,24 @@ def test_a_topic_that_is_gone_is_said_and_brokers_that_do_not_answer_take_nothin
     assert row.problem.startswith("Kafka at 127.0.0.1:1 cannot be asked: it does not answer")
     assert judged(row) is Standing.UNKNOWN
     assert password not in repr(FlowInput.objects.values())
+
+
+def test_a_worker_looks_by_itself_at_a_flow_whose_code_was_studied(stack: Stack) -> None:
+    incident = stack.incident("watched")
+    code, _, err = stack.manage("plan", incident.name, "--flow", incident.flow, "--json", token="responder")
+    assert code == 0, err
+
+    def seen() -> Any:
+        _, out, _ = stack.manage("flows", "--json", token="viewer")
+        unread = next(
+            f["unread"]
+            for f in json.loads(out)["flows"]
+            if f["pipeline"]["id"] == incident.pipeline_id and f["flow"] == incident.flow
+        )
+        return unread if unread and all(s["seen_at"] or s["problem"] for s in unread["sources"]) else None
+
+    found = wait_for(seen, "nobody has looked at its unread input", 180)
+
+    (source,) = found["sources"]
+    assert (found["standing"], source["problem"], source["kind"]) == ("safe", None, "files")
+    assert source["unread"]["files"] == {"value": len(incident.arrivals.waiting), "exact": True, "why": ""}

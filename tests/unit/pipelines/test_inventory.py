@@ -1,12 +1,8 @@
 """The inventory over real HTTP: what the poller writes, how little it asks, and what survives a failure."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Event
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from recovery.errors import NotFound
@@ -16,6 +12,7 @@ from recovery.pipelines.inventory import refresh
 from recovery.pipelines.locks import only_poll
 from recovery.pipelines.tasks import poll_workspaces
 from tests.unit.pipelines.api import CHAIN, Api
+from tests.unit.pipelines.elsewhere import held_elsewhere
 from tests.unit.pipelines.stub import Stub, serving
 
 pytestmark = pytest.mark.django_db
@@ -266,28 +263,8 @@ def test_a_flow_that_the_code_no_longer_has_is_forgotten_unless_it_has_a_history
     assert set(Flow.objects.values_list("name", "state")) == {(ORDERS, "unknown"), (VIEW, "ok")}
 
 
-@contextmanager
-def polled_elsewhere(workspace_id: int) -> Iterator[None]:
-    """Another worker polls: a database session of its own, for within one session the lock is free to be had again."""
-    polling, over = Event(), Event()
-
-    def poll() -> bool:
-        with only_poll(workspace_id) as mine:
-            polling.set()
-            over.wait(60)
-        connections.close_all()
-        return mine
-
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(poll)
-        polling.wait(60)
-        yield
-        over.set()
-        assert answer.result()
-
-
 def test_two_polls_of_one_workspace_do_not_overlap(api: Api, stub: Stub, workspace: Workspace) -> None:
-    with polled_elsewhere(workspace.pk):
+    with held_elsewhere(only_poll, workspace.pk):
         poll_workspaces()
         assert stub.asked == []
     poll_workspaces()
