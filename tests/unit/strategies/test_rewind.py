@@ -100,6 +100,12 @@ def test_rows_are_not_forecast_without_a_rehearsal() -> None:
     assert "COUNTS_EQUAL_FORECAST" not in {c.code for c in option.criteria}
 
 
+def test_an_aggregation_by_other_columns_has_the_same_name_and_is_built_anew() -> None:
+    """The edit that adds a column to `groupBy`: Spark names the step as before, and its state does not fit."""
+    counted = CodeFacts({"/p/q.py": "groupBy('page')"}, (SUM,))
+    assert judged(going(operators=(SUM,), old_code=counted)).blocked is None
+
+
 def test_what_retention_took_from_the_beginning_is_not_forgotten() -> None:
     low = replace(KAFKA.topics["orders"].partitions[0], low=3)
     cut = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={0: low})})
@@ -110,7 +116,11 @@ def test_what_retention_took_from_the_beginning_is_not_forgotten() -> None:
 PLAIN = CodeFacts({"/p/q.py": WITHOUT}, (), sources=stream().new_code.sources)
 BLOCKED: dict[str, tuple[dict[str, Any], str]] = {
     "stateless": ({"new_code": PLAIN}, "take continue"),
-    "the same steps": ({"operators": (SUM,)}, "take revert"),
+    "the same code": (
+        {"operators": (SUM,), "old_code": CodeFacts({"/p/q.py": WITHOUT}, (SUM,))},
+        "take revert",
+    ),
+    "the same steps, old code not known": ({"operators": (SUM,), "old_code": None}, "take revert"),
     "nothing chosen": ({"at": "10"}, "Choose how far to go back first: every row of the windows after"),
     "deduplication, nothing chosen": ({"at": "10", "operators": ("dedupe",)}, "that the state stands for"),
     "code not read": ({"new_code": CodeFacts({}, None, "line 3")}, "line 3"),
