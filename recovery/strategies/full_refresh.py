@@ -140,8 +140,11 @@ def _doubled(facts: Facts) -> Amount:
     if not sinks.is_table(facts):
         return sinks.doubled(facts, sinks.anew(facts), "Nothing is written again.")
     whole = not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts))
-    if not whole or difference is None:
+    if not whole:
         why = f"Cannot be told exactly: not every committed {sources.unit(facts)} can be read."
+        return Amount(None, 0, None, None, False, why)
+    if difference is None:
+        why = "The table is emptied first. Which rows differ from those of the old code was not counted."
         return Amount(None, 0, None, None, False, why)
     if difference <= 0:
         return sources.nothing("The table is emptied first.")

@@ -22,7 +22,7 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.base import Distance, InputFile, SourceFacts, Wanted
 from recovery.sources.live import files as live_files
 from recovery.sources.live import looking
-from recovery.spark.api import Study, StudyRequest, study, tables
+from recovery.spark.api import Rehearsal, Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.workflow import fingerprints, inputs, rehearsing, repairing
@@ -217,21 +217,26 @@ def _rehearsed(
     key: tuple[str, ...],
 ) -> Counts:
     """What the code yields; where it keeps state that a batch cannot stand for, as its own query writes it."""
-    plain = counts(told)
-    if "waiting" not in wanted.sets or not rehearsing.needed(told, "waiting"):
-        return plain
-    with rehearsing.rehearsed(
-        request_for(scene, files, wanted.only("waiting"), key),
-        storage=scene.storage,
-        purpose="forecast",
-        watermark_ms=reconciled(scene.checkpoint).closed_ms,
-        conf=scene.checkpoint.conf,
-    ) as found:
-        if found.problem is not None:
-            return plain
-        return replace(
-            plain, waiting=found.rows, rehearsed=True, rehearsed_late=found.late, rehearsed_why=found.why
-        )
+
+    def rehearsal(label: str, watermark_ms: int | None) -> Rehearsal | None:
+        if label not in wanted.sets or not rehearsing.needed(told, label):
+            return None
+        with rehearsing.rehearsed(
+            request_for(scene, files, wanted.only(label), key),
+            storage=scene.storage,
+            purpose=f"forecast-{label}",
+            watermark_ms=watermark_ms,
+            conf=scene.checkpoint.conf,
+        ) as found:
+            return None if found.problem else found
+
+    on, anew = rehearsal("waiting", reconciled(scene.checkpoint).closed_ms), rehearsal("everything", None)
+    found = counts(told)
+    if anew is not None and not anew.why:
+        found = replace(found, everything=anew.rows)
+    if on is None:
+        return found
+    return replace(found, waiting=on.rows, rehearsed=True, rehearsed_late=on.late, rehearsed_why=on.why)
 
 
 def positions(
