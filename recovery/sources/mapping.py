@@ -122,11 +122,14 @@ def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> O
 
 
 def new_source(index: int, told: Mapping[str, Any]) -> NewSource:
-    """A source as the code describes it ({format, path, options, location}): its kind, and where it reads."""
+    """A source as the code describes it ({format, path, options, location}): its kind, and where it reads.
+
+    A Delta table is told by `table_id`, where somebody has read it: a checkpoint knows it by that alone.
+    """
     kind = registry.kind_of_format(str(told.get("format") or "parquet"))
     options = told.get("options") or {}
     if kind != "kafka":
-        places = {str(p) for p in (told.get("location") or told.get("path"),) if p}
+        places = {str(p) for p in (told.get("table_id") or told.get("location") or told.get("path"),) if p}
     elif assigned := option_of(options, "assign"):
         places = set(_topics(assigned))
     else:

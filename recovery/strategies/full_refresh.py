@@ -95,7 +95,10 @@ def _reread(facts: Facts) -> Amount:
         return common.amount(rows, common.files_of(facts, "processed"), why)
     if stays := _not_again(facts):
         return Amount(None, 0, None, None, False, stays)
-    return Amount(rows, 0, "the first that is kept", sources.standing(facts), rows is not None, why)
+    exact = rows is not None and all(
+        f.whole for f in sources.anew(facts)
+    )  # what retention takes, it goes on taking
+    return Amount(rows, 0, "the first that is kept", sources.standing(facts), exact, why)
 
 
 def _not_again(facts: Facts) -> str:

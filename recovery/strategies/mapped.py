@@ -15,6 +15,8 @@ CARRIED_OVER = (
     "their positions cannot be carried over one to one. Put the sources back, or take full-refresh."
 )
 
+NOT_AS_LOOKED_AT = "Which source is which was seen otherwise when they were looked at. Look again."
+
 
 def old_of(facts: Facts) -> tuple[int | None, ...]:
     """For each of `facts.sources` the source of the checkpoint that it goes on as; None: it is new."""
@@ -50,9 +52,11 @@ def block(facts: Facts) -> str | None:
     """What has to be said first, where the sources are not one to one; None when all is."""
     if one_to_one(facts):
         return None
+    if not facts.checkpoint.sources and facts.checkpoint.blockers:
+        return f"The checkpoint itself is damaged: {facts.checkpoint.blockers[0].says}"
     found = proposal(facts)
-    if found is None or not facts.source_map:
-        return mismatch(facts, facts.checkpoint.sources)
+    if found is None or not facts.source_map or not _as_looked_at(facts, found):
+        return mismatch(facts, facts.checkpoint.sources) or NOT_AS_LOOKED_AT
     if left := _open(facts, found):
         return (
             f"Confirm first which sources are which: {', '.join(left)}. {' '.join(_questions(found, left))}"
@@ -109,6 +113,13 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
             told.append(Finding("SOURCE_ADDED", Severity.INFO, says, "Make sure that it is meant."))
     told += [Finding("SOURCES_MOVED", Severity.INFO, note, "Nothing to do.") for note in found.notes]
     return tuple(told)
+
+
+def _as_looked_at(facts: Facts, found: Proposal) -> bool:
+    """Whether the facts of each source are of the one that it is said to continue."""
+    index = {s.name or str(s.index): s.index for s in facts.checkpoint.sources}
+    to = {p.new: index[p.old] for p in found.pairs}
+    return old_of(facts) == tuple(to.get(str(n)) for n in range(len(facts.sources)))
 
 
 def _open(facts: Facts, found: Proposal) -> tuple[str, ...]:

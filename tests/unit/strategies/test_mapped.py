@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import SourceProgress
+from recovery.checkpoints.report import Finding, Severity, SourceProgress
 from recovery.sources.base import Distance, SourceFacts
 from recovery.strategies.base import Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
@@ -136,6 +136,20 @@ def test_counted_rows_of_a_new_source_are_not_taken_for_lost_ones() -> None:
     given = mapped([ORDERS], ["orders", "returns"], told, source_map=(0, None))
     lost = judged(replace(given, counts=Counts(table=10, waiting=2, skipped=8))).forecast.lost
     assert (lost.rows, lost.exact) == (3, False)
+
+
+def test_facts_of_another_pairing_start_nothing() -> None:
+    """Else a source that goes on would be read from its beginning."""
+    told = [at(0, RETURNS), at(1, ORDERS)]
+    given = mapped([ORDERS, RETURNS], ["returns", "orders"], told, source_map=(None, 0))
+    assert "seen otherwise" in (judged(given).blocked or "")
+
+
+def test_sources_that_damage_hides_are_no_other_sources() -> None:
+    damage = Finding("OFFSETS_MISSING", Severity.BLOCKER, "offsets/2 is missing", "Restore it.")
+    given = mapped([], ["orders"], [])
+    given = replace(given, checkpoint=replace(given.checkpoint, findings=(damage,)))
+    assert judged(given).blocked == "The checkpoint itself is damaged: offsets/2 is missing"
 
 
 def test_one_to_one_has_no_mapping() -> None:
