@@ -104,8 +104,8 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
     kept = ", ".join(common.word(o) for o in operators)
     if tuple(o.name for o in facts.checkpoint.state_operators) == operators:
         return (
-            f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take revert. "
-            "If its key or its columns changed, no state of before fits it: take full-refresh."
+            f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take revert."
+            " If its key or its columns changed, no state of before fits it: take full-refresh."
         )
     return (
         f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
