@@ -48,7 +48,7 @@ def judge(facts: Facts) -> Option:
                     "offsets": starts.offsets(facts, standing),
                 },
                 "EACH_FILE_ONCE": {
-                    "scope": "same" if any(s.start for s in facts.sources) else "both",
+                    "scope": "same" if starts.starts(facts) else "both",
                     "files": sum(starts.read_by(s) for s in facts.sources),
                 },
                 "TABLE_GREW_BY_NEW_BATCHES": {"before": facts.counts.table},

@@ -35,8 +35,13 @@ SCOPES = {"continue": "both", "rewind": "same", "revert": "same", "repair": "sam
 
 
 def scope_of(body: Mapping[str, Any]) -> str:
-    """Where the rerun's batches are told from those before. At a chosen position the new version's own log begins."""
-    return "same" if body.get("wishes") else SCOPES[body["strategy"]]
+    """Where the rerun's batches are told from those before: a seed whose sources start elsewhere has its own log."""
+    return "same" if seed_args(body).get("starts") else SCOPES[body["strategy"]]
+
+
+def seed_args(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the plan's seed is told; nothing where it has none."""
+    return next((s["args"] for s in body["steps"] if s["kind"] == "seed"), {})
 
 
 def seen(flow: Flow, body: Mapping[str, Any], scene: Scene | None = None) -> dict[str, Any]:
@@ -277,7 +282,7 @@ def _measured_by_rehearsal(scene: Scene, body: Mapping[str, Any], asked: Measure
 
     None where it could not be run, or where the update may have written other rows (`Rehearsal.why`).
     """
-    seeded: Mapping[str, Any] = next((s["args"] for s in body["steps"] if s["kind"] == "seed"), {})
+    seeded = seed_args(body)
     with rehearsing.rehearsed(
         asked.study,
         storage=scene.storage,

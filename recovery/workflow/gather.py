@@ -24,11 +24,12 @@ from recovery.sources.live import files as live_files
 from recovery.sources.live import looking
 from recovery.spark.api import Rehearsal, Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
-from recovery.strategies.base import CodeFacts, Counts, Facts
+from recovery.strategies.base import Counts, Facts
 from recovery.workflow import fingerprints, inputs, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
+from recovery.workflow.studied import code_facts, counts, identified
 
 ACTIVE = {
     "QUEUED",
@@ -246,7 +247,7 @@ def positions(
     prepare()
     scene = look(flow)
     code = {**scene.code, **(patch or {})}
-    known = study(request_for(scene, code, NOTHING, ()))
+    known = identified(study(request_for(scene, code, NOTHING, ())))
     found = _inputs(scene, known, None, None, wishes).sources
     wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)
     if not wanted.sets:
@@ -306,7 +307,7 @@ def _both(
 
     def ask(files: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and files is new
-        return study(request_for(scene, files, wanted, key, by_file=by_file))
+        return identified(study(request_for(scene, files, wanted, key, by_file=by_file)))
 
     found = ask(new, wanted)
     if old is None:
@@ -360,32 +361,6 @@ def _left_behind(scene: Scene, found: inputs.Inputs, old_known: Study | None) ->
 def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
     """The input files of one source as Spark would list them now; none where the place is not known."""
     return live_files.listing(path, options=options) if path else ()
-
-
-def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
-    return CodeFacts(
-        files=dict(files),
-        operators=answer.operators,
-        problem=answer.problem,
-        sources=tuple(answer.sources),
-        key=tuple(answer.key or ()),
-        key_from=answer.key_from,
-    )
-
-
-def counts(answer: Study) -> Counts:
-    return Counts(
-        table=answer.table_rows,
-        processed=answer.rows.get("processed"),
-        waiting=answer.rows.get("waiting"),
-        everything=answer.rows.get("everything"),
-        repeats_waiting=answer.repeats.get("waiting"),
-        fresh_waiting=answer.fresh.get("waiting"),
-        repeats_processed=answer.repeats.get("processed"),
-        reread=answer.rows.get("reread"),
-        skipped=answer.rows.get("skipped"),
-        by_file=dict(answer.by_file),
-    )
 
 
 def other_fingerprints(scene: Scene) -> dict[str, str]:

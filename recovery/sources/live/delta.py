@@ -63,6 +63,16 @@ def read(
             ) from problem
 
 
+def table_id(location: str) -> str:
+    """The id of the table at `location`. Raises Unreachable where there is none, or its log cannot be read."""
+    with reaching(location):
+        log = _log(Store.open(location), location)
+        try:
+            return deltalog.state(log, log.latest).table_id
+        except deltalog.Gone as gap:
+            raise Unreachable(f"{location} cannot be read: {gap}. Put its log back.") from gap
+
+
 def _log(table: Store, location: str) -> deltalog.Log:
     log = deltalog.listed(table)
     if log is None:
