@@ -125,8 +125,9 @@ def write_log(
 ) -> None:
     """A file source's log with these entries, sorted by their ids, whose newest id is `reached` (-1: it is empty).
 
-    Entries as Spark would have written them where it can read those under the interval of the `old` log and the
-    usual one; else one compacted file, which it can read under any. Where ids are left out, all get the newest one:
+    Entries as Spark would have written them where it reads those whichever interval it is set to: none has a number
+    that the `old` log, which it has read, lacks. Else one compacted file, readable under any interval; entry 0 alone
+    is never compacted, since every batch would then compact the log. Where ids are left out, all get the newest one:
     nobody asks for the others, and a reader takes a compacted file that lacks ids for one that lost lines.
     """
     layout.directories.add(folder)
@@ -138,7 +139,8 @@ def write_log(
     whole = len(by_id) == reached + 1
     plain = {n: str(n) for n in by_id}
     usual, own = filelog.DEFAULT_INTERVAL, filelog.interval(old)
-    if whole and filelog.readable(plain, usual) and filelog.readable(plain, own):
+    known = reached <= max(old, default=0)
+    if whole and known and filelog.readable(plain, usual) and filelog.readable(plain, own):
         for number, held in by_id.items():
             layout.write(f"{folder}/{number}", filelog.source_lines(held))
     else:
