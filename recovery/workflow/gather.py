@@ -246,7 +246,7 @@ def positions(
     prepare()
     scene = look(flow)
     code = {**scene.code, **(patch or {})}
-    known = study(request_for(scene, code, NOTHING, ()))
+    known = _identified(scene, study(request_for(scene, code, NOTHING, ())))
     found = _inputs(scene, known, None, None, wishes).sources
     wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)
     if not wanted.sets:
@@ -292,6 +292,11 @@ def request_for(
     )
 
 
+def _identified(scene: Scene, answer: Study) -> Study:
+    """With what tells sources apart that the checkpoint knows by an id."""
+    return replace(answer, sources=inputs.identified(answer.sources, scene.checkpoint.sources))
+
+
 def _both(
     scene: Scene,
     new: Mapping[str, str],
@@ -306,7 +311,7 @@ def _both(
 
     def ask(files: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and files is new
-        return study(request_for(scene, files, wanted, key, by_file=by_file))
+        return _identified(scene, study(request_for(scene, files, wanted, key, by_file=by_file)))
 
     found = ask(new, wanted)
     if old is None:

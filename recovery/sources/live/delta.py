@@ -63,6 +63,16 @@ def read(
             ) from problem
 
 
+def table_id(location: str) -> str | None:
+    """The id of the table that lies there now; None where nobody can tell. Only its newest metadata is looked for."""
+    try:
+        with reaching(location):
+            log = _log(Store.open(location), location)
+            return deltalog.state(log, log.latest).table_id
+    except (Unreachable, Malformed, deltalog.Gone):
+        return None
+
+
 def _log(table: Store, location: str) -> deltalog.Log:
     log = deltalog.listed(table)
     if log is None:
