@@ -29,7 +29,7 @@ from recovery.workflow import fingerprints, inputs, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
-from recovery.workflow.studied import code_facts, counts, identified
+from recovery.workflow.studied import code_facts, counts
 
 ACTIVE = {
     "QUEUED",
@@ -247,7 +247,7 @@ def positions(
     prepare()
     scene = look(flow)
     code = {**scene.code, **(patch or {})}
-    known = identified(study(request_for(scene, code, NOTHING, ())))
+    known = _identified(scene, study(request_for(scene, code, NOTHING, ())))
     found = _inputs(scene, known, None, None, wishes).sources
     wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)
     if not wanted.sets:
@@ -293,6 +293,11 @@ def request_for(
     )
 
 
+def _identified(scene: Scene, answer: Study) -> Study:
+    """With what tells sources apart that the checkpoint knows by an id."""
+    return replace(answer, sources=inputs.identified(answer.sources, scene.checkpoint.sources))
+
+
 def _both(
     scene: Scene,
     new: Mapping[str, str],
@@ -307,7 +312,7 @@ def _both(
 
     def ask(files: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and files is new
-        return identified(study(request_for(scene, files, wanted, key, by_file=by_file)))
+        return _identified(scene, study(request_for(scene, files, wanted, key, by_file=by_file)))
 
     found = ask(new, wanted)
     if old is None:

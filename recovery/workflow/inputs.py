@@ -6,9 +6,10 @@ from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.errors import Refused
-from recovery.sources import file_facts, files, mapping
+from recovery.sources import delta, file_facts, files, mapping, registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
+from recovery.sources.live import delta as live_delta
 from recovery.sources.live import looking
 from recovery.sources.slices import Slice
 
@@ -72,6 +73,27 @@ def inputs_of(
         for n, (old, progress) in enumerate(paired)
     )
     return Inputs(found, tuple(old for old, _ in paired))
+
+
+def identified(
+    described: Sequence[Mapping[str, Any]], held: Sequence[SourceProgress]
+) -> tuple[Mapping[str, Any], ...]:
+    """The sources of the code, of Delta tables with `table_id`: the one thing by which a checkpoint knows its tables.
+
+    Not asked where there is one source on each side: there is nothing to tell apart.
+    """
+    if len(described) < 2 and len(held) < 2:
+        return tuple(described)
+    return tuple({**told, "table_id": _table_id(told)} if _is_delta(told) else told for told in described)
+
+
+def _is_delta(told: Mapping[str, Any]) -> bool:
+    return registry.kind_of_format(str(told.get("format") or "parquet")) == delta.KIND
+
+
+def _table_id(told: Mapping[str, Any]) -> str | None:
+    place = str(told.get("location") or told.get("path") or "")
+    return live_delta.table_id(place) if place else None
 
 
 def matched(

@@ -1,16 +1,9 @@
 """What Spark said of a flow's code, as facts that a decision may look at."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from recovery.sources.live import looking
 from recovery.spark.api import Study
 from recovery.strategies.base import CodeFacts, Counts
-
-
-def identified(told: Study) -> Study:
-    """Sources of the code with what a checkpoint would know them by."""
-    return replace(told, sources=tuple(looking.identified(s) for s in told.sources))
 
 
 def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:

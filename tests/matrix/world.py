@@ -41,6 +41,8 @@ class World:
     unread: list[tuple[Source, int]] = field(default_factory=list)
     next_id: int = 0
     old: Old | None = None
+    gone: int = 0  # how many of the ids that wait can no longer be read
+    open_batch: bool = False  # one was read and written, and is not committed
     failure: str = ""  # of the update after which somebody calls
 
     def code(self) -> dict[str, str]:
@@ -52,6 +54,12 @@ class World:
     @property
     def dataset(self) -> str:
         return f"spark_catalog.default.{self.name}"
+
+    @property
+    def no_table(self) -> Path:
+        """A folder where no table is, for sinks that are none."""
+        (self.root / "none").mkdir(exist_ok=True)
+        return self.root / "none"
 
     @property
     def place(self) -> Path:

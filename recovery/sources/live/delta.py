@@ -63,14 +63,14 @@ def read(
             ) from problem
 
 
-def table_id(location: str) -> str:
-    """The id of the table at `location`. Raises Unreachable where there is none, or its log cannot be read."""
-    with reaching(location):
-        log = _log(Store.open(location), location)
-        try:
+def table_id(location: str) -> str | None:
+    """The id of the table that lies there now; None where nobody can tell. Only its newest metadata is looked for."""
+    try:
+        with reaching(location):
+            log = _log(Store.open(location), location)
             return deltalog.state(log, log.latest).table_id
-        except deltalog.Gone as gap:
-            raise Unreachable(f"{location} cannot be read: {gap}. Put its log back.") from gap
+    except (Unreachable, Malformed, deltalog.Gone):
+        return None
 
 
 def _log(table: Store, location: str) -> deltalog.Log:

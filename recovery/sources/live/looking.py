@@ -66,17 +66,6 @@ def between(described: Mapping[str, Any], kind: str, start: str | None, end: str
     return None
 
 
-def identified(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same, and of a Delta table its id, by which a checkpoint knows it; unchanged where it cannot be read."""
-    place = _place(described)
-    if registry.kind_of_format(str(described.get("format") or "parquet")) != delta.KIND or not place:
-        return described
-    try:
-        return {**described, "table_id": live_delta.table_id(place)}
-    except (RepriseError, Malformed):
-        return described
-
-
 def latest(described: Mapping[str, Any], kind: str, committed: str | None) -> str | None:
     """The position behind everything that a source has now; None: it cannot be told."""
     progress = SourceProgress(0, kind, committed)

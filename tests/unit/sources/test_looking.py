@@ -165,12 +165,3 @@ def test_a_wish_that_cannot_be_met_is_a_sentence_and_the_committed_position_stay
     assert found.start is None
     assert found.problem is not None
     assert found.begins == progress.offset_json
-
-
-def test_a_delta_table_is_told_by_its_id_where_it_can_be_read(tmp_path: Path) -> None:
-    place = {"format": "delta", "path": str(delta(tmp_path / "t")), "options": {}}
-    assert looking.identified(place) == {**place, "table_id": TABLE}
-    gone = {**place, "path": str(tmp_path / "nowhere")}
-    assert looking.identified(gone) == gone
-    files = {"format": "json", "path": str(tmp_path)}
-    assert looking.identified(files) == files

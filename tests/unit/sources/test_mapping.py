@@ -11,6 +11,7 @@ from recovery.sources.mapping import (
     Certainty,
     NewSource,
     OldSource,
+    new_source,
     offset_lines,
     old_source,
     proposed,
@@ -182,3 +183,15 @@ def test_every_old_source_goes_on_once_or_is_dropped_and_every_new_one_has_a_sta
     starts = {a.new: None for a in found.added}
     lines = offset_lines(before, after, found, confirmed=found.unconfirmed, starts=starts)
     assert [key for key, _ in lines] == [n.key for n in after]
+
+
+def test_a_delta_table_is_known_by_its_id_whatever_its_path() -> None:
+    """A checkpoint has the id alone, the code a path; who looked at the table there can tell that it is the one."""
+    held = [old("0", "delta", "id-a")]
+    told = [
+        new_source(0, {"format": "delta", "location": "/b", "table_id": "id-b"}),
+        new_source(1, {"format": "delta", "location": "/a", "table_id": "id-a"}),
+    ]
+    found = proposed(held, told)
+    assert [(p.old, p.new, p.certainty) for p in found.pairs] == [("0", "1", Certainty.CERTAIN)]
+    assert [a.new for a in found.added] == ["0"]

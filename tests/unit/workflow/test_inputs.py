@@ -1,5 +1,6 @@
 """Which source of the code is which of the checkpoint, and what Spark is asked to count of them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from recovery.errors import Refused
 from recovery.sources import file_facts, files
 from recovery.sources.base import Amount, InputFile, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.slices import Slice
-from recovery.workflow.inputs import counted, inputs_of, matched, moved, with_rows
+from recovery.workflow.inputs import counted, identified, inputs_of, matched, moved, with_rows
+from tests import delta_tables
 
 KAFKA = {"format": "kafka", "path": None, "options": {"subscribe": "clicks"}}
 OTHER = {"format": "kafka", "path": None, "options": {"subscribe": "orders"}}
@@ -144,3 +146,14 @@ def test_rows_that_nobody_counted_stay_unknown() -> None:
     found = with_rows([started(wishes["0"])], wishes, {})[0]
     assert found.start is not None
     assert (found.start.reread.rows, found.start.reread.files) == (None, Amount(1))
+
+
+def test_delta_tables_tell_their_id_where_sources_have_to_be_told_apart(tmp_path: Path) -> None:
+    """The checkpoint's one table is the second of the code: only its id says so."""
+    there = delta_tables.table(tmp_path / "a", [[]], table_id="id-a")
+    code = [{"format": "delta", "path": str(path), "options": {}} for path in (tmp_path / "none", there)]
+    held = SourceProgress(0, "delta", "{}", position={"reservoirId": "id-a"})
+    told = identified(code, [held])
+    assert [one.get("table_id") for one in told] == [None, "id-a"]
+    assert [was for was, _ in matched(report(held), told)] == [None, 0]
+    assert identified(code[1:], [held]) == tuple(code[1:])
