@@ -262,6 +262,7 @@ def test_a_broker_that_is_killed_is_started_again_at_its_port_with_its_records(c
     wait_for(lambda: connected.demo["pids"]["kafka"] != before, "the broker started again")
     wait_for(lambda: "Kafka ready again" in connected.log(), "the broker ready again", 90)
     assert connected.demo["kafka"] == servers
+    arrive(servers, "kept", clicks().waiting)  # waits for the leaders; what is there is not written again
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "tests", "log_level": 0})
     ends = [consumer.get_watermark_offsets(TopicPartition("kept", n), 30)[1] for n in range(PARTITIONS)]
     consumer.close()
