@@ -89,10 +89,11 @@ def outcome(world: World, option: Option, before: Counter[int], read: int, *, ch
     waiting = world.waiting(sources)
     should = before + _yielded(world, option, waiting, operator)
     lost, doubled = should - after, after - should
-    skipped = lost.total() if chosen else 0
+    skipped = lost.total() if chosen else world.gone
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
     untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] == "parquet")
-    reread = None if untold else read - waiting.total() + skipped
+    ahead = waiting if option.strategy != "continue" else world.waiting(world.sources)
+    reread = None if untold else read - ahead.total() + skipped
     emptied = option.strategy == "full-refresh" and world.sink.is_table
     new_rows = after.total() - (0 if emptied else before.total())
     return Outcome(lost.total(), doubled.total(), new_rows, after.total(), reread)

@@ -95,7 +95,8 @@ def expired(world: World, more: Callable[[], Source]) -> None:
         world.unread += [(world.sources[0], n) for n in ids]
         return ids
 
-    world.sources[0].expire(Unread(sorted(n for _, n in world.unread), new))
+    gone = world.sources[0].expire(Unread(sorted(n for _, n in world.unread), new))
+    world.gone = len(gone)
     fails(world)
 
 

@@ -41,6 +41,7 @@ class World:
     unread: list[tuple[Source, int]] = field(default_factory=list)
     next_id: int = 0
     old: Old | None = None
+    gone: int = 0  # how many of the ids that wait can no longer be read
     failure: str = ""  # of the update after which somebody calls
 
     def code(self) -> dict[str, str]:
