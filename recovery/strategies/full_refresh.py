@@ -133,6 +133,8 @@ def _lost(facts: Facts) -> Amount:
             -difference, 0, None, None, True, f"The new code yields fewer rows over the same {of}s."
         )
     if not common.only_files(facts):
+        if difference is None:
+            return Amount(None, 0, None, None, False, "What was read could not be counted beside the table.")
         return sources.nothing(" ".join(dict.fromkeys(f.why for f in sources.anew(facts))))
     total = sum(len(s.processed) + len(s.waiting) for s in facts.sources)
     return sources.nothing(f"All {common.plural(total, 'file')} can still be read.")

@@ -254,6 +254,17 @@ def test_an_empty_reset_over_files_into_delta_doubles_all_that_was_read() -> Non
     assert (forecast.lost.rows, forecast.doubled.rows, forecast.new_rows) == (0, 13, 21)
 
 
+def test_a_full_refresh_promises_no_row_where_what_was_read_could_not_be_counted() -> None:
+    lost = options(
+        stream(
+            sink=DELTA,
+            sources=(source("kafka", options={"startingOffsets": "earliest"}),),
+            counts=Counts(table=12),
+        )
+    )["full-refresh"].forecast.lost
+    assert (lost.rows, lost.exact) == (None, False)
+
+
 def test_an_empty_reset_cuts_the_files_of_each_source_by_its_own_limit() -> None:
     """Batches 0 to 2, which the table has, hold six files of one source and all of the other, four of them unread."""
     one = customers().sources[0]
