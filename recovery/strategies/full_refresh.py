@@ -126,7 +126,7 @@ def _lost(facts: Facts) -> Amount:
             why=f"{common.plural(len(gone), 'committed file')} can no longer be read; their rows leave the table.",
         )
     if broken := " ".join(f.why for f in sources.anew(facts) if not f.whole):
-        rows = None if difference is None else max(0, -difference)
+        rows = None if difference is None else max(0, -difference) + _never_read(facts)
         return Amount(rows, 0, None, None, False, f"{broken} Their rows leave the table.")
     if difference is not None and difference < 0:
         return Amount(
@@ -138,6 +138,12 @@ def _lost(facts: Facts) -> Amount:
         return sources.nothing(" ".join(dict.fromkeys(f.why for f in sources.anew(facts))))
     total = sum(len(s.processed) + len(s.waiting) for s in facts.sources)
     return sources.nothing(f"All {common.plural(total, 'file')} can still be read.")
+
+
+def _never_read(facts: Facts) -> int:
+    """Records that retention took before anybody read them."""
+    lost = [s.reach.lost.rows for s in facts.sources if s.reach and s.reach.lost]
+    return sum(rows.value for rows in lost if rows is not None)
 
 
 def _doubled(facts: Facts) -> Amount:

@@ -1,5 +1,8 @@
 """What a plan says of its sink: what a start doubles there, what would vanish, what can be measured afterwards."""
 
+from dataclasses import replace
+
+from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.sinks import registry
 from recovery.sinks.kinds import Risk, Start, in_words
@@ -7,7 +10,7 @@ from recovery.sources.base import Amount as Counted
 from recovery.sources.base import Distance, Precision
 from recovery.sources.comparing import count
 from recovery.strategies.base import Amount, Facts
-from recovery.strategies.sources import distance_of
+from recovery.strategies.sources import distance_of, nothing
 
 # Criteria that compare the rows which the update wrote with those that were expected.
 ON_ROWS = (
@@ -60,9 +63,10 @@ def start(
 
 
 def anew(facts: Facts) -> Start:
-    """A start with batch 0 and an empty checkpoint: everything that was read is read again."""
+    """A start with batch 0 and an empty checkpoint: everything that was read is read again, a planned batch too."""
     rows = facts.counts.processed
-    return Start(0, reread=Distance(rows=None if rows is None else Counted(rows)))
+    open_batch = start(facts, reconciled(facts.checkpoint), nothing(""), query_id_kept=False)
+    return replace(open_batch, next_batch=0, reread=Distance(rows=None if rows is None else Counted(rows)))
 
 
 def risk(facts: Facts, of: Start) -> Risk:

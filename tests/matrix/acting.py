@@ -92,6 +92,8 @@ def outcome(world: World, option: Option, before: Counter[int], read: int, *, ch
     skipped = lost.total() if chosen else world.gone
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
     untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] == "parquet")
+    # of a batch that only a sink without a memory knows nobody can say whether it is read again
+    untold = untold or (world.open_batch and not world.sink.is_table)
     ahead = waiting if option.strategy != "continue" else world.waiting(world.sources)
     reread = None if untold else read - ahead.total() + skipped
     emptied = option.strategy == "full-refresh" and world.sink.is_table

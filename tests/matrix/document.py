@@ -88,7 +88,7 @@ def _section(cells: Sequence[Cell]) -> list[str]:
     for cell in cells:
         out.append(f"\n### {cell.incident.name.capitalize()}\n")
         if not cell.results:
-            out.append("Not run yet.")
+            out.append("Not run.")
             continue
         out.append(f"An update without any recovery: {_failure(cell.fails)}\n")
         out += ["| Strategy | Forecast and outcome | |", "|---|---|---|"]

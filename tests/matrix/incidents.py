@@ -104,6 +104,7 @@ def uncommitted(world: World, more: Callable[[], Source]) -> None:
     """A crash after the table's commit and before the checkpoint's; then dropDuplicates is taken out."""
     newest = max(int(p.name) for p in (world.checkpoint / "commits").iterdir() if p.name.isdigit())
     hands.remove(world.checkpoint / "commits" / str(newest))
+    world.open_batch = True
     wait(world)
     world.operator = PLAIN
     fails(world)

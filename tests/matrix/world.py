@@ -42,6 +42,7 @@ class World:
     next_id: int = 0
     old: Old | None = None
     gone: int = 0  # how many of the ids that wait can no longer be read
+    open_batch: bool = False  # one was read and written, and is not committed
     failure: str = ""  # of the update after which somebody calls
 
     def code(self) -> dict[str, str]:

@@ -254,6 +254,18 @@ def test_an_empty_reset_over_files_into_delta_doubles_all_that_was_read() -> Non
     assert (forecast.lost.rows, forecast.doubled.rows, forecast.new_rows) == (0, 13, 21)
 
 
+def test_a_planned_batch_may_be_sent_again_by_a_start_from_nothing() -> None:
+    """Kafka remembers nothing: the 10 rows that were committed, and at most the 5 of a batch that may be out."""
+    earliest = (source("kafka", options={"startingOffsets": "earliest"}),)
+    held = stream(sink=LOOSE["kafka"], sources=earliest)
+    last = held.checkpoint.last_committed
+    assert last is not None
+    open_batch = replace(held, checkpoint=replace(held.checkpoint, last_planned=last + 1))
+    for name in ("full-refresh", "empty"):
+        doubled = options(open_batch)[name].forecast.doubled
+        assert (doubled.rows, doubled.exact) == (15, False), name
+
+
 def test_a_full_refresh_promises_no_row_where_what_was_read_could_not_be_counted() -> None:
     lost = options(
         stream(
