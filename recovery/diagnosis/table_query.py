@@ -9,6 +9,10 @@ REVERT: Final = "If the change was a mistake, put the old code back: the checkpo
 CONTINUE: Final = (
     "If it was meant, continue with a seeded checkpoint: progress is kept, the stored state is dropped."
 )
+REWIND: Final = (
+    "If it was meant and the new code keeps state behind a watermark, rewind: it goes back in the input and builds the "
+    "open windows anew."
+)
 
 ROWS: Final = (
     Row(
@@ -20,7 +24,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_LATER,
         severity=3,
-        do=(REVERT, CONTINUE),
+        do=(REVERT, CONTINUE, REWIND),
         dont=(EMPTY, DELETE, AGAIN),
     ),
     Row(
@@ -46,7 +50,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_LATER,
         severity=3,
-        do=(REVERT, CONTINUE),
+        do=(REVERT, CONTINUE, REWIND),
         dont=(
             *KEEP,
             "Do not switch the check off (stateSchemaCheck=false): it fails later, or the results are silently wrong.",

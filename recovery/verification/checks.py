@@ -140,6 +140,9 @@ def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -
             f"The table shows {plural(measure.table_rows, 'row')}, but the files in its log hold "
             f"{measure.listed_rows if measure.listed_rows is not None else 'an unknown number'}.",
         )
+    if measure.vanished:
+        says = f"{plural(measure.vanished, 'row')} that the table had before the rerun stand in it no more."
+        return Finding({**measured, "vanished": measure.vanished}, False, says)
     if grew != measure.new_rows:
         return Finding(
             measured,

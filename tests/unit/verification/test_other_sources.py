@@ -69,3 +69,13 @@ def test_a_delta_table_is_measured_since_the_version_it_had(since: int | None, o
     )
     found = {j.code: j.ok for j in judge("continue", world.criteria(), evidence).criteria}
     assert found["EVERY_ROW_ONCE"] is ok
+
+
+def test_rows_that_left_a_delta_table_meanwhile_are_named() -> None:
+    world = World()
+    whole = world.evidence()
+    assert whole.measure is not None
+    evidence = replace(whole, measure=replace(whole.measure, vanished=2))
+    found = {j.code: j for j in judge("continue", world.criteria(), evidence).criteria}
+    assert found["TABLE_GREW_BY_NEW_BATCHES"].ok is False
+    assert "2 rows that the table had before" in found["TABLE_GREW_BY_NEW_BATCHES"].why
