@@ -72,7 +72,14 @@ def inputs_of(
         )
         for n, (old, progress) in enumerate(paired)
     )
+    if _unreadable(report):
+        found = tuple(replace(s, spans=replace(s.spans, processed=None, waiting=None)) for s in found)
     return Inputs(found, tuple(old for old, _ in paired))
+
+
+def _unreadable(report: CheckpointReport) -> bool:
+    """Whether damage hides what was read: then nobody can tell what was committed and what waits."""
+    return not report.sources and bool(report.blockers)
 
 
 def identified(

@@ -1,4 +1,4 @@
-"""Forecast equals outcome, in cells that have each source, sink and incident once; tests/matrix has them all."""
+"""Forecast equals outcome, in cells that have each source and each incident once; tests/matrix has them all."""
 
 from collections.abc import Iterator
 
@@ -31,11 +31,12 @@ def test_what_was_forecast_is_what_spark_then_does(bench: Bench, ran: dict[str, 
     ran[cell.name] = cell
     wrong = {c: r.differences or r.says for c, r in cell.results.items() if r.verdict not in RIGHT}
     assert not wrong, wrong
-    assert any(r.verdict == "equal" for r in cell.results.values()), cell.results
 
 
 def test_every_strategy_was_run_somewhere(ran: dict[str, Cell]) -> None:
     if len(ran) < len(CHOSEN):
         pytest.fail("Not every cell was run before.")
+    verdicts = [r.verdict for cell in ran.values() for r in cell.results.values()]
+    assert verdicts.count("equal") > len(CHOSEN)
     came = {c for cell in ran.values() for c, r in cell.results.items() if r.verdict != "blocked"}
     assert came >= {"continue", "revert", "repair", "full-refresh", "empty"}

@@ -38,7 +38,7 @@ CHOSEN = (
     ("files", "parquet", "stateful operator removed"),
     ("delta", "delta", "source added"),
     ("files", "foreachBatch", "offsets damaged"),
-    ("kafka", "kafka", "uncommitted batch"),
+    ("kafka", "delta", "uncommitted batch"),
     ("kafka", "parquet", "retention passed"),
     ("files and kafka", "delta", "source removed"),
     ("delta and delta", "parquet", "source replaced"),

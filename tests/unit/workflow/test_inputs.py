@@ -1,11 +1,19 @@
 """Which source of the code is which of the checkpoint, and what Spark is asked to count of them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
+from recovery.checkpoints.report import (
+    CheckpointReport,
+    Entries,
+    Finding,
+    Severity,
+    SourceEntry,
+    SourceProgress,
+)
 from recovery.errors import Refused
 from recovery.sources import file_facts, files
 from recovery.sources.base import Amount, InputFile, Position, Precision, SourceFacts, Spans, Wanted
@@ -157,3 +165,14 @@ def test_delta_tables_tell_their_id_where_sources_have_to_be_told_apart(tmp_path
     assert [one.get("table_id") for one in told] == [None, "id-a"]
     assert [was for was, _ in matched(report(held), told)] == [None, 0]
     assert identified(code[1:], [held]) == tuple(code[1:])
+
+
+def test_where_damage_hides_what_was_read_neither_that_nor_what_waits_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    blocked = Finding("OFFSETS_UNREADABLE", Severity.BLOCKER, "It cannot be read.", "Mend it.")
+    code = ({"format": "json", "path": str(tmp_path), "options": {}},)
+    for broken, known in ((report(), True), (replace(report(), findings=(blocked,)), False)):
+        (one,) = inputs_of(broken, code).sources
+        assert (one.spans.processed is not None) is known
+        assert (one.spans.waiting is not None) is known
+        assert one.spans.everything is not None
