@@ -12,7 +12,7 @@ from recovery.strategies.positions import positions
 def judge(facts: Facts) -> Option:
     """The option: always blocked, with the rows that the sink would swallow or write twice."""
     risk = sinks.risk(facts, sinks.anew(facts))
-    lost, doubled = _by_file(facts, risk) if common.only_files(facts) else _by_count(facts, risk)
+    lost, doubled = _fate(facts, risk)
     new_rows, table = _new_rows(facts, risk, lost, doubled), facts.counts.table
     return Option(
         strategy="empty",
@@ -73,6 +73,18 @@ def _stateless(facts: Facts, risk: Risk) -> str | None:
         f"{_passed_over(facts, risk)} Those leave no state, so the update would fail with the first batch after them; "
         "without one, all that waits would be lost silently."
     )
+
+
+def _fate(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
+    """What is lost and what comes twice. Where damage hides what was read, nobody can tell."""
+    report = facts.checkpoint
+    mended = facts.repair is not None and facts.repair.complete
+    if not report.sources and report.blockers and not mended:
+        unsure = Amount(
+            None, 0, None, None, False, f"What was read cannot be told: {report.blockers[0].says}"
+        )
+        return unsure, unsure
+    return _by_file(facts, risk) if common.only_files(facts) else _by_count(facts, risk)
 
 
 def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:

@@ -37,6 +37,7 @@ PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
 CHOSEN = (
     ("files", "parquet", "stateful operator removed"),
     ("delta", "delta", "source added"),
+    ("files", "parquet", "offsets damaged"),
     ("files", "foreachBatch", "offsets damaged"),
     ("kafka", "delta", "uncommitted batch"),
     ("kafka", "parquet", "retention passed"),

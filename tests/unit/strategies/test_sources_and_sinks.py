@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import SEEDABLE, WHY_NOT
 from recovery.sinks import auto_cdc, foreach_batch, kafka
 from recovery.sinks import registry as sinks
@@ -320,3 +321,11 @@ def test_every_position_has_what_pages_need() -> None:
 def test_topics_that_are_known_are_named() -> None:
     told = SinkReport("kafka", "t", None, facts=kafka.Facts(("out",)))
     assert any("in out" in f.says for f in options(stream(sink=told))["continue"].findings)
+
+
+def test_an_empty_start_promises_nothing_where_damage_hides_what_was_read() -> None:
+    blocked = Finding("OFFSETS_UNREADABLE", Severity.BLOCKER, "Offset file 1 is cut short.", "Mend it.")
+    hidden = checkpoint(sources=(), findings=(blocked,))
+    option = options(stream(sink=LOOSE["foreach_batch"], checkpoint=hidden))["empty"]
+    assert (option.forecast.lost.rows, option.forecast.doubled.rows) == (None, None)
+    assert "Offset file 1 is cut short." in option.forecast.doubled.why
