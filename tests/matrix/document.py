@@ -24,8 +24,8 @@ what it is blocked for is seen to be so.
 runs a choice of them at every `bin/test`.
 
 What stands here was run; of cells that do not stand here nothing is claimed. That a topic was deleted and made again is
-known only where its id was noted before (sources.md), as the console does; here nobody noted it, so a replaced topic shows
-what a forecast without it misses.
+known only where its id was noted before (sources.md), as the console does; here nobody noted it, so a replaced topic
+shows what a forecast without it misses.
 """
 WORDS = {
     "equal": "equal",
