@@ -21,8 +21,14 @@ pytestmark = pytest.mark.spark
 
 def kill_worker(stack: Stack) -> None:
     """SIGKILL to the worker and every process of its pool, at once."""
-    pid = stack.demo["pids"]["worker"]
-    family = [pid, *children(pid)]
+    kill_all(family_of(stack.demo["pids"]["worker"]))
+
+
+def family_of(pid: int) -> list[int]:
+    return [pid, *children(pid)]
+
+
+def kill_all(family: list[int]) -> None:
     for one in family:
         try:
             os.kill(one, signal.SIGKILL)
@@ -69,10 +75,11 @@ def kill_when(stack: Stack, recovery: str, seen: Callable[[], bool]) -> None:
     before = stack.demo["pids"]["worker"]
     code, _, err = stack.manage("execute", recovery, "--json", token="responder")
     assert code == 0, err
+    family = family_of(before)  # found now: the moment is only milliseconds long
     until = time.monotonic() + 60
-    while not seen():  # a tight loop: the moment is only milliseconds long
+    while not seen():  # a tight loop, for the same reason
         assert time.monotonic() < until, "the moment to kill at never came"
-    kill_worker(stack)
+    kill_all(family)
     wait_for(lambda: stack.demo["pids"]["worker"] != before, "a new worker", 30)
 
 
@@ -102,7 +109,9 @@ def test_a_worker_killed_in_the_middle_of_seed_is_resumed_to_exactly_once(stack:
     kill_when(stack, recovery, undo.exists)
     now = settled(stack, recovery)
     if now["state"] == "needs_attention":
-        assert now["by_kind"]["seed"]["evidence"], "a person must see what is proven before resuming"
+        # on a busy machine the kill may come a moment late and cut the step after the seed
+        cut = [s for s in now["steps"] if s["state"] == "unknown"]
+        assert cut and all(s["evidence"] for s in cut), f"what is proven must be seen before resuming: {now}"
         resume(stack, recovery)
     else:
         assert now["state"] == "succeeded"
