@@ -36,6 +36,12 @@ def _to_current(of: Scene) -> Bar:
     )
 
 
+def _sealed(of: Scene, says: str, to_change: str, back: Link) -> Bar:
+    """Shown where a sealed plan holds what this step decides."""
+    review = Primary("Go to Review", href=reverse("review", args=[of.pk]))
+    return Bar(says, f"{to_change}, take the plan back in step 5.", review, (back,))
+
+
 def _leave(of: Scene) -> tuple[Link, ...]:
     """The way out, for who may take it."""
     if may_why(of.by, Right.RECOVER, of.environment):
@@ -134,12 +140,7 @@ def offset(of: Scene) -> Bar:
             may_edit(of),
         )
     if of.recovery.state == "planned":
-        return Bar(
-            "A plan is sealed.",
-            "To choose another strategy, take the plan back in step 5.",
-            Primary("Go to Review", href=reverse("review", args=[of.pk])),
-            (back,),
-        )
+        return _sealed(of, "A plan is sealed.", "To choose another strategy", back)
     return Bar(
         "Saves the strategy in this recovery.",
         "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
@@ -158,12 +159,7 @@ def positions(of: Scene) -> Bar:
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":
-        return Bar(
-            "A plan is sealed with these positions.",
-            "To choose others, take the plan back in step 5.",
-            Primary("Go to Review", href=reverse("review", args=[of.pk])),
-            (back,),
-        )
+        return _sealed(of, "A plan is sealed with these positions.", "To choose others", back)
     if of.recovery.choices.get("strategy") not in POSITIONED:
         return Bar("Nothing to choose here.", "", Primary("Back to the strategy", href=back.href))
     if look.get("status") == "working":
@@ -196,12 +192,7 @@ def patch(of: Scene) -> Bar:
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":
-        return Bar(
-            "A plan is sealed with this code.",
-            "To edit it, take the plan back in step 5.",
-            Primary("Go to Review", href=reverse("review", args=[of.pk])),
-            (back,),
-        )
+        return _sealed(of, "A plan is sealed with this code.", "To edit it", back)
     why = may_edit(of) or (
         None if of.recovery.choices.get("strategy") else "No strategy is chosen yet. Choose one in step 3."
     )

@@ -76,6 +76,24 @@ def plan_options(parser: ArgumentParser) -> None:
     )
 
 
+def seal(
+    flow: Flow, options: Mapping[str, Any], patch: Mapping[str, str], *, by: Actor, again: bool = False
+) -> tuple[Recovery, Plan]:
+    """Seal the plan that the options of `plan_options` describe, with the patch that they name."""
+    return by_hand.make_plan(
+        flow=flow,
+        strategy=options["strategy"],
+        patch=patch,
+        key=options["key"].split(","),
+        by=by,
+        again=again,
+        positions=options["position"],
+        accept_loss=options["accept_loss"],
+        accept_repeats=options["accept_repeats"],
+        confirmed=options["confirm"],
+    )
+
+
 def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
     """The flow that PIPELINE and --flow name, or a recovery as R-12, as the workspace has it now.
 
