@@ -25,10 +25,15 @@ def main(*kafka: str) -> int:
         timeout=60,
     )
     place = folder / "incident"
-    make: list[Callable[..., object]] = [partial(make_incident, client, base=place / "customers")]
-    make += [partial(make_clicks, client, servers=servers, base=place / "clicks") for servers in kafka]
+    make: dict[str, Callable[..., object]] = {
+        "customers, files into a file table": partial(make_incident, client, base=place / "customers")
+    }
+    for servers in kafka:
+        made = partial(make_clicks, client, servers=servers, base=place / "clicks")
+        make["clicks_by_minute, Kafka into Delta"] = made
     problems = []
-    for one in make:
+    for about, one in make.items():
+        say(f"  Pipeline {about}")
         try:
             one(tell=lambda what, seconds: say(progress(f"  {what}", seconds)))
         except RepriseError as problem:

@@ -12,7 +12,7 @@ from console.presenters.words import count
 from recovery.approvals import rules, selectors
 from recovery.models import Plan
 from recovery.people.roles import Right
-from recovery.strategies.catalogue import POSITIONED
+from recovery.strategies.catalogue import GO_BACK, POSITIONED
 from recovery.workflow import positioning
 from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
@@ -182,6 +182,10 @@ def positions(of: Scene) -> Bar:
             (back,),
             may_edit(of) or " ".join(positioning.unmet(look["sources"], look["wishes"])) or None,
         )
+    if of.recovery.choices.get("strategy") in GO_BACK and not chosen:
+        why = "Say at a source how far to go back, and look up what this costs. Then choose it here."
+        go_on = Primary("Choose these positions, go to Patch code", form="choose")
+        return Bar("Nothing is chosen yet.", "", go_on, (back,), may_edit(of) or why)
     said = "The chosen positions are saved." if chosen else "Every source goes on where it was committed."
     patch_code = Primary("Go to Patch code", href=reverse("patch", args=[of.pk]))
     return Bar(said, "Other ones can be looked up and chosen until the plan is sealed.", patch_code, (back,))

@@ -40,7 +40,7 @@ def plan_options(parser: ArgumentParser) -> None:
         "--strategy",
         default="continue",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
-        "code back) or full-refresh.",
+        "code back), rewind (go back by --position and build the state anew) or full-refresh.",
     )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(

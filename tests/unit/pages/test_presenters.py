@@ -87,6 +87,26 @@ def test_safe_to_wait_is_not_claimed_before_the_files_were_read() -> None:
     assert after[1].text == "Nothing is damaged. 8 rows in 3 files wait to be read."
 
 
+def test_of_a_topic_its_own_records_wait_and_retention_says_how_long() -> None:
+    """What Spark makes of them is another number: rows of a count by minute."""
+    facts = f.facts(waiting_files=[], processed_files=0, waiting_rows=2)
+    facts["options"][0]["positions"] = [
+        {
+            **f.position(), "kind": "kafka", "readable": {"ok": True, "says": "all 90 records that wait"},
+            "next": {"name": "clicks partition 0 at 90", "mtime_ms": None, "files": 0, "rows": 90, "exact": True},
+            "reach": {"readable": True, "why": "", "until_ms": 1798017600000},
+        }
+    ]  # fmt: skip
+
+    _, bad, wait = wizard.asks(f.DIAGNOSIS, facts)
+
+    assert bad.text == "Nothing is damaged. 90 rows wait to be read."
+    assert wait.answer == "Yes, until retention takes what waits"
+    assert wait.text.startswith(
+        "All 90 records that wait can be read now, the first of it until 23 Dec 2026, 09:20 UTC."
+    )
+
+
 def test_waiting_is_not_safe_when_a_file_is_gone() -> None:
     gone = f.facts()
     gone["options"][0]["positions"][0]["readable"] = {"ok": False, "says": "6 of 7 files"}
