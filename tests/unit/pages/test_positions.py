@@ -371,3 +371,13 @@ def test_going_back_goes_on_only_once_it_is_said_how_far(responder: Client) -> N
     assert "Not chosen yet: how far to go back." in plain(page)
     assert "Say at a source how far to go back" in plain(page)
     assert ">Go to Patch code" not in page
+
+
+def test_the_same_on_the_command_line_accepts_what_the_page_asks_to_accept(responder: Client) -> None:
+    of = p.at_earliest_chosen()
+
+    assert f"bin/manage plan {of.label} --strategy continue --position 0=earliest --accept-" in plain(
+        text(responder, address(of))
+    )
+    free = plain(text(responder, address(p.at_committed(f.flow(name="main.db.other", state="failed")))))
+    assert "--accept-" not in free

@@ -339,3 +339,16 @@ def test_a_start_that_was_chosen_is_told_with_what_it_costs_and_the_parts_that_m
 def test_what_waits_is_said_for_every_kind_of_source(ahead: dict[str, Any], kind: str, says: str) -> None:
     (row,) = wizard.positions([moved_position(kind=kind, next=ahead)])
     assert row.next_says == says
+
+
+@pytest.mark.django_db
+def test_a_plan_that_goes_back_in_a_topic_says_that_its_state_is_built_anew_and_counts_no_files() -> None:
+    plan = f.sealed(f.at_review())
+    topic = {**f.position(), "kind": "kafka"}
+    plan.body = {**plan.body, "strategy": "rewind", "positions": [topic]}
+
+    review = reviewing.plan(plan)
+
+    assert review.lead.startswith("Go back in the input of flow customers_incremental_flow")
+    assert review.numbering.endswith("state dropped (12 keys) and built anew by the code.")
+    assert review.grows == "8 new rows. Table 12 → 20 rows."
