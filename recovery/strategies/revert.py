@@ -1,6 +1,8 @@
 """revert: put the old code back; checkpoint, state and table stay as they are."""
 
+from recovery.checkpoints.formats import Malformed
 from recovery.sinks.kinds import Start
+from recovery.sources import kafka_facts
 from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
@@ -93,4 +95,30 @@ def blocked(facts: Facts) -> str | None:
         )
     if dict(facts.old_code.files) == dict(facts.code.files):
         return "The code of the last good update is the code of today: there is nothing to put back."
-    return sinks.block(facts, _start(facts))
+    return planned_elsewhere(facts) or sinks.block(facts, _start(facts))
+
+
+def planned_elsewhere(facts: Facts) -> str | None:
+    """Whether the code of today planned a batch over other topics, with which the old code would begin; why not.
+
+    Such a batch has no end for the old topics' partitions: KafkaMicroBatchStream takes them for deleted and fails.
+    """
+    last = facts.checkpoint.last_committed
+    ahead = [b for b in facts.checkpoint.batches if b["planned"] and last is not None and b["batch"] > last]
+    for batch in ahead:
+        for source, line in zip(facts.checkpoint.sources, batch["offsets"], strict=False):
+            left_out = _topics(source.offset_json) - _topics(line) if source.kind == "kafka" else None
+            if left_out:
+                return (
+                    f"Batch {batch['batch']} was planned by the code of today, without topic "
+                    f"{', '.join(sorted(left_out))}, which the old code reads: it would fail on that batch. Take "
+                    "continue with the old code (--code, or edit it in): it starts behind the last committed batch."
+                )
+    return None
+
+
+def _topics(line: str | None) -> set[str]:
+    try:
+        return {topic for topic, _ in kafka_facts.parse(line)}
+    except Malformed:
+        return set()

@@ -108,18 +108,20 @@ def matched(
 ) -> list[tuple[int | None, SourceProgress]]:
     """For each source of the code: the checkpoint's source that it goes on as, and its progress under the new index.
 
-    By their order, as Spark takes them, unless their number or kinds differ or a certain pair says otherwise.
+    By their order, as Spark takes them, unless their number, kinds or places differ or a certain pair says otherwise.
     """
     held = list(report.sources)
     if not described:
         return [(s.index, s) for s in held]
     new = [mapping.new_source(n, told) for n, told in enumerate(described)]
-    proposal = mapping.proposed([mapping.old_source(s) for s in held], new)
+    old = [mapping.old_source(s) for s in held]
+    proposal = mapping.proposed(old, new)
     keys = {s.name or str(s.index): s for s in held}
     to = {p.new: keys[p.old] for p in proposal.pairs}
     crossed = [p for p in proposal.pairs if p.certainty is mapping.Certainty.CERTAIN and p.old != p.new]
     same = len(held) == len(new) and all(
-        "unknown" in (s.kind, n.kind) or s.kind == n.kind for s, n in zip(held, new, strict=True)
+        ("unknown" in (s.kind, n.kind) or s.kind == n.kind) and not mapping.elsewhere(s, n)
+        for s, n in zip(old, new, strict=True)
     )
     if same and not [p for p in crossed if keys[p.old].index != int(p.new)]:
         return [(s.index, s) for s in held]

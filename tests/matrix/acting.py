@@ -89,12 +89,13 @@ def outcome(world: World, option: Option, before: Counter[int], read: int, *, ch
     waiting = world.waiting(sources)
     should = before + _yielded(world, option, waiting, operator)
     lost, doubled = should - after, after - should
-    skipped = lost.total() if chosen else world.gone
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
     untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] == "parquet")
     # of a batch that only a sink without a memory knows nobody can say whether it is read again
     untold = untold or (world.open_batch and not world.sink.is_table)
     ahead = waiting if option.strategy != "continue" else world.waiting(world.sources)
+    # what waits in a source that was left behind is lost too, but nobody would have read it here
+    skipped = (lost & ahead).total() if chosen else world.gone
     reread = None if untold else read - ahead.total() + skipped
     emptied = option.strategy == "full-refresh" and world.sink.is_table
     new_rows = after.total() - (0 if emptied else before.total())
