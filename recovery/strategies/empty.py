@@ -103,7 +103,8 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     unread = [f for f in begins if not f.again]
     if not unread:
         doubled = sinks.doubled(facts, sinks.anew(facts), "What is read again changes nothing there.")
-        return sources.nothing(f"Every unread {sources.unit(facts)} is read."), doubled
+        lost = sources.taken(facts) or sources.nothing(f"Every unread {sources.unit(facts)} is read.")
+        return lost, doubled
     if len(begins) > 1:
         why = " ".join(f.why for f in unread)
         return Amount(None, 0, None, None, False, why), Amount(None, 0, None, None, False, why)

@@ -188,3 +188,13 @@ def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
         f"from {moment(reach.until_ms)} on.",
         "Recover before that, or make retention longer until the flow runs again.",
     )
+
+
+def taken(facts: Facts) -> Amount | None:
+    """Rows after the committed positions that can no longer be read by anybody; None where everything is there."""
+    broken = [s.reach for s in facts.sources if s.reach is not None and s.reach.readable is False]
+    if not broken:
+        return None
+    rows = [reach.lost.rows if reach.lost else None for reach in broken]
+    told = None if None in rows else sum(r.value for r in rows if r is not None)
+    return Amount(told, 0, None, None, False, " ".join(reach.why for reach in broken))

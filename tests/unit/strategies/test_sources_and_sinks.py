@@ -86,6 +86,13 @@ def test_the_old_code_is_not_started_on_a_batch_that_was_planned_over_another_to
     assert (words is None and reason is None) or words in reason
 
 
+@pytest.mark.parametrize(("gone", "rows"), [(of(1, exact=False), 1), (None, None)], ids=["told", "not told"])
+def test_what_retention_took_is_lost_by_an_empty_start_too(gone: Any, rows: int | None) -> None:
+    reach = Reach(False, "Offset 10 is gone.", lost=gone)
+    lost = options(stream(sources=(source("kafka", reach=reach),)))["empty"].forecast.lost
+    assert (lost.rows, lost.exact, lost.why) == (rows, False, "Offset 10 is gone.")
+
+
 def test_words_are_those_of_the_source() -> None:
     forecast = options(stream("kafka"))["continue"].forecast
     assert forecast.lost.why == "Every committed record stays committed; every unread record is read."
