@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
@@ -128,6 +129,35 @@ def planned(stack: Stack, incident: ClicksIncident, position: str, accepted: str
     return plan
 
 
+def planned_over_http(stack: Stack, incident: ClicksIncident, position: str, accepted: str) -> dict[str, Any]:
+    """The same by a program with a token: looked up, refused while the cost is not accepted, sealed by a worker."""
+    headers = {"Authorization": f"Bearer {stack.demo['users']['responder']['token']}"}
+    at, wanted = f"{stack.demo['console_url']}/api/v1/recoveries", {"position": [f"0={position}"]}
+
+    def call(method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+        answer = requests.request(method, f"{at}{path}", json=body, headers=headers, timeout=60)
+        return answer.status_code, answer.json()
+
+    code, opened = call("POST", "", {"pipeline": incident.name, "flow": incident.flow})
+    assert code == 201, opened
+    label = opened["recovery"]
+    assert call("POST", f"/{label}/positions", wanted)[0] == 202
+    looked = wait_for(
+        lambda: (said := call("GET", f"/{label}/positions")[1])["status"] != "working" and said, "a look", 120
+    )
+    assert looked["status"] == "ready", looked
+    assert looked["lost"] or looked["repeated"]
+    assert call("POST", f"/{label}/plan", wanted)[0] == 409
+    assert call("POST", f"/{label}/plan", {**wanted, accepted: True})[0] == 202
+    sealed = wait_for(
+        lambda: (said := call("GET", f"/{label}")[1])["sealing"]["status"] != "working" and said,
+        "a plan",
+        120,
+    )
+    assert sealed["plan"], sealed
+    return dict(sealed["plan"])
+
+
 def executed(stack: Stack, plan: dict[str, Any]) -> dict[str, Any]:
     _, answer = ask(stack, "execute", plan["recovery"], "--wait")
     assert answer["state"] == "succeeded", answer
@@ -164,7 +194,7 @@ def test_a_later_position_loses_exactly_the_rows_that_were_forecast(connected: S
     assert "120" in refused["error"]["says"], refused
     at = {str(partition): READ // PARTITIONS + 10 for partition in range(PARTITIONS)}
 
-    plan = planned(connected, incident, f"json={json.dumps({incident.topic: at})}", "--accept-loss")
+    plan = planned_over_http(connected, incident, f"json={json.dumps({incident.topic: at})}", "accept_loss")
 
     assert plan["forecast"]["lost"]["rows"] == 10 * PARTITIONS
     answer = executed(connected, plan)
