@@ -21,6 +21,9 @@ OPERATOR_WORDS = {
 }
 
 
+STATE_ANEW = "go back and build its state anew (rewind)"
+
+
 def word(operator: str) -> str:
     """The name people know a stateful operator by."""
     return OPERATOR_WORDS.get(operator, operator)
@@ -82,6 +85,14 @@ def unread_code(facts: Facts) -> str | None:
     if facts.new_code.operators is None and facts.new_code.problem:
         return f"The code could not be analysed: {facts.new_code.problem}"
     return None
+
+
+def other_code(facts: Facts) -> bool:
+    """Whether the code is known not to be the one whose state it is: steps of the same names may store other columns.
+
+    Spark compares keys and values of a store only when a batch runs (StateSchemaCompatibilityChecker).
+    """
+    return facts.old_code is not None and dict(facts.old_code.files) != dict(facts.new_code.files)
 
 
 def state_keys(facts: Facts) -> str:

@@ -103,13 +103,14 @@ def _again(forecast: Forecast) -> dict[str, bool]:
 def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
     kept = ", ".join(common.word(o) for o in operators)
     if tuple(o.name for o in facts.checkpoint.state_operators) == operators:
+        anew = f"{common.STATE_ANEW}, or " if common.other_code(facts) else ""
         return (
             f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take revert."
-            " If its key or its columns changed, no state of before fits it: take full-refresh."
+            f" If its key or its columns changed, no state of before fits it: {anew}take full-refresh."
         )
     return (
         f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
-        "Take it out, put the old code back (revert), go back and build its state anew (rewind), or take full-refresh."
+        f"Take it out, put the old code back (revert), {common.STATE_ANEW}, or take full-refresh."
     )
 
 

@@ -105,7 +105,7 @@ def _pointless(facts: Facts) -> str | None:
     if not operators:
         return "The code keeps no state, so there is none to build anew: take continue."
     same = operators == tuple(o.name for o in facts.checkpoint.state_operators)
-    if same and not _other_code(facts):
+    if same and not common.other_code(facts):
         return (
             f"The code has the {common.names(operators)} step that the checkpoint holds state for. If it is the old "
             "code, take revert; if its steps changed within, take full-refresh."
@@ -116,14 +116,6 @@ def _pointless(facts: Facts) -> str | None:
             "written again. Take full-refresh."
         )
     return None
-
-
-def _other_code(facts: Facts) -> bool:
-    """Whether the code is not the one whose state it is: steps of the same names may store other columns then.
-
-    Spark compares keys and values of a store only when a batch runs (StateSchemaCompatibilityChecker).
-    """
-    return facts.old_code is not None and dict(facts.old_code.files) != dict(facts.new_code.files)
 
 
 def _unguided(facts: Facts) -> str | None:
