@@ -181,14 +181,15 @@ class Spans:
 
     They are the same where nobody chose another one. `processed`: up to the committed position, as far as it is still
     there; `waiting`: from the start on; `reread`: committed, and after the start; `skipped`: not committed, and before
-    the start; `everything`: all that is there now. None: it cannot be handed to a batch reader, so that its rows
-    cannot be counted.
+    the start; `unread`: not committed; `everything`: all that is there now. None: it cannot be handed to a batch
+    reader, so that its rows cannot be counted.
     """
 
     processed: "Slice | None" = None
     waiting: "Slice | None" = None
     reread: "Slice | None" = None
     skipped: "Slice | None" = None
+    unread: "Slice | None" = None
     everything: "Slice | None" = None
 
 

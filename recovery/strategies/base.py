@@ -24,6 +24,7 @@ class CodeFacts:
     sources: tuple[Mapping[str, Any], ...] = ()  # {format, path, options} in plan order
     key: tuple[str, ...] = ()  # columns by which rows are told apart; () = the whole row
     key_from: str = "the whole row"
+    windows: str = ""  # how rows are put into windows, as a digest; "": that cannot be told
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,11 @@ class Counts:
     reread: int | None = None  # rows of committed input that a chosen start reads again
     skipped: int | None = None  # rows of unread input that a chosen start never reads
     rehearsed: bool = False  # `waiting` is what a rehearsal of the code's own query wrote, from empty state
-    rehearsed_late: int | None = None  # rows that it dropped behind the watermark
+    rehearsed_late: int | None = (
+        None  # rows that it dropped behind the watermark; of a window, groups of them
+    )
+    rehearsed_later: int | None = None  # of those, behind a later watermark than it began with
+    unread_late: int | None = None  # the same of a rehearsal over the rows that were never read alone
     rehearsed_why: str = ""  # why an update may write fewer rows; "": it writes the same
     by_file: Mapping[str, int] = field(default_factory=dict)
 

@@ -2,14 +2,14 @@
 
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts
-from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+from recovery.strategies.base import Facts, Forecast, Option
 from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not. Its rows are counted with the old code."""
     last, new_rows = facts.checkpoint.last_committed, _new_rows(facts)
-    table, start, of = facts.counts.table, _start(facts), sources.unit(facts)
+    start, of = _start(facts), sources.unit(facts)
     return Option(
         strategy="revert",
         title="revert",
@@ -20,39 +20,23 @@ def judge(facts: Facts) -> Option:
             doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
             reread=sources.nothing("Reading goes on where the last committed batch ended."),
             new_rows=new_rows,
-            table_after=None if new_rows is None or table is None else table + new_rows,
+            table_after=common.table_after(facts, new_rows),
             state=f"Kept: {common.state_keys(facts)}",
-            seconds=None if facts.usual_update_seconds is None else facts.usual_update_seconds * 2,
+            seconds=common.seconds(facts, 2),
         ),
         findings=(*facts.sink.findings, *sinks.findings(facts, start), *sources.findings(facts)),
-        steps=common.steps(
-            True,
-            StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
-        ),
+        steps=common.steps(True, common.rerun(facts)),
         criteria=common.criteria(
             facts,
-            {
-                "FIRST_BATCH_AT_POSITION": {
-                    "batch": None if last is None else last + 1,
-                    "offsets": [s.offset_json for s in facts.checkpoint.sources],
-                },
-                "EACH_FILE_ONCE": {
-                    "scope": "same",
-                    "files": sum(len(s.processed) + len(s.waiting) for s in facts.sources),
-                },
-                "TABLE_GREW_BY_NEW_BATCHES": {"before": table},
-                "EVERY_ROW_ONCE": {
-                    "scope": "all",
-                    "key": list(facts.old_code.key) if facts.old_code else [],
-                },
-                **common.counted(new_rows),
-                "NOTHING_ELSE_CHANGED": {},
-                "FURTHER_UPDATE_ADDS_NOTHING": {},
-            },
+            begins=common.goes_on(last, [s.offset_json for s in facts.checkpoint.sources]),
+            files=("same", common.all_files(facts)),
+            before=facts.counts.table,
+            rows={"scope": "all", "key": list(facts.old_code.key) if facts.old_code else []},
+            new_rows=new_rows,
         ),
-        rollback=f"Until batch {0 if last is None else last + 1} is committed: the code of today is written back.",
+        rollback=common.until_committed(last, "the code of today is written back."),
         code_live="No, undone",
-        table_meanwhile="Readable" + ("" if table is None else f", {common.plural(table, 'row')}"),
+        table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),
     )
 

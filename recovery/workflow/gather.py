@@ -22,9 +22,10 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.base import Distance, InputFile, SourceFacts, Wanted
 from recovery.sources.live import files as live_files
 from recovery.sources.live import looking
-from recovery.spark.api import Rehearsal, Study, StudyRequest, study, tables
+from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
-from recovery.strategies.base import Counts, Facts
+from recovery.strategies import late
+from recovery.strategies.base import Facts
 from recovery.workflow import fingerprints, inputs, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
@@ -184,6 +185,11 @@ def facts_of(
     new_study, old_study = _both(
         scene, new_files, old_files, wanted, key, old_wanted=wanted if same else NOTHING
     )
+    new_code = code_facts(new_files, new_study)
+    old_code = code_facts(old_files, old_study) if old_files and old_study else None
+    apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",))
+    if not late.same_windows(old_code, new_code):
+        apart = NOTHING
     return Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
@@ -197,10 +203,18 @@ def facts_of(
         checkpoint=scene.checkpoint,
         sink=scene.sink,
         sources=found.sources,
-        old_code=code_facts(old_files, old_study) if old_files and old_study else None,
+        old_code=old_code,
         code=code_facts(scene.code, new_study),
-        new_code=code_facts(new_files, new_study),
-        counts=_rehearsed(scene, new_files, new_study, wanted, key),
+        new_code=new_code,
+        counts=rehearsing.counted(
+            new_study,
+            wanted,
+            apart,
+            lambda of: request_for(scene, new_files, of, key),
+            storage=scene.storage,
+            watermark_ms=reconciled(scene.checkpoint).closed_ms,
+            conf=scene.checkpoint.conf,
+        ),
         old_counts=counts(old_study) if old_study else None,
         usual_update_seconds=None,
         repair=repair,
@@ -208,36 +222,6 @@ def facts_of(
         source_map=found.old,
         unread_of=_left_behind(scene, found, old_known),
     )
-
-
-def _rehearsed(
-    scene: Scene,
-    files: Mapping[str, str],
-    told: Study,
-    wanted: inputs.Counted,
-    key: tuple[str, ...],
-) -> Counts:
-    """What the code yields; where it keeps state that a batch cannot stand for, as its own query writes it."""
-
-    def rehearsal(label: str, watermark_ms: int | None) -> Rehearsal | None:
-        if label not in wanted.sets or not rehearsing.needed(told, label):
-            return None
-        with rehearsing.rehearsed(
-            request_for(scene, files, wanted.only(label), key),
-            storage=scene.storage,
-            purpose=f"forecast-{label}",
-            watermark_ms=watermark_ms,
-            conf=scene.checkpoint.conf,
-        ) as found:
-            return None if found.problem else found
-
-    on, anew = rehearsal("waiting", reconciled(scene.checkpoint).closed_ms), rehearsal("everything", None)
-    found = counts(told)
-    if anew is not None and not anew.why:
-        found = replace(found, everything=anew.rows)
-    if on is None:
-        return found
-    return replace(found, waiting=on.rows, rehearsed=True, rehearsed_late=on.late, rehearsed_why=on.why)
 
 
 def positions(

@@ -104,7 +104,7 @@ def _with_file_start(
 ) -> SourceFacts:
     start, problem = _met(lambda w: files.at(w, committed, held), wanted)
     done = [f.path for f in found.processed]
-    waits = [f.path for f in found.waiting]
+    waits = unread = [f.path for f in found.waiting]
     again: list[str] = []
     skipped: list[str] = []
     if isinstance(start, FileCandidate):
@@ -125,6 +125,7 @@ def _with_file_start(
             waiting=Slice("files", files=tuple(waits)),
             reread=Slice("files", files=tuple(again)),
             skipped=Slice("files", files=tuple(skipped)),
+            unread=Slice("files", files=tuple(unread)),
             everything=Slice("files", files=everything),
         ),
     )
@@ -162,6 +163,7 @@ def _kafka(
             waiting=lies(begins, end),
             reread=lies(begins, committed) if start else Slice("kafka"),
             skipped=lies(committed, begins) if start else Slice("kafka"),
+            unread=lies(committed, end),
             everything=lies(None, end),
         ),
     )
@@ -202,6 +204,7 @@ def _delta(
             waiting=waiting,
             reread=lies(begins, committed) if start else Slice("delta"),
             skipped=lies(committed, begins) if start else Slice("delta"),
+            unread=unread,
             everything=everything,
         ),
     )
