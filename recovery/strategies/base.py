@@ -62,6 +62,7 @@ class Facts:
     """Everything a decision may look at; gathered once, by `workflow.gather`.
 
     `sources`: those of the new code, in plan order. One that the checkpoint does not have has no committed position.
+    `old_sources`: those of the old code, where it reads otherwise (`revert.put_back`).
     """
 
     gathered_at: str
@@ -81,6 +82,8 @@ class Facts:
     new_code: CodeFacts  # with the proposed patch (equal to `code` without one)
     counts: Counts  # with new_code
     old_counts: Counts | None = None  # with old_code
+    old_sources: tuple[SourceFacts, ...] | None = None  # as old_code reads them; None: as new_code does
+    old_problem: str = ""  # why they could not be looked at
     others: Mapping[str, str] = field(default_factory=dict)  # other flows and tables -> fingerprint
     usual_update_seconds: float | None = None
     diagnosis: Mapping[str, Any] = field(default_factory=dict)

@@ -1,20 +1,37 @@
 """revert: put the old code back; checkpoint, state and table stay as they are."""
 
+from dataclasses import replace
+
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts
-from recovery.strategies.base import Facts, Forecast, Option
+from recovery.strategies.base import Counts, Facts, Forecast, Option
 from recovery.strategies.positions import positions
 
 
+def put_back(facts: Facts) -> Facts:
+    """The facts as the old code sees them: what it reads, one to one with the checkpoint's sources, and its rows."""
+    if facts.old_code is None or facts.old_sources is None:
+        return facts
+    return replace(
+        facts,
+        sources=facts.old_sources,
+        source_map=(),
+        new_code=facts.old_code,
+        counts=replace(facts.old_counts or Counts(), table=facts.counts.table),
+        old_sources=None,
+    )
+
+
 def judge(facts: Facts) -> Option:
-    """The option, blocked or not. Its rows are counted with the old code."""
+    """The option, blocked or not. Its sources and rows are those of the old code."""
+    reason, facts = blocked(facts), put_back(facts)
     last, new_rows = facts.checkpoint.last_committed, _new_rows(facts)
     start, of = _start(facts), sources.unit(facts)
     return Option(
         strategy="revert",
         title="revert",
         summary="Put the old code back, keep the checkpoint",
-        blocked=blocked(facts),
+        blocked=reason,
         forecast=Forecast(
             lost=sources.kept(facts, f"The checkpoint stays in use; every unread {of} is read."),
             doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
@@ -60,7 +77,7 @@ def _new_rows(facts: Facts) -> int | None:
 
 def blocked(facts: Facts) -> str | None:
     """Why revert cannot run here; None when it can."""
-    reason = common.any_block(facts) or starts.takes_no_start(facts, "revert") or sources.block(facts)
+    reason = common.any_block(facts) or starts.takes_no_start(facts, "revert")
     if reason:
         return reason
     if facts.old_code is None:
@@ -77,4 +94,14 @@ def blocked(facts: Facts) -> str | None:
         )
     if dict(facts.old_code.files) == dict(facts.code.files):
         return "The code of the last good update is the code of today: there is nothing to put back."
-    return sinks.block(facts, _start(facts))
+    back = put_back(facts)
+    return _sources_block(back) or sinks.block(back, _start(back))
+
+
+def _sources_block(back: Facts) -> str | None:
+    """Why the old code cannot go on over its sources; None when it can."""
+    if back.old_problem:
+        return f"What the old code reads could not be looked at: {back.old_problem}"
+    return mapped.mismatch(
+        back, back.checkpoint.sources, "Spark would refuse the old code too."
+    ) or sources.block(back)
