@@ -203,8 +203,8 @@ class SourceFacts:
 
     `start`: the position that a person chose, with what it costs; None: where it was committed. `latest`: the position
     behind everything that is there now. `unread`: what lies between start and latest. `reach` and `option`: of where
-    the stream shall begin (`reach` of files: of where it was committed). `facts`: what the real system said, as
-    `registry.of(kind)` takes it; None: it was not asked, or `problem` says why it could not answer.
+    the stream shall begin. `facts`: what the real system said, as `registry.of(kind)` takes it; None: it was not
+    asked, or `problem` says why it could not answer.
     `described`: {format, path, options, location} of the reader in the code.
     """
 
