@@ -73,7 +73,9 @@ def inputs_of(
         for n, (old, progress) in enumerate(paired)
     )
     if _unreadable(report):
-        found = tuple(replace(s, spans=replace(s.spans, processed=None, waiting=None)) for s in found)
+        found = tuple(
+            replace(s, spans=replace(s.spans, processed=None, waiting=None, unread=None)) for s in found
+        )
     return Inputs(found, tuple(old for old, _ in paired))
 
 
@@ -134,12 +136,12 @@ def _progress(new: mapping.NewSource, old: SourceProgress | None) -> tuple[int |
     return old.index, replace(old, index=int(new.key), log=old.folder.removeprefix("sources/"))
 
 
-def counted(sources: Sequence[SourceFacts], limit: int) -> Counted:
+def counted(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = LABELS) -> Counted:
     """What Spark shall count, up to `limit` bytes. Above it the committed input is left out: counting it would read all
     of it, and the page then says that it was not counted instead of making somebody wait."""
     sets: dict[str, tuple[str, ...]] = {}
     slices: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for label in LABELS:
+    for label in labels:
         spans: list[Slice | None] = [getattr(s.spans, label) for s in sources]
         held = [s for s in spans if s is not None]
         if len(held) < len(spans) or _too_large(label, sources, limit):
