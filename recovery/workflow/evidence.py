@@ -7,6 +7,7 @@ from typing import Any
 from recovery.checkpoints import inspect
 from recovery.checkpoints.reconciled import counted
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
+from recovery.checkpoints.uris import decoded
 from recovery.models import Flow
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import spark_remote
@@ -14,7 +15,6 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.live import looking
 from recovery.sources.slices import Slice
-from recovery.sources.uris import decoded
 from recovery.spark.api import Measure, MeasureRequest, measure, study
 from recovery.verification.evidence import (
     Evidence,

@@ -11,6 +11,7 @@ from typing import Any
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
+from recovery.checkpoints.uris import decoded
 from recovery.errors import Refused, RepriseError
 from recovery.sources import delta, file_facts, files, kafka, registry, slices
 from recovery.sources.base import (
@@ -108,7 +109,7 @@ def _with_file_start(
     again: list[str] = []
     skipped: list[str] = []
     if isinstance(start, FileCandidate):
-        kept = {live_files.decoded(e.path): e for e in start.read}
+        kept = {decoded(e.path): e for e in start.read}
         taken = [f.path for f in file_facts.unread(kept, held)[0]]
         again = [p for p in taken if p in set(done)]
         skipped = [p for p in waits if p not in set(taken)]
