@@ -9,8 +9,8 @@ from recovery.errors import Refused
 from recovery.sources import delta, file_facts, files, mapping, registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
+from recovery.sources.live import asking, looking
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live import looking
 from recovery.sources.slices import Slice
 
 LABELS = ("processed", "waiting", "everything", "reread", "skipped")
@@ -99,7 +99,7 @@ def _is_delta(told: Mapping[str, Any]) -> bool:
 
 
 def _table_id(told: Mapping[str, Any]) -> str | None:
-    place = str(told.get("location") or told.get("path") or "")
+    place = asking.place_of(told)
     return live_delta.table_id(place) if place else None
 
 

@@ -14,8 +14,6 @@ from recovery.checkpoints.uris import canonical, decoded
 from recovery.errors import Unreachable
 from recovery.sources.base import InputFile
 
-__all__ = ["canonical", "decoded", "listing"]
-
 MAX_DEPTH = 32  # ends symlink loops
 GLOB = re.compile(r"[{}\[\]*?\\]")
 PARTITION = re.compile(r"[^=/]+=[^/]*")

@@ -4,8 +4,7 @@ Where the system behind the source cannot be asked, `SourceFacts.problem` says w
 known of what waits. No sentence holds an option of the reader: they may be passwords.
 """
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,12 +22,11 @@ from recovery.sources.base import (
     Wanted,
 )
 from recovery.sources.file_positions import FileCandidate
+from recovery.sources.live import asking
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live import files as live_files
 from recovery.sources.live import kafka as live_kafka
+from recovery.sources.live.asking import NO_PLACE, end_of, known_place, options_of, place_of
 from recovery.sources.slices import Slice
-
-NO_PLACE = "The code does not tell where this source reads from, so nobody could look."
 
 
 def look(
@@ -54,23 +52,35 @@ def look(
 def between(described: Mapping[str, Any], kind: str, start: str | None, end: str | None) -> Slice | None:
     """What lies between two positions of a source that is no file source; None: it cannot be told."""
     try:
-        if kind == kafka.KIND:
-            asked = live_kafka.facts(_options(described), positions=[start, end])
-            return slices.of_kafka(start, end, asked)
-        if kind == delta.KIND:
-            there = live_delta.read(
-                _place(described), offsets=[start, end], options=_options(described), look=False
-            )
-            return slices.of_delta(start, end, there)
+        facts = _facts(described, kind, [start, end])
+        return SLICED[kind](start, end, facts) if facts else None
     except (RepriseError, Malformed):
         return None
-    return None
 
 
 def latest(described: Mapping[str, Any], kind: str, committed: str | None) -> str | None:
     """The position behind everything that a source has now; None: it cannot be told."""
-    progress = SourceProgress(0, kind, committed)
-    return look(progress, described).latest if kind in (kafka.KIND, delta.KIND) else None
+    try:
+        facts = _facts(described, kind, [committed])
+        return end_of(registry.of(kind), committed, facts) if facts else None
+    except (RepriseError, Malformed):
+        return None
+
+
+SLICED: Mapping[str, Callable[..., Slice | None]] = {
+    kafka.KIND: slices.of_kafka,
+    delta.KIND: slices.of_delta,
+}
+
+
+def _facts(described: Mapping[str, Any], kind: str, positions: Sequence[str | None]) -> Any:
+    """The facts of positions, without a record counted or a file looked for; None for kinds that are not asked."""
+    options = options_of(described)
+    if kind == kafka.KIND:
+        return live_kafka.facts(options, positions=positions, count_up_to=0)
+    if kind == delta.KIND:
+        return live_delta.read(known_place(described), offsets=positions, options=options, look=False)
+    return None
 
 
 def _files(
@@ -79,17 +89,15 @@ def _files(
     wanted: Wanted | None,
     noted: Mapping[str, str] | None,
 ) -> SourceFacts:
-    path, options = described.get("path") or "", _options(described)
-    listing = live_files.listing(path, options=options) if path else ()
+    options, there = options_of(described), asking.listing(described)
+    held = asking.facts_of_files(progress, described, there)
     found = files.source_facts(
         progress,
-        listing,
-        location=path or "unknown place",
+        there or (),
+        location=place_of(described) or "unknown place",
         max_files_per_trigger=number(options, "maxFilesPerTrigger"),
-        max_file_age_ms=(age := file_facts.max_age_ms(options)),
+        max_file_age_ms=held.max_file_age_ms,
     )
-    there = listing if path else None
-    held = file_facts.facts_of(progress, there, asked_ms=_now(), max_file_age_ms=age)
     found = replace(
         found,
         options=options,
@@ -137,7 +145,7 @@ def _kafka(
     wanted: Wanted | None,
     noted: Mapping[str, str] | None,
 ) -> SourceFacts:
-    committed, options = progress.offset_json, _options(described)
+    committed, options = progress.offset_json, options_of(described)
     if not options:
         return _unasked(progress, described, wanted, noted, NO_PLACE)
     times = [wanted.at_ms] if wanted and wanted.at_ms is not None else []
@@ -146,7 +154,7 @@ def _kafka(
     if start is not None:  # asked again, so that the records up to that start are counted too
         asked = live_kafka.facts(options, positions=[committed, start.offset_json], times=times, noted=noted)
         start = _met(lambda w: kafka.at(w, committed, asked), wanted)[0] or start
-    end = kafka.at(Wanted(latest=True), committed, asked).offset_json
+    end = end_of(kafka, committed, asked)
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
@@ -174,7 +182,7 @@ def _delta(
     wanted: Wanted | None,
     noted: Mapping[str, str] | None,
 ) -> SourceFacts:
-    committed, options, place = progress.offset_json, _options(described), _place(described)
+    committed, options, place = progress.offset_json, options_of(described), place_of(described)
     if not place:
         return _unasked(progress, described, wanted, noted, NO_PLACE)
     there = live_delta.read(place, offsets=[committed], options=options)
@@ -184,7 +192,7 @@ def _delta(
     there = live_delta.read(place, offsets=[o for o in offsets if o], options=options, known=there)
     if start is not None:  # once more: commits up to that start are known now
         start = _met(lambda w: delta.at(w, committed, there), wanted)[0] or start
-    end = delta.at(Wanted(latest=True), committed, there).offset_json
+    end = end_of(delta, committed, there)
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
@@ -303,15 +311,3 @@ def number(options: Mapping[str, Any], name: str) -> int | None:
     """An option by name, as Spark reads it: the case does not matter."""
     value = next((v for k, v in options.items() if k.lower() == name.lower()), None)
     return int(value) if value is not None and str(value).isdigit() else None
-
-
-def _options(described: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(described.get("options") or {})
-
-
-def _place(described: Mapping[str, Any]) -> str:
-    return str(described.get("location") or described.get("path") or "")
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

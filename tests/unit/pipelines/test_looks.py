@@ -17,7 +17,7 @@ from recovery.pipelines import inputs, looks, retention, tasks
 from recovery.pipelines.locks import only_look
 from recovery.pipelines.retention import Standing
 from recovery.sources.base import Reach
-from recovery.sources.live import unread
+from recovery.sources.live import asking, unread
 from recovery.sources.live.unread import Unread
 from tests import factories as f
 from tests.checkpoint_builder import Built, input_uri
@@ -208,7 +208,7 @@ def test_a_position_that_has_moved_on_counts_from_there(reading: Flow, table: Pa
 def test_a_table_that_is_named_is_looked_for_where_its_files_lie(reading: Flow, table: Path) -> None:
     named = {"format": "table", "path": "main.shop.orders", "options": {}}
     inputs.note_sources(reading, [named])
-    assert looked(reading).problem == unread.NO_PLACE
+    assert looked(reading).problem == asking.NO_PLACE
 
     inputs.note_sources(reading, [{**named, "location": str(table)}])
 
