@@ -1,5 +1,6 @@
 """What integration tests share beside the running instance."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.connected_spark import connect_server
+from tests.delta_room import DeltaRoom
 from tests.integration.spark_room import SCHEMA, Room, Written
 from tests.stack import Stack
 
@@ -77,3 +79,28 @@ def bare(bare_remote: str, bare_session: Any, tmp_path: Path) -> Room:
     """As `room`, on that Spark."""
     (tmp_path / "in" / "a").mkdir(parents=True)
     return Room(bare_remote, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaRoom]:
+    """A Spark with the Delta connector for plain streams; one for all tests."""
+    room = DeltaRoom(tmp_path_factory.mktemp("delta"))
+    yield room
+    room.close()
+
+
+@pytest.fixture(scope="session")
+def lake_model(lake: DeltaRoom, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = tmp_path_factory.mktemp("model") / "source"
+    for first, files in ((0, 1), (100, 4), (200, 2)):
+        lake.add(table, first, files)
+    return table
+
+
+@pytest.fixture
+def source(lake_model: Path, tmp_path: Path) -> Path:
+    """A Delta table for streams to read, in three versions: one file, four files, two files, two rows each.
+
+    A copy, with an id that is another's too.
+    """
+    return Path(shutil.copytree(lake_model, tmp_path / "source"))
