@@ -5,7 +5,7 @@ known of what waits. No sentence holds an option of the reader: they may be pass
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed
@@ -29,6 +29,16 @@ from recovery.sources.live.asking import NO_PLACE, end_of, known_place, options_
 from recovery.sources.slices import Slice
 
 
+@dataclass(frozen=True)
+class Asked:
+    """One question about a source: the arguments of `look`."""
+
+    progress: SourceProgress
+    described: Mapping[str, Any]
+    wanted: Wanted | None
+    noted: Mapping[str, str] | None
+
+
 def look(
     progress: SourceProgress,
     described: Mapping[str, Any],
@@ -43,7 +53,7 @@ def look(
     cannot be met too.
     """
     ask = ASK.get(progress.kind, _unasked)
-    found = replace(ask(progress, described, wanted, noted), described=dict(described))
+    found = replace(ask(Asked(progress, described, wanted, noted)), described=dict(described))
     if wanted is not None and found.start is None and found.problem is None:
         return replace(found, problem=f"A start cannot be chosen for a source of kind {progress.kind}.")
     return found
@@ -83,12 +93,8 @@ def _facts(described: Mapping[str, Any], kind: str, positions: Sequence[str | No
     return None
 
 
-def _files(
-    progress: SourceProgress,
-    described: Mapping[str, Any],
-    wanted: Wanted | None,
-    noted: Mapping[str, str] | None,
-) -> SourceFacts:
+def _files(asked: Asked) -> SourceFacts:
+    progress, described = asked.progress, asked.described
     options, there = options_of(described), asking.listing(described)
     held = asking.facts_of_files(progress, described, there)
     found = files.source_facts(
@@ -105,7 +111,7 @@ def _files(
         reach=files.reach(progress.offset_json, held),
         option=files.option(progress.offset_json, held),
     )
-    return _with_file_start(found, held, wanted, progress.offset_json)
+    return _with_file_start(found, held, asked.wanted, progress.offset_json)
 
 
 def _with_file_start(
@@ -139,33 +145,30 @@ def _with_file_start(
     )
 
 
-def _kafka(
-    progress: SourceProgress,
-    described: Mapping[str, Any],
-    wanted: Wanted | None,
-    noted: Mapping[str, str] | None,
-) -> SourceFacts:
-    committed, options = progress.offset_json, options_of(described)
+def _kafka(asked: Asked) -> SourceFacts:
+    committed, wanted, options = asked.progress.offset_json, asked.wanted, options_of(asked.described)
     if not options:
-        return _unasked(progress, described, wanted, noted, NO_PLACE)
+        return _unasked(asked, NO_PLACE)
     times = [wanted.at_ms] if wanted and wanted.at_ms is not None else []
-    asked = live_kafka.facts(options, positions=[committed], times=times, noted=noted)
-    start, problem = _met(lambda w: kafka.at(w, committed, asked), wanted)
+    there = live_kafka.facts(options, positions=[committed], times=times, noted=asked.noted)
+    start, problem = _met(lambda w: kafka.at(w, committed, there), wanted)
     if start is not None:  # asked again, so that the records up to that start are counted too
-        asked = live_kafka.facts(options, positions=[committed, start.offset_json], times=times, noted=noted)
-        start = _met(lambda w: kafka.at(w, committed, asked), wanted)[0] or start
-    end = end_of(kafka, committed, asked)
+        there = live_kafka.facts(
+            options, positions=[committed, start.offset_json], times=times, noted=asked.noted
+        )
+        start = _met(lambda w: kafka.at(w, committed, there), wanted)[0] or start
+    end = end_of(kafka, committed, there)
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
-        return slices.of_kafka(first, last, asked)
+        return slices.of_kafka(first, last, there)
 
     return replace(
-        _about(progress, begins, kafka, asked, ", ".join(sorted(asked.read)) or "unknown topics"),
+        _about(asked.progress, begins, kafka, there, ", ".join(sorted(there.read)) or "unknown topics"),
         start=start,
         problem=problem,
         latest=end,
-        unread=kafka.distance(begins, end, asked),
+        unread=kafka.distance(begins, end, there),
         spans=Spans(
             processed=lies(None, committed) if committed else Slice("kafka"),
             waiting=lies(begins, end),
@@ -176,15 +179,9 @@ def _kafka(
     )
 
 
-def _delta(
-    progress: SourceProgress,
-    described: Mapping[str, Any],
-    wanted: Wanted | None,
-    noted: Mapping[str, str] | None,
-) -> SourceFacts:
-    committed, options, place = progress.offset_json, options_of(described), place_of(described)
-    if not place:
-        return _unasked(progress, described, wanted, noted, NO_PLACE)
+def _delta(asked: Asked) -> SourceFacts:
+    committed, wanted = asked.progress.offset_json, asked.wanted
+    options, place = options_of(asked.described), known_place(asked.described)
     there = live_delta.read(place, offsets=[committed], options=options)
     start, problem = _met(lambda w: delta.at(w, committed, there), wanted)
     fresh = there.fresh()
@@ -201,7 +198,7 @@ def _delta(
     everything, waiting = lies(None, end), lies(begins, end)
     unread = lies(committed, end)
     return replace(
-        _about(progress, begins, delta, there, place),
+        _about(asked.progress, begins, delta, there, place),
         start=start,
         problem=problem,
         latest=end,
@@ -244,14 +241,9 @@ def _about(progress: SourceProgress, begins: str | None, kind: Any, facts: Any, 
     )
 
 
-def _unasked(
-    progress: SourceProgress,
-    described: Mapping[str, Any],
-    wanted: Wanted | None,
-    noted: Mapping[str, str] | None,
-    problem: str | None = None,
-) -> SourceFacts:
+def _unasked(asked: Asked, problem: str | None = None) -> SourceFacts:
     """A source whose system nobody can ask, or could not: its offset line is kept as it is."""
+    progress, described = asked.progress, asked.described
     kind = registry.of(progress.kind)
     try:
         label = kind.label(progress.offset_json)
@@ -271,28 +263,26 @@ def _unasked(
     )
 
 
-def _asked(ask: "Ask") -> "Ask":
+def _answered(ask: Callable[[Asked], SourceFacts]) -> Callable[[Asked], SourceFacts]:
     """The same, but for a system that does not answer: that is said, and stops nobody from seeing the rest."""
 
-    def asked(
-        progress: SourceProgress,
-        described: Mapping[str, Any],
-        wanted: Wanted | None,
-        noted: Mapping[str, str] | None,
-    ) -> SourceFacts:
+    def answered(asked: Asked) -> SourceFacts:
         try:
-            return ask(progress, described, wanted, noted)
+            return ask(asked)
         except RepriseError as problem:
-            return _unasked(progress, described, wanted, noted, problem.sentence)
+            return _unasked(asked, problem.sentence)
         except Malformed as problem:
-            why = f"The position of source {progress.name or progress.index} cannot be read: {problem.why}."
-            return _unasked(progress, described, wanted, noted, why)
+            who = asked.progress.name or asked.progress.index
+            return _unasked(asked, f"The position of source {who} cannot be read: {problem.why}.")
 
-    return asked
+    return answered
 
 
-Ask = Callable[[SourceProgress, Mapping[str, Any], Wanted | None, Mapping[str, str] | None], SourceFacts]
-ASK: dict[str, Ask] = {"files": _files, "kafka": _asked(_kafka), "delta": _asked(_delta)}
+ASK: Mapping[str, Callable[[Asked], SourceFacts]] = {
+    files.KIND: _files,
+    kafka.KIND: _answered(_kafka),
+    delta.KIND: _answered(_delta),
+}
 
 
 def _met(at: Callable[[Wanted], Candidate], wanted: Wanted | None) -> tuple[Candidate | None, str | None]:
