@@ -196,20 +196,23 @@ def _delta(asked: Asked) -> SourceFacts:
         return slices.of_delta(first, last, there)
 
     everything, waiting = lies(None, end), lies(begins, end)
-    unread = lies(committed, end)
+    spans = Spans(
+        processed=_without(everything, lies(committed, end)),
+        waiting=waiting,
+        reread=lies(begins, committed) if start else Slice("delta"),
+        skipped=lies(committed, begins) if start else Slice("delta"),
+        everything=everything,
+    )
+    held = (spans.processed, spans.waiting, spans.reread, spans.skipped, spans.everything)
+    if any(s is not None and s.versions and not s.direct for s in held):
+        there = live_delta.sized(there)
     return replace(
         _about(asked.progress, begins, delta, there, place),
         start=start,
         problem=problem,
         latest=end,
         unread=delta.distance(begins, end, there),
-        spans=Spans(
-            processed=_without(everything, unread),
-            waiting=waiting,
-            reread=lies(begins, committed) if start else Slice("delta"),
-            skipped=lies(committed, begins) if start else Slice("delta"),
-            everything=everything,
-        ),
+        spans=spans,
     )
 
 
