@@ -139,7 +139,7 @@ def _kafka(
     committed, options = progress.offset_json, _options(described)
     if not options:
         return _unasked(progress, described, wanted, noted, NO_PLACE)
-    times = [wanted.at_ms] if wanted and wanted.at_ms is not None else []
+    times = wanted.times if wanted else ()
     asked = live_kafka.facts(options, positions=[committed], times=times, noted=noted)
     start, problem = _met(lambda w: kafka.at(w, committed, asked), wanted)
     if start is not None:  # asked again, so that the records up to that start are counted too
