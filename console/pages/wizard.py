@@ -80,7 +80,7 @@ def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
     if request.POST.get("next") != "positions":
         return "patch"
     recovery = selectors.recovery_or_404(recovery_id, by)
-    if not studies.slot(recovery, positioning.LOOK):
+    if not studies.slot(recovery, studies.LOOK):
         wanted = positioning.wished({"wishes": recovery.choices.get("positions")})
         tried(lambda: positioning.request_positions(recovery_id=recovery_id, positions=wanted, by=by))
     return "positions"
