@@ -14,11 +14,11 @@ from typing import Any
 
 from recovery.checkpoints.formats import Malformed, object_of
 from recovery.checkpoints.report import SourceProgress
+from recovery.checkpoints.uris import canonical, decoded
 from recovery.errors import Refused
 from recovery.sources import registry
 from recovery.sources.base import Distance
 from recovery.sources.comparing import count, option_of
-from recovery.sources.uris import canonical, decoded
 
 GLOB = re.compile(r"[*?\[{]")
 
@@ -274,6 +274,18 @@ def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pa
             )
         )
     return found
+
+
+def elsewhere(old: OldSource, new: NewSource) -> bool:
+    """Whether both say where they read, and it is not the same place, nor one within the other.
+
+    A position then means nothing there: offsets of one topic are not those of another, and a log of files names none
+    of another directory. Delta tables are known by ids, which the code does not say: their position tells it.
+    """
+    if old.kind != new.kind or old.kind not in ("files", "kafka"):
+        return False
+    held, there = _plain(old), _plain(new)
+    return bool(held and there) and not any(_meets(a, b) for a in held for b in there)
 
 
 def _named_apart(old: OldSource, new: NewSource) -> bool:

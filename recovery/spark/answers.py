@@ -129,6 +129,7 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         "sources": flow.sources,
         "dedupe": flow.dedupe,
         "columns": flow.columns,
+        "windows": explained.windows(flow.text),
         "problem": flow.order_problem,
         "notes": [],
     }

@@ -1,5 +1,6 @@
 """The sources of a flow as a plan needs them: which of the code is which of the checkpoint, and what to count."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,8 +10,8 @@ from recovery.errors import Refused
 from recovery.sources import delta, file_facts, files, mapping, registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
+from recovery.sources.live import asking, looking
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live import looking
 from recovery.sources.slices import Slice
 
 LABELS = ("processed", "waiting", "everything", "reread", "skipped")
@@ -73,7 +74,9 @@ def inputs_of(
         for n, (old, progress) in enumerate(paired)
     )
     if _unreadable(report):
-        found = tuple(replace(s, spans=replace(s.spans, processed=None, waiting=None)) for s in found)
+        found = tuple(
+            replace(s, spans=replace(s.spans, processed=None, waiting=None, unread=None)) for s in found
+        )
     return Inputs(found, tuple(old for old, _ in paired))
 
 
@@ -99,7 +102,7 @@ def _is_delta(told: Mapping[str, Any]) -> bool:
 
 
 def _table_id(told: Mapping[str, Any]) -> str | None:
-    place = str(told.get("location") or told.get("path") or "")
+    place = asking.place_of(told)
     return live_delta.table_id(place) if place else None
 
 
@@ -108,18 +111,20 @@ def matched(
 ) -> list[tuple[int | None, SourceProgress]]:
     """For each source of the code: the checkpoint's source that it goes on as, and its progress under the new index.
 
-    By their order, as Spark takes them, unless their number or kinds differ or a certain pair says otherwise.
+    By their order, as Spark takes them, unless their number, kinds or places differ or a certain pair says otherwise.
     """
     held = list(report.sources)
     if not described:
         return [(s.index, s) for s in held]
     new = [mapping.new_source(n, told) for n, told in enumerate(described)]
-    proposal = mapping.proposed([mapping.old_source(s) for s in held], new)
+    old = [mapping.old_source(s) for s in held]
+    proposal = mapping.proposed(old, new)
     keys = {s.name or str(s.index): s for s in held}
     to = {p.new: keys[p.old] for p in proposal.pairs}
     crossed = [p for p in proposal.pairs if p.certainty is mapping.Certainty.CERTAIN and p.old != p.new]
     same = len(held) == len(new) and all(
-        "unknown" in (s.kind, n.kind) or s.kind == n.kind for s, n in zip(held, new, strict=True)
+        ("unknown" in (s.kind, n.kind) or s.kind == n.kind) and not mapping.elsewhere(s, n)
+        for s, n in zip(old, new, strict=True)
     )
     if same and not [p for p in crossed if keys[p.old].index != int(p.new)]:
         return [(s.index, s) for s in held]
@@ -132,12 +137,12 @@ def _progress(new: mapping.NewSource, old: SourceProgress | None) -> tuple[int |
     return old.index, replace(old, index=int(new.key), log=old.folder.removeprefix("sources/"))
 
 
-def counted(sources: Sequence[SourceFacts], limit: int) -> Counted:
+def counted(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = LABELS) -> Counted:
     """What Spark shall count, up to `limit` bytes. Above it the committed input is left out: counting it would read all
     of it, and the page then says that it was not counted instead of making somebody wait."""
     sets: dict[str, tuple[str, ...]] = {}
     slices: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for label in LABELS:
+    for label in labels:
         spans: list[Slice | None] = [getattr(s.spans, label) for s in sources]
         held = [s for s in spans if s is not None]
         if len(held) < len(spans) or _too_large(label, sources, limit):
@@ -176,15 +181,24 @@ def _too_large(label: str, sources: Sequence[SourceFacts], limit: int) -> bool:
     return sum(_bytes(s, getattr(s.spans, of)) for s in sources) > limit
 
 
-def _bytes(source: SourceFacts, span: Slice | None) -> int:
+def _bytes(source: SourceFacts, span: Slice | None) -> float:
+    """What is really read for a span; infinity where nobody can say."""
     if span is None:
         return 0
     if span.kind == "kafka":
         offsets = (max(0, span.end[t][p] - at) for t, held in span.start.items() for p, at in held.items())
         return RECORD_BYTES * sum(offsets)
     if isinstance(source.facts, DeltaFacts):
-        lists = (*(c.files for c in source.facts.commits.values()), *source.facts.snapshots.values())
-        sizes = {f.path: f.size for held in lists for f in held}
-        return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)
+        return _bytes_of_delta(source.facts, span)
     sizes = {f.path: f.size for f in (*source.processed, *source.waiting)}
     return sum(sizes.get(path, 0) for path in span.files)
+
+
+def _bytes_of_delta(facts: DeltaFacts, span: Slice) -> float:
+    """The files of a slice that can be read by themselves; else every version that they have to be picked out of."""
+    if not span.direct:
+        whole = [facts.size_of(version) for version, _ in span.versions]
+        return sum(math.inf if size is None else size for size in whole)
+    lists = (*(c.files for c in facts.commits.values()), *facts.snapshots.values())
+    sizes = {f.path: f.size for held in lists for f in held}
+    return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)

@@ -23,7 +23,8 @@ from recovery.pipelines.workspaces import client_for
 from recovery.spark.api import Study, study
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.fingerprints import digest_of_code
-from recovery.workflow.gather import ACTIVE, NOTHING, Scene, code_request, known_tables, request_for
+from recovery.workflow.gather import ACTIVE, Scene, code_request, known_tables
+from recovery.workflow.readers import Readers
 
 log = logging.getLogger(__name__)
 
@@ -139,15 +140,15 @@ def _seen(flow: Flow, problem: str, *, sooner: bool = False) -> None:
     Flow.objects.filter(pk=flow.pk).update(code_seen_at=now, code_problem=problem, code_due_at=now + after)
 
 
-def note_proven(flow: Flow, scene: Scene) -> None:
+def note_proven(scene: Scene, readers: Readers) -> None:
     """After a verification that succeeded: the checkpoint is the code's of now, so its sources are noted at once.
 
-    A proof never fails for it: what cannot be asked now is learned in the background.
+    `readers`: of the scene's code. A proof never fails for it: what cannot be asked now is learned in the background.
     """
     try:
-        answer = study(request_for(scene, scene.code, NOTHING, ()))
-        note_sources(flow, answer.sources, table=scene.table_place, code=digest_of_code(scene.code))
+        digest = digest_of_code(scene.code)
+        note_sources(scene.flow, readers.all, table=scene.table_place, code=digest)
     except RepriseError as problem:
-        log.warning("The sources of %s are learned later: %s", flow.name, problem.sentence)
+        log.warning("The sources of %s are learned later: %s", scene.flow.name, problem.sentence)
     except Exception as bug:
         fault(bug, "studied")

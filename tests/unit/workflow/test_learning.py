@@ -15,7 +15,7 @@ from recovery.pipelines import inputs, retention
 from recovery.pipelines.locks import only_study
 from recovery.pipelines.retention import Standing
 from recovery.spark.api import Study, StudyRequest
-from recovery.workflow import learning, tasks
+from recovery.workflow import learning, readers, tasks
 from recovery.workflow.fingerprints import digest_of_code
 from tests.unit.pipelines.elsewhere import held_elsewhere
 from tests.unit.workflow.rows import flow as a_flow
@@ -272,17 +272,15 @@ def test_only_one_worker_studies_at_a_time(world: World) -> None:
 
 
 def scene(of: Flow) -> Any:
-    return SimpleNamespace(
-        flow=of, spec={}, libraries=("/p/a.py",), code=NEW, table_place="/tables/changes", client=None
-    )
+    return SimpleNamespace(flow=of, spec={}, libraries=("/p/a.py",), code=NEW, table_place="/tables/changes")
 
 
 def test_after_a_proof_the_code_of_now_is_what_the_flow_reads_by(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = a_flow()
-    monkeypatch.setattr(learning, "study", lambda request: Study((), (KAFKA, KAFKA)))
-    learning.note_proven(flow, scene(flow))
+    monkeypatch.setattr(readers, "study", lambda request: Study((), (KAFKA, KAFKA)))
+    learning.note_proven(scene(flow), readers.Readers(lambda: scene(flow)))
     flow.refresh_from_db()
     assert (flow.code_digest, flow.sources.count()) == (digest_of_code(NEW), 2)
 
@@ -296,9 +294,9 @@ def test_a_proof_does_not_fail_where_its_sources_cannot_be_asked(
 
     flow = a_flow()
     inputs.note_sources(flow, [KAFKA])
-    monkeypatch.setattr(learning, "study", away)
+    monkeypatch.setattr(readers, "study", away)
     with caplog.at_level(logging.WARNING):
-        learning.note_proven(flow, scene(flow))
+        learning.note_proven(scene(flow), readers.Readers(lambda: scene(flow)))
     assert flow.sources.count() == 1
     assert "hunter2" not in caplog.text
     assert caplog.text
