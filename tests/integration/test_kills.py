@@ -111,7 +111,8 @@ def test_a_worker_killed_in_the_middle_of_seed_is_resumed_to_exactly_once(stack:
     if now["state"] == "needs_attention":
         # on a busy machine the kill may come a moment late and cut the step after the seed
         cut = [s for s in now["steps"] if s["state"] == "unknown"]
-        assert cut and all(s["evidence"] for s in cut), f"what is proven must be seen before resuming: {now}"
+        assert cut, now
+        assert all(s["evidence"] for s in cut), f"what is proven must be seen before resuming: {now}"
         resume(stack, recovery)
     else:
         assert now["state"] == "succeeded"
