@@ -35,6 +35,10 @@ _RELATIONS = (
     re.compile(r"~?StreamingRelationV2 [^,]+, (?P<kind>[^,]+), "),
 )
 _FILE_FACT = re.compile(r"\b_metadata#\d|\binput_file_(?:name|block_start|block_length)\(\)")
+_ANEW = re.compile(
+    r"\b(rand|randn|random|uuid|monotonically_increasing_id|spark_partition_id|now|localtimestamp|current_\w+)"
+    r"\((?=\)|-?\d|Some\(|None\))"
+)
 _ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")
 
 
@@ -106,6 +110,12 @@ def relations(text: str) -> tuple[Relation, ...]:
 def file_facts(text: str) -> bool:
     """Does the query ask which file a row came from?"""
     return any(_FILE_FACT.search(line) for line in section(text, "Analyzed Logical Plan"))
+
+
+def computed_anew(text: str) -> tuple[str, ...]:
+    """Functions of the query whose value differs at every run, by name: what they compute cannot be compared."""
+    lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
+    return tuple(sorted({name for line in lines for name in _ANEW.findall(line)}))
 
 
 def reshuffles(text: str) -> bool:

@@ -7,7 +7,7 @@ from recovery.checkpoints.report import Severity
 from recovery.sources import files
 from recovery.sources.base import InputFile
 from recovery.strategies.base import Amount, Criterion, Facts, StepSpec
-from recovery.strategies.sinks import not_measured
+from recovery.strategies.sinks import is_table, not_measured
 
 OPERATOR_WORDS = {
     "dedupe": "dropDuplicates",
@@ -127,11 +127,32 @@ def criteria(facts: Facts, codes: Mapping[str, Any]) -> tuple[Criterion, ...]:
 
     Without those that nobody could measure at this flow's sink.
     """
-    without = not_measured(facts.sink.kind)
+    without = not_measured(facts.sink)
+    if facts.beside:  # the update runs them too
+        without |= {"NOTHING_ELSE_CHANGED"}
     told = [code for code in WORDS if code in codes and code not in without]
-    return tuple(Criterion(code, WORDS[code], codes[code]) for code in told)
+    words = WORDS if is_table(facts) else {**WORDS, **SINK_WORDS}
+    return tuple(Criterion(code, words[code], codes[code]) for code in told)
 
 
+def rerun(facts: Facts) -> StepSpec:
+    """The update that goes on with the flow: of its table alone, or of the pipeline, for no selection names a sink."""
+    if not facts.sink.declared:
+        return StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]})
+    return StepSpec("rerun", f"Update the pipeline, which sends to {facts.dataset}.", {"refresh": []})
+
+
+def rerun_anew(facts: Facts) -> StepSpec:
+    """The update that reads everything again."""
+    if not facts.sink.declared:
+        verb = "Empty" if is_table(facts) else "Reset"
+        says = f"{verb} {facts.dataset} and read everything again (full_refresh_selection)."
+        return StepSpec("rerun", says, {"full_refresh": [facts.dataset]})
+    says = f"Give {facts.flow} an empty checkpoint and read everything again (reset_checkpoint_selection)."
+    return StepSpec("rerun", says, {"refresh": [], "reset": [facts.flow]})
+
+
+SINK_WORDS = {"EVERY_ROW_ONCE": "Every expected row is in the sink exactly once."}
 WORDS = {
     "FIRST_BATCH_AT_POSITION": "The first new batch began at the planned position.",
     "EACH_FILE_ONCE": "Every input stands in exactly one committed batch.",

@@ -38,7 +38,7 @@ def judge(facts: Facts) -> Option:
                 "The old version stays untouched.",
                 {"last_committed": last, "from_version": facts.checkpoint.version, **_started(facts)},
             ),
-            StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
+            common.rerun(facts),
         ),
         criteria=common.criteria(
             facts,

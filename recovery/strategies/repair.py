@@ -40,7 +40,7 @@ def judge(facts: Facts) -> Option:
                 "are. The old version stays untouched.",
                 _arguments(facts),
             ),
-            StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
+            common.rerun(facts),
         ),
         criteria=common.criteria(
             facts,

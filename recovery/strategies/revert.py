@@ -2,7 +2,7 @@
 
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts
-from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+from recovery.strategies.base import Facts, Forecast, Option
 from recovery.strategies.positions import positions
 
 
@@ -27,7 +27,7 @@ def judge(facts: Facts) -> Option:
         findings=(*facts.sink.findings, *sinks.findings(facts, start), *sources.findings(facts)),
         steps=common.steps(
             True,
-            StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
+            common.rerun(facts),
         ),
         criteria=common.criteria(
             facts,

@@ -52,7 +52,7 @@ def judge(facts: Facts) -> Option:
                 "code, the watermark as it is, new query id. The old version stays untouched.",
                 _arguments(facts),
             ),
-            StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]}),
+            common.rerun(facts),
         ),
         criteria=common.criteria(
             facts,
