@@ -100,6 +100,8 @@ def against(forecast: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Ag
             ("New rows", "new_rows", "new_rows"),
             ("Rows in the table", "table_after", "table_rows"),
         )
+        if (planned, found) != ("table_after", "table_rows")
+        or {forecast.get(planned), measured.get(found)} != {None}  # there is no table
     ]
 
 

@@ -12,7 +12,9 @@ def judge(facts: Facts) -> Option:
     return Option(
         strategy="full-refresh",
         title="full-refresh",
-        summary="Empty the table, read everything again",
+        summary="Empty the table, read everything again"
+        if sinks.is_table(facts)
+        else "Reset the flow, send everything again",
         blocked=blocked(facts),
         forecast=Forecast(
             lost=_lost(facts),

@@ -16,6 +16,9 @@ from recovery.sources.kafka_facts import KafkaFacts, written
 from recovery.sources.live import kafka as live
 from recovery.sources.slices import Slice
 
+SKEW_MS = (
+    5_000  # by so much clocks of a cluster may differ: a record tells when its sender thinks it was sent
+)
 ROW_BY_ROW = (
     "Each row names its own topic (the sink has no option topic), so what is in them cannot be counted here."
 )
@@ -29,17 +32,18 @@ def read(options: Mapping[str, str], *, failed_ms: int | None = None) -> SinkRep
     topic = topic_of(options)
     if topic is None:
         return _unasked(Facts(problem=ROW_BY_ROW))
+    times = () if failed_ms is None else (failed_ms - SKEW_MS,)
     try:
-        there = _asked(options, topic, () if failed_ms is None else (failed_ms,))
+        there = _asked(options, topic, times)
     except Refused as problem:
         return _unasked(Facts((topic,), problem=problem.sentence))
     parts = {(name, n): p for name, of in there.topics.items() for n, p in of.partitions.items()}
     ids = {name: of.topic_id or "" for name, of in there.topics.items()}
-    begun = {key: p.high if (at := p.at.get(failed_ms or 0)) is None else at for key, p in parts.items()}
+    begun = {key: p.high if (at := p.at.get(times[0])) is None else at for key, p in parts.items() if times}
     facts = Facts(
         (topic,),
         ends=written({key: p.high for key, p in parts.items()}),
-        failed=written(begun) if failed_ms is not None and begun else None,
+        failed=written(begun) if begun else None,
         ids=ids,
     )
     mark = hashlib.sha256(f"{topic}\0{ids.get(topic, 'absent')}".encode()).hexdigest()
