@@ -270,7 +270,7 @@ def _measure_topic(spark: Any, request: Mapping[str, Any], folder: Path) -> dict
     try:
         found = topics.records(spark, flow.sink, asked["since"])
         out["new_rows"] = found.count()
-        key, out["key"], out["key_from"] = topics.told_apart(request.get("key"), flow.columns, flow.text)
+        key, out["key"], out["key_from"] = topics.told_apart(request.get("key"), flow.text)
         if request.get("state_kept") and flow.operators and not request.get("expected"):
             raise CannotReplay(topics.STATE_KEPT)
         expected = topics.sent(_expected(spark, flow, request, Held(None, found, whole=False)))

@@ -31,9 +31,7 @@ def records(spark: Any, sink: Mapping[str, Any] | None, part: Mapping[str, Any])
     return spark.read.format("kafka").options(**options).load().select(*COLUMNS)
 
 
-def told_apart(
-    given: Sequence[str] | None, columns: Sequence[str], text: str
-) -> tuple[list[str], list[str], str]:
+def told_apart(given: Sequence[str] | None, text: str) -> tuple[list[str], list[str], str]:
     """The columns that are compared, and what a measure says of them: (compared, key, who says so).
 
     Raises `CannotReplay` for a key that records do not have, and for code whose values differ at every run.

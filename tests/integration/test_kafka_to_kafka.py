@@ -94,11 +94,11 @@ def test_a_full_refresh_sends_everything_again_and_leaves_the_pipelines_table_al
 
     answer = recover(connected, made, "full-refresh")
 
+    assert answer["state"] == "succeeded", answer
     assert answer["forecast"]["doubled"]["rows"] == READ
     assert Counter(made.sent()) == Counter(
         value(n) for n in (*range(1, READ + 1), *range(1, READ + WAITING + 1))
     )
-    assert answer["state"] == "succeeded", answer
     assert "NOTHING_ELSE_CHANGED" not in {c["code"] for c in answer["verification"]}
     versions = connected.home / "storage" / made.pipeline_id / "_checkpoints"
     assert sorted(p.name for p in (versions / SINK / FLOW).iterdir()) == ["0", "1"]
