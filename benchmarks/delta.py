@@ -8,6 +8,7 @@ checkpoint five versions before the end, as Spark leaves it. Each measurement is
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -31,6 +32,7 @@ def written(where: Path, versions: int, files: int) -> None:
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {"metaData": {"id": TABLE, "schemaString": SCHEMA, "partitionColumns": [], "configuration": {}}},
     ]
+    began = int(time.time()) - versions
     for version in range(versions):
         told = {
             "timestamp": version,
@@ -43,7 +45,10 @@ def written(where: Path, versions: int, files: int) -> None:
             path = f"part-{number:05}-{version:032x}-c000.snappy.parquet"
             add = {"path": path, "partitionValues": {}, "size": 10_000, "modificationTime": version}
             actions.append({"add": {**add, "dataChange": True, "stats": STATS}})
-        (log / f"{version:020}.json").write_text("".join(json.dumps(a) + "\n" for a in actions))
+        file = log / f"{version:020}.json"
+        file.write_text("".join(json.dumps(a) + "\n" for a in actions))
+        # a second apart: commits of one moment would be told apart by times that are still to come
+        os.utime(file, (began + version, began + version))
     rows = [{"protocol": head[0]["protocol"]}, {"metaData": {"id": TABLE, "schemaString": SCHEMA}}]
     name = f"{max(versions - 5, 0):020}.checkpoint.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=_checkpoint_schema()), log / name)

@@ -4,6 +4,7 @@ from allauth.socialaccount.providers.openid_connect import views as company
 from django.conf import settings as config
 from django.urls import URLPattern, URLResolver, path
 
+from console.api import urls as api
 from console.pages import (
     account,
     approvals,
@@ -65,6 +66,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("recoveries/<int:recovery_id>/owner", owner.owner, name="owner"),
     path("recoveries/<int:recovery_id>/skip", run.skip, name="skip"),
     path("recoveries/<int:recovery_id>/cancel", run.cancel, name="cancel"),
+    *api.ROUTES,
     path("approvals", approvals.listing, name="approvals"),
     path("approvals/<int:request_id>", approvals.approval, name="approval"),
     path("audit", audit.log, name="audit"),

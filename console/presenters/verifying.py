@@ -37,7 +37,8 @@ def verdict(recovery: Any, measured: Mapping[str, Any]) -> Verdict:
         "They were fixed in the plan before anything ran."
     )
     if measured.get("verified") is True:
-        return Verdict("ok", "Every expected row is in the table exactly once.", said)
+        rows = next((c["says"] for c in criteria if c.get("code") == "EVERY_ROW_ONCE"), "")
+        return Verdict("ok", rows or "Every expected row is in the table exactly once.", said)
     wrong = [c for c in criteria if c.get("ok") is False]
     if wrong:
         return Verdict(

@@ -12,7 +12,7 @@ from recovery.models import AuditEntry, ReviewItem, SignOff
 from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
-READING = frozenset({"page.denied", "command.denied", "audit.pack", "audit.review"})
+READING = frozenset({"page.denied", "command.denied", "api.denied", "audit.pack", "audit.review"})
 """Acts on a recovery by which nobody takes part in it."""
 
 LONGEST_NOTE = 2000

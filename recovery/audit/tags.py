@@ -82,6 +82,7 @@ ACTIONS: Final[dict[str, str]] = {
     "setting.change": "changed a setting",
     "page.denied": "asked for a page without the right to see it",
     "command.denied": "ran a command without the right to",
+    "api.denied": "asked the API without the right to",
 }
 
 OUTCOMES: Final[dict[str, str]] = {
@@ -105,6 +106,7 @@ ONLY: Final[dict[str, str]] = {
     "session.refused": "denied",
     "page.denied": "denied",
     "command.denied": "denied",
+    "api.denied": "denied",
     "step.unknown": "unknown",
 }
 """Acts whose name says how they end."""

@@ -158,11 +158,7 @@ def _judge(
     known = {name.split("/", 1)[0] for name in (*tree.files, *tree.directories)} & PARTS
     if not known:
         findings += _nothing(tree, first)
-    commits = tree.numbers("commits")
-    offsets = tree.numbers("offsets")
-    stray = strays(offsets, commits)
-    offsets -= stray
-    findings += [finding("OFFSET_STRAY", f"offsets/{n}", batch=n) for n in sorted(stray)]
+    offsets, commits = _planned_and_committed(tree, findings)
     committed, planned = max(commits, default=None), max(offsets, default=None)
     query_id = _query_id(tree, bool(known), findings)
     commit = _commit(tree, committed, findings)
@@ -205,6 +201,14 @@ def _judge(
         watermark_ms=commit.watermark_ms if commit else None,
         closed_ms=read[committed].watermark_ms if committed in read else None,
     )
+
+
+def _planned_and_committed(tree: Tree, findings: list[Finding]) -> tuple[set[int], set[int]]:
+    """Numbers of the batches with an offset file, and with a commit; without offset files that are none of a batch."""
+    offsets, commits = tree.numbers("offsets"), tree.numbers("commits")
+    stray = strays(offsets, commits)
+    findings += [finding("OFFSET_STRAY", f"offsets/{n}", batch=n) for n in sorted(stray)]
+    return offsets - stray, commits
 
 
 def _nothing(tree: Tree, first: list[Finding]) -> list[Finding]:

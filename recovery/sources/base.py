@@ -181,14 +181,15 @@ class Spans:
 
     They are the same where nobody chose another one. `processed`: up to the committed position, as far as it is still
     there; `waiting`: from the start on; `reread`: committed, and after the start; `skipped`: not committed, and before
-    the start; `everything`: all that is there now. None: it cannot be handed to a batch reader, so that its rows
-    cannot be counted.
+    the start; `unread`: not committed; `everything`: all that is there now. None: it cannot be handed to a batch
+    reader, so that its rows cannot be counted.
     """
 
     processed: "Slice | None" = None
     waiting: "Slice | None" = None
     reread: "Slice | None" = None
     skipped: "Slice | None" = None
+    unread: "Slice | None" = None
     everything: "Slice | None" = None
 
 
@@ -202,8 +203,8 @@ class SourceFacts:
 
     `start`: the position that a person chose, with what it costs; None: where it was committed. `latest`: the position
     behind everything that is there now. `unread`: what lies between start and latest. `reach` and `option`: of where
-    the stream shall begin (`reach` of files: of where it was committed). `facts`: what the real system said, as
-    `registry.of(kind)` takes it; None: it was not asked, or `problem` says why it could not answer.
+    the stream shall begin. `facts`: what the real system said, as `registry.of(kind)` takes it; None: it was not
+    asked, or `problem` says why it could not answer.
     `described`: {format, path, options, location} of the reader in the code.
     """
 

@@ -90,6 +90,20 @@ def reach(offset_json: str | None, facts: Facts) -> Reach:
     return Reach(True, " ".join(said) or "Every file after this position is there and new enough to be read.")
 
 
+def reach_from(start: FileCandidate | None, committed: str | None, facts: Facts) -> Reach:
+    """Whether everything after the place where the stream shall begin can be read.
+
+    A start before the committed position reads again what is there, and what is gone of it is in its `fallbacks`: what
+    follows is as readable as from there. One behind it may leave behind what is gone.
+    """
+    told = reach(committed, facts)
+    at_entry, stood = entry(start.offset_json) if start else None, entry(committed)
+    if start is None or told.readable is not False or at_entry is None:
+        return told
+    behind = at_entry > (-1 if stood is None else stood)
+    return reach(start.offset_json, facts) if behind else told
+
+
 def option(offset_json: str | None, facts: Facts) -> StartOption:
     """None: Spark's file stream refuses modifiedAfter and modifiedBefore (ModifiedDateFilter, seen on 4.2 and 4.3)."""
     entry(offset_json)

@@ -276,6 +276,18 @@ def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pa
     return found
 
 
+def elsewhere(old: OldSource, new: NewSource) -> bool:
+    """Whether both say where they read, and it is not the same place, nor one within the other.
+
+    A position then means nothing there: offsets of one topic are not those of another, and a log of files names none
+    of another directory. Delta tables are known by ids, which the code does not say: their position tells it.
+    """
+    if old.kind != new.kind or old.kind not in ("files", "kafka"):
+        return False
+    held, there = _plain(old), _plain(new)
+    return bool(held and there) and not any(_meets(a, b) for a in held for b in there)
+
+
 def _named_apart(old: OldSource, new: NewSource) -> bool:
     """Names that differ: another source, whatever it reads. A name on one side alone says nothing."""
     return old.name is not None and new.name is not None and old.name != new.name

@@ -142,6 +142,7 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         "sink": flow.sink,
         "dedupe": flow.dedupe,
         "columns": flow.columns,
+        "windows": explained.windows(flow.text),
         "problem": flow.order_problem,
         "notes": [],
     }

@@ -78,6 +78,7 @@ class Study:
     says it lies. Options may hold passwords: they are for asking the source, and go into no plan and on no page.
     `sink`: what the code declares with `create_sink` as the flow's target, {name, format, options}, the options as
     secret as those of a source; None: a table, or not known, as the code cannot be analysed.
+    `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told.
     """
 
     operators: tuple[str, ...] | None = None
@@ -95,6 +96,7 @@ class Study:
     key_from: str = WHOLE_ROW
     fresh: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    windows: str = ""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,8 @@ class RehearsalRequest:
 class Rehearsal:
     """What came out. `rows` written to `output` (Parquet), `checkpoint` with the state; `watermark_ms` at the end.
 
-    `late`: rows that stateful steps dropped behind the watermark (of an aggregate, groups of rows of one task). The
+    `late`: rows that stateful steps dropped behind the watermark (of an aggregate, groups of rows of one task);
+    `later`: of those, in batches that ran at a later watermark than the one to begin with. The
     rehearsal reads in the batches in which an update reads the same input: then an update drops the same rows. `why`
     not "": it could not, and `rows` is an estimate; see docs/rehearsal.md. `problem` not None: it could not be run, and
     what it left in `scratch` is still there.
@@ -194,6 +197,7 @@ class Rehearsal:
     rows: int | None = None
     watermark_ms: int | None = None
     late: int | None = None
+    later: int | None = None
     output: str = ""
     checkpoint: str = ""
     problem: str | None = None

@@ -4,6 +4,7 @@ Over Spark Connect a client gets no plan objects, only `explain`; its physical p
 `IncrementalExecution` would run, so the stateful operators in it are those that a checkpoint records.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -35,10 +36,25 @@ _RELATIONS = (
     re.compile(r"~?StreamingRelationV2 [^,]+, (?P<kind>[^,]+), "),
 )
 _FILE_FACT = re.compile(r"\b_metadata#\d|\binput_file_(?:name|block_start|block_length)\(\)")
-_ANEW = re.compile(
-    r"\b(rand|randn|random|uuid|monotonically_increasing_id|spark_partition_id|now|localtimestamp|current_\w+)"
-    r"\((?=\)|-?\d|Some\(|None\))"
+# Functions whose value differs at every run.
+_AT_EACH_RUN = (
+    r"rand|randn|random|randstr|uniform|uuid|shuffle|now|localtimestamp|current_\w+|monotonically_increasing_id|"
+    r"spark_partition_id"
 )
+_ANEW = re.compile(rf"\b({_AT_EACH_RUN})\(")
+# What a row goes through before its window is counted, and which has no more to it than its line says.
+_PLAIN = {
+    "Project",
+    "Filter",
+    "Expand",
+    "EventTimeWatermark",
+    "SubqueryAlias",
+    "StreamingRelation",
+    "StreamingRelationV2",
+}
+_OPAQUE = re.compile(rf"\)#\d|\b(?:{_AT_EACH_RUN}|input_file_\w+|java_method|reflect|try_reflect)\(")
+_WATERMARKED = re.compile(r"#\d+L?-T\d+ms")
+_OF_THIS_PLAN = re.compile(r"#(\d+)|@[0-9a-f]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")
 
 
@@ -75,6 +91,32 @@ def dedupe_columns(text: str) -> tuple[str, ...] | None:
 def has_watermark(text: str) -> bool:
     """Does the query name an event time watermark? Then what is late depends on the order of arrival."""
     return any(_node(line) == "EventTimeWatermark" for line in section(text, "Analyzed Logical Plan"))
+
+
+def windows(text: str) -> str:
+    """How the query puts rows into windows, as a digest: two texts with one digest do it in the same way.
+
+    That is all that an aggregation stands on, down to its source, and by which of its keys rows are late
+    (`WatermarkSupport`: the one that bears the watermark). "": that cannot be told, for a step holds more than its line
+    says (a Python function) or yields otherwise each time, or there is not exactly one aggregation and one watermark.
+    """
+    lines = section(text, "Analyzed Logical Plan")
+    nodes = [_node(line) for line in lines]
+    if nodes.count("Aggregate") != 1 or nodes.count("EventTimeWatermark") != 1:
+        return ""
+    at = nodes.index("Aggregate")
+    below, grouped = lines[at + 1 :], lines[at].split("], [", 1)[0]
+    late_by = _WATERMARKED.findall(grouped)
+    if not late_by or set(nodes[at + 1 :]) - _PLAIN or any(_OPAQUE.search(line) for line in below):
+        return ""
+    numbers: dict[str, str] = {}
+
+    def named(match: re.Match[str]) -> str:
+        number = match.group(1)
+        return "" if number is None else numbers.setdefault(number, f"#c{len(numbers)}")
+
+    plain = _OF_THIS_PLAN.sub(named, "\n".join([*late_by, *below]))
+    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ Nothing is removed here, whatever happens.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,7 @@ def stage(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
 
 
 def run(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """`{rows, late, batches}`, or `{problem}`. Ends after `request["seconds"]`, and stops the query then."""
+    """`{rows, late, later, batches}`, or `{problem}`. Ends after `request["seconds"]`, and stops the query then."""
 
     def ran(flow: Flow) -> dict[str, Any]:
         stream = Copies(spark, flow, request).stand_in(request["cuts"])
@@ -65,11 +67,19 @@ def run(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             took = f"{request['seconds']:.0f} s"
             return {"problem": f"The rehearsal did not end within {took} and was stopped; give it more time."}
         told = query.recentProgress
-        late = sum(state.numRowsDroppedByWatermark for one in told for state in one.stateOperators)
+        late = [sum(state.numRowsDroppedByWatermark for state in one.stateOperators) for one in told]
+        begun = request["watermark_ms"] or 0
+        later = sum(rows for rows, one in zip(late, told, strict=True) if _watermark(one) > begun)
         rows = spark.read.schema(stream.schema).parquet(output).count()
-        return {"rows": rows, "late": late, "batches": len(told)}
+        return {"rows": rows, "late": sum(late), "later": later, "batches": len(told)}
 
     return _said(spark, request, folder, ran, "The flow's query failed over a copy of its input")
+
+
+def _watermark(progress: Any) -> float:
+    """At which a batch ran, in epoch ms; without any watermark later than each."""
+    told = progress.eventTime.get("watermark")
+    return round(datetime.fromisoformat(told).timestamp() * 1000) if told else inf
 
 
 def _said(

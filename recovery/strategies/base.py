@@ -24,6 +24,7 @@ class CodeFacts:
     sources: tuple[Mapping[str, Any], ...] = ()  # {format, path, options} in plan order
     key: tuple[str, ...] = ()  # columns by which rows are told apart; () = the whole row
     key_from: str = "the whole row"
+    windows: str = ""  # how rows are put into windows, as a digest; "": that cannot be told
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,11 @@ class Counts:
     reread: int | None = None  # rows of committed input that a chosen start reads again
     skipped: int | None = None  # rows of unread input that a chosen start never reads
     rehearsed: bool = False  # `waiting` is what a rehearsal of the code's own query wrote, from empty state
-    rehearsed_late: int | None = None  # rows that it dropped behind the watermark
+    rehearsed_late: int | None = (
+        None  # rows that it dropped behind the watermark; of a window, groups of them
+    )
+    rehearsed_later: int | None = None  # of those, behind a later watermark than it began with
+    unread_late: int | None = None  # the same of a rehearsal over the rows that were never read alone
     rehearsed_why: str = ""  # why an update may write fewer rows; "": it writes the same
     by_file: Mapping[str, int] = field(default_factory=dict)
 
@@ -57,6 +62,7 @@ class Facts:
     """Everything a decision may look at; gathered once, by `workflow.gather`.
 
     `sources`: those of the new code, in plan order. One that the checkpoint does not have has no committed position.
+    `old_sources`: those of the old code, where it reads otherwise (`revert.put_back`).
     """
 
     gathered_at: str
@@ -76,6 +82,8 @@ class Facts:
     new_code: CodeFacts  # with the proposed patch (equal to `code` without one)
     counts: Counts  # with new_code
     old_counts: Counts | None = None  # with old_code
+    old_sources: tuple[SourceFacts, ...] | None = None  # as old_code reads them; None: as new_code does
+    old_problem: str = ""  # why they could not be looked at
     others: Mapping[str, str] = field(default_factory=dict)  # other flows and tables -> fingerprint
     usual_update_seconds: float | None = None
     diagnosis: Mapping[str, Any] = field(default_factory=dict)

@@ -21,6 +21,9 @@ OPERATOR_WORDS = {
 }
 
 
+STATE_ANEW = "go back and build its state anew (rewind)"
+
+
 def word(operator: str) -> str:
     """The name people know a stateful operator by."""
     return OPERATOR_WORDS.get(operator, operator)
@@ -62,6 +65,37 @@ def amount(rows: int | None, of: Sequence[InputFile], why: str, *, exact: bool =
     )
 
 
+def all_files(facts: Facts) -> int:
+    """How many files stand in batches, or will, where reading goes on as it stood."""
+    return len(files_of(facts, "processed")) + len(files_of(facts, "waiting"))
+
+
+def table_after(facts: Facts, new_rows: int | None) -> int | None:
+    """Rows of the table once `new_rows` came to it; None where one of both is not known."""
+    table = facts.counts.table
+    return None if new_rows is None or table is None else table + new_rows
+
+
+def seconds(facts: Facts, updates: int, *, more: float = 0.0) -> float | None:
+    """How long it takes: so many usual updates, and what is done beside them."""
+    usual = facts.usual_update_seconds
+    return None if usual is None else usual * updates + more
+
+
+def readable(facts: Facts) -> str:
+    """What readers of a table see meanwhile that is left as it is."""
+    table = facts.counts.table
+    return "Readable" + ("" if table is None else f", {plural(table, 'row')}")
+
+
+def until_committed(last: int | None, then: str) -> str:
+    """How long a way back is open after batch `last`, and what it is."""
+    return f"Until batch {0 if last is None else last + 1} is committed: {then}"
+
+
+SEEDED_BACK = "the new version is renamed away and the old one is in use again."
+
+
 def any_block(facts: Facts) -> str | None:
     """Why nothing at all can be done to this flow, a full refresh neither; None when it can."""
     if facts.active_update:
@@ -84,6 +118,14 @@ def unread_code(facts: Facts) -> str | None:
     return None
 
 
+def other_code(facts: Facts) -> bool:
+    """Whether the code is known not to be the one whose state it is: steps of the same names may store other columns.
+
+    Spark compares keys and values of a store only when a batch runs (StateSchemaCompatibilityChecker).
+    """
+    return facts.old_code is not None and dict(facts.old_code.files) != dict(facts.new_code.files)
+
+
 def state_keys(facts: Facts) -> str:
     """`12 keys`, where a deduplicating table tells the number; else the operators."""
     names = [word(o.name) for o in facts.checkpoint.state_operators]
@@ -92,6 +134,11 @@ def state_keys(facts: Facts) -> str:
     if all(o.name == "dedupe" for o in facts.checkpoint.state_operators) and facts.counts.table is not None:
         return plural(facts.counts.table, "key")
     return ", ".join(names)
+
+
+def state_dropped(facts: Facts) -> str:
+    """What becomes of the checkpoint's state where none is carried over."""
+    return f"Dropped: {state_keys(facts)}" if facts.checkpoint.state_operators else "None to drop"
 
 
 def has_blocker(findings: Sequence[Any]) -> bool:
@@ -117,22 +164,41 @@ def steps(patch: bool, *middle: StepSpec) -> tuple[StepSpec, ...]:
     return (*first, *middle, StepSpec("verify", "Measure the criteria of this plan on the data."))
 
 
-def counted(new_rows: int | None) -> dict[str, Any]:
-    """The criterion that holds the recovery to its forecast; none where rows could not be forecast."""
-    return {} if new_rows is None else {"COUNTS_EQUAL_FORECAST": {"new_rows": new_rows}}
+def goes_on(last: int | None, offsets: Sequence[str | None]) -> dict[str, Any]:
+    """What the first new batch is to be held to, where it comes after batch `last` and begins at `offsets`."""
+    return {"batch": None if last is None else last + 1, "offsets": list(offsets)}
 
 
-def criteria(facts: Facts, codes: Mapping[str, Any]) -> tuple[Criterion, ...]:
-    """Criteria with the words of `WORDS`, in its order; `codes` maps code -> expected value.
+def criteria(
+    facts: Facts,
+    *,
+    begins: Mapping[str, Any],
+    files: tuple[str, int],
+    before: int | None,
+    rows: Mapping[str, Any],
+    new_rows: int | None,
+) -> tuple[Criterion, ...]:
+    """What every recovery is measured by, with the words of `WORDS`; without what nobody could measure at this sink.
 
-    Without those that nobody could measure at this flow's sink.
+    `begins`: as `goes_on`. `files`: scope and number of the files that stand in batches. `before`: rows of the table.
+    `rows`: which rows have to be there once. `new_rows`: by how much the table grows; None where that is not forecast.
     """
+    expected: dict[str, Any] = {
+        "FIRST_BATCH_AT_POSITION": dict(begins),
+        "EACH_FILE_ONCE": {"scope": files[0], "files": files[1]},
+        "TABLE_GREW_BY_NEW_BATCHES": {"before": before},
+        "EVERY_ROW_ONCE": dict(rows),
+        **({} if new_rows is None else {"COUNTS_EQUAL_FORECAST": {"new_rows": new_rows}}),
+        "NOTHING_ELSE_CHANGED": {},
+        "FURTHER_UPDATE_ADDS_NOTHING": {},
+    }
     without = not_measured(facts.sink)
     if facts.beside:  # the update runs them too
         without |= {"NOTHING_ELSE_CHANGED"}
-    told = [code for code in WORDS if code in codes and code not in without]
     words = WORDS if is_table(facts) else {**WORDS, **SINK_WORDS}
-    return tuple(Criterion(code, words[code], codes[code]) for code in told)
+    return tuple(
+        Criterion(code, words[code], value) for code, value in expected.items() if code not in without
+    )
 
 
 def rerun(facts: Facts) -> StepSpec:
@@ -152,7 +218,7 @@ def rerun_anew(facts: Facts) -> StepSpec:
     return StepSpec("rerun", says, {"refresh": [], "reset": [facts.flow]})
 
 
-SINK_WORDS = {"EVERY_ROW_ONCE": "Every expected row is in the sink exactly once."}
+SINK_WORDS = {"EVERY_ROW_ONCE": "The new batches sent every expected row exactly once."}
 WORDS = {
     "FIRST_BATCH_AT_POSITION": "The first new batch began at the planned position.",
     "EACH_FILE_ONCE": "Every input stands in exactly one committed batch.",

@@ -19,9 +19,9 @@ def judge(facts: Facts) -> Option:
         doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
         reread=starts.reread(facts, _starts_with(facts)),
         new_rows=rows,
-        table_after=None if rows is None or facts.counts.table is None else facts.counts.table + rows,
-        state=f"Dropped: {common.state_keys(facts)}" if facts.checkpoint.state_operators else "None to drop",
-        seconds=_about(facts, extra=1.0),
+        table_after=common.table_after(facts, rows),
+        state=common.state_dropped(facts),
+        seconds=common.seconds(facts, 2, more=1.0),
     )
     return Option(
         strategy="continue",
@@ -36,32 +36,24 @@ def judge(facts: Facts) -> Option:
                 "seed",
                 f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, no state, new query id. "
                 "The old version stays untouched.",
-                {"last_committed": last, "from_version": facts.checkpoint.version, **_started(facts)},
+                starts.seed(facts, last),
             ),
             common.rerun(facts),
         ),
         criteria=common.criteria(
             facts,
-            {
-                "FIRST_BATCH_AT_POSITION": {
-                    "batch": None if last is None else last + 1,
-                    "offsets": starts.offsets(facts, standing),
-                },
-                "EACH_FILE_ONCE": {
-                    "scope": "same" if starts.starts(facts) else "both",
-                    "files": sum(starts.read_by(s) for s in facts.sources),
-                },
-                "TABLE_GREW_BY_NEW_BATCHES": {"before": facts.counts.table},
-                "EVERY_ROW_ONCE": {"scope": "new", "key": list(facts.new_code.key), **_again(forecast)},
-                **common.counted(rows),
-                "NOTHING_ELSE_CHANGED": {},
-                "FURTHER_UPDATE_ADDS_NOTHING": {},
-            },
+            begins=common.goes_on(last, starts.offsets(facts, standing)),
+            files=(
+                "same" if starts.starts(facts) else "both",
+                sum(starts.read_by(s) for s in facts.sources),
+            ),
+            before=facts.counts.table,
+            rows={"scope": "new", "key": list(facts.new_code.key), **_again(forecast)},
+            new_rows=rows,
         ),
-        rollback=f"Until batch {'0' if last is None else last + 1} is committed: the new version is renamed "
-        "away and the old one is in use again.",
+        rollback=common.until_committed(last, common.SEEDED_BACK),
         code_live="Yes",
-        table_meanwhile=_readable(facts),
+        table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),
         mapping=mapped.as_dict(facts),
     )
@@ -89,12 +81,6 @@ def blocked(facts: Facts) -> str | None:
     return sinks.block(facts, _start(facts))
 
 
-def _started(facts: Facts) -> dict[str, object]:
-    """What the seed is told of sources that start elsewhere."""
-    told = starts.starts(facts)
-    return {"starts": [s.as_dict() for s in told]} if told else {}
-
-
 def _again(forecast: Forecast) -> dict[str, bool]:
     """Rows that are read a second time repeat rows that the table may have: no repeat of theirs is a fault."""
     return {} if forecast.reread.rows == 0 else {"again": True}
@@ -103,13 +89,14 @@ def _again(forecast: Forecast) -> dict[str, bool]:
 def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
     kept = ", ".join(common.word(o) for o in operators)
     if tuple(o.name for o in facts.checkpoint.state_operators) == operators:
+        anew = f"{common.STATE_ANEW}, or " if common.other_code(facts) else ""
         return (
             f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take revert."
-            " If its key or its columns changed, no state of before fits it: take full-refresh."
+            f" If its key or its columns changed, no state of before fits it: {anew}take full-refresh."
         )
     return (
         f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
-        "Take it out, put the old code back (revert), go back and build its state anew (rewind), or take full-refresh."
+        f"Take it out, put the old code back (revert), {common.STATE_ANEW}, or take full-refresh."
     )
 
 
@@ -179,13 +166,3 @@ def _first_file(facts: Facts) -> str:
     if not waiting:
         return "Nothing waits; the next file that arrives is read first."
     return f"It starts with file {total - len(waiting) + 1} of {total}, {common.name_of(waiting[0].path)}."
-
-
-def _readable(facts: Facts) -> str:
-    rows = "" if facts.counts.table is None else f", {common.plural(facts.counts.table, 'row')}"
-    return f"Readable{rows}"
-
-
-def _about(facts: Facts, *, extra: float) -> float | None:
-    usual = facts.usual_update_seconds
-    return None if usual is None else usual * 2 + extra

@@ -13,7 +13,7 @@ def judge(facts: Facts) -> Option:
     """The option: always blocked, with the rows that the sink would swallow or write twice."""
     risk = sinks.risk(facts, sinks.anew(facts))
     lost, doubled = _fate(facts, risk)
-    new_rows, table = _new_rows(facts, risk, lost, doubled), facts.counts.table
+    new_rows = _new_rows(facts, risk, lost, doubled)
     return Option(
         strategy="empty",
         title="empty",
@@ -24,10 +24,8 @@ def judge(facts: Facts) -> Option:
             doubled=doubled,
             reread=_reread(facts),
             new_rows=new_rows,
-            table_after=None if new_rows is None or table is None else table + new_rows,
-            state=f"Dropped: {common.state_keys(facts)}"
-            if facts.checkpoint.state_operators
-            else "None to drop",
+            table_after=common.table_after(facts, new_rows),
+            state=common.state_dropped(facts),
         ),
         findings=facts.sink.findings,
         steps=common.steps(False, StepSpec("rerun", "Start from an empty checkpoint.")),
@@ -103,7 +101,8 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     unread = [f for f in begins if not f.again]
     if not unread:
         doubled = sinks.doubled(facts, sinks.anew(facts), "What is read again changes nothing there.")
-        return sources.nothing(f"Every unread {sources.unit(facts)} is read."), doubled
+        lost = sources.taken(facts) or sources.nothing(f"Every unread {sources.unit(facts)} is read.")
+        return lost, doubled
     if len(begins) > 1:
         why = " ".join(f.why for f in unread)
         return Amount(None, 0, None, None, False, why), Amount(None, 0, None, None, False, why)

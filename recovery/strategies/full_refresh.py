@@ -22,10 +22,8 @@ def judge(facts: Facts) -> Option:
             reread=_reread(facts),
             new_rows=new_rows,
             table_after=new_rows if sinks.is_table(facts) else None,
-            state=f"Dropped: {common.state_keys(facts)}"
-            if facts.checkpoint.state_operators
-            else "None to drop",
-            seconds=None if facts.usual_update_seconds is None else facts.usual_update_seconds * 3,
+            state=common.state_dropped(facts),
+            seconds=common.seconds(facts, 3),
         ),
         findings=_findings(facts),
         steps=common.steps(
@@ -34,21 +32,11 @@ def judge(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            {
-                "FIRST_BATCH_AT_POSITION": {
-                    "batch": 0,
-                    "offsets": [None for _ in facts.sources or facts.checkpoint.sources],
-                },
-                "EACH_FILE_ONCE": {
-                    "scope": "new",
-                    "files": sum(len(s.processed) + len(s.waiting) for s in facts.sources),
-                },
-                "TABLE_GREW_BY_NEW_BATCHES": {"before": 0},
-                "EVERY_ROW_ONCE": {"scope": "all", "key": list(facts.new_code.key)},
-                **common.counted(new_rows),
-                "NOTHING_ELSE_CHANGED": {},
-                "FURTHER_UPDATE_ADDS_NOTHING": {},
-            },
+            begins={"batch": 0, "offsets": [None for _ in facts.sources or facts.checkpoint.sources]},
+            files=("new", common.all_files(facts)),
+            before=0,
+            rows={"scope": "all", "key": list(facts.new_code.key)},
+            new_rows=new_rows,
         ),
         rollback="None: the table is emptied first. What cannot be read again is gone."
         if sinks.is_table(facts)
@@ -133,8 +121,7 @@ def _lost(facts: Facts) -> Amount:
         if difference is None:
             return Amount(None, 0, None, None, False, "What was read could not be counted beside the table.")
         return sources.nothing(" ".join(dict.fromkeys(f.why for f in sources.anew(facts))))
-    total = sum(len(s.processed) + len(s.waiting) for s in facts.sources)
-    return sources.nothing(f"All {common.plural(total, 'file')} can still be read.")
+    return sources.nothing(f"All {common.plural(common.all_files(facts), 'file')} can still be read.")
 
 
 def _never_read(facts: Facts) -> int:

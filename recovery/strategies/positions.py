@@ -10,7 +10,6 @@ from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
 from recovery.sources.comparing import ZERO, count
 from recovery.strategies.base import Facts
 from recovery.strategies.common import name_of
-from recovery.strategies.sources import reach_of
 from recovery.strategies.starts import moved
 
 SHOWN_PARTS = 200  # of those that stay where they are; whatever moves is always told
@@ -23,7 +22,7 @@ def positions(facts: Facts, *, after: str) -> tuple[Mapping[str, Any], ...]:
 
 def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> Mapping[str, Any]:
     start, kind = source.start, source.position.kind
-    reach = reach_of(source)
+    reach = source.reach
     parts, more = ([], 0) if anew else _parts(source)
     return {
         "source": source.position.source,

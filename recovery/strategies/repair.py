@@ -11,7 +11,7 @@ from recovery.strategies.positions import positions
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with what would be mended and how."""
     after, new_rows = _after(facts), _new_rows(facts)
-    last, table, start, of = after.last_committed, facts.counts.table, _start(facts), sources.unit(facts)
+    last, start, of = after.last_committed, _start(facts), sources.unit(facts)
     return Option(
         strategy="repair",
         title="repair",
@@ -22,9 +22,9 @@ def judge(facts: Facts) -> Option:
             doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
             reread=sources.nothing("Reading goes on where the last committed batch ended."),
             new_rows=new_rows,
-            table_after=None if new_rows is None or table is None else table + new_rows,
+            table_after=common.table_after(facts, new_rows),
             state=f"Kept: {_held(after.state_operators, facts)}",
-            seconds=None if facts.usual_update_seconds is None else facts.usual_update_seconds * 2 + 1.0,
+            seconds=common.seconds(facts, 2, more=1.0),
         ),
         findings=(
             *facts.sink.findings,
@@ -44,26 +44,17 @@ def judge(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            {
-                "FIRST_BATCH_AT_POSITION": {
-                    "batch": None if last is None else last + 1,
-                    "offsets": [s.offset_json for s in after.sources],
-                },
-                "EACH_FILE_ONCE": {
-                    "scope": "same",
-                    "files": sum(len(s.processed) + len(s.waiting) for s in facts.sources),
-                },
-                "TABLE_GREW_BY_NEW_BATCHES": {"before": table},
-                "EVERY_ROW_ONCE": {"scope": "all", "key": list(facts.new_code.key)},
-                **common.counted(new_rows),
-                "NOTHING_ELSE_CHANGED": {},
-                "FURTHER_UPDATE_ADDS_NOTHING": {},
-            },
+            begins=common.goes_on(last, [s.offset_json for s in after.sources]),
+            files=("same", common.all_files(facts)),
+            before=facts.counts.table,
+            rows={"scope": "all", "key": list(facts.new_code.key)},
+            new_rows=new_rows,
         ),
-        rollback=f"Until batch {0 if last is None else last + 1} is committed: the new version is renamed away and "
-        "the damaged one is the newest again.",
+        rollback=common.until_committed(
+            last, "the new version is renamed away and the damaged one is the newest again."
+        ),
         code_live="Yes",
-        table_meanwhile="Readable" + ("" if table is None else f", {common.plural(table, 'row')}"),
+        table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),
     )
 

@@ -16,7 +16,7 @@ from recovery.sinks.kinds import Start
 from recovery.sources import registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.comparing import moment
-from recovery.strategies import common, mapped, sinks, sources, starts
+from recovery.strategies import common, late, mapped, sinks, sources, starts
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
@@ -26,8 +26,7 @@ WINDOWED = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not."""
-    last, new_rows, exact = facts.checkpoint.last_committed, _new_rows(facts), _exact(facts)
-    table, reread = facts.counts.table, _reread(facts)
+    last, new_rows, told = facts.checkpoint.last_committed, _new_rows(facts), _told(facts)
     operators = facts.new_code.operators or ()
     return Option(
         strategy="rewind",
@@ -37,11 +36,11 @@ def judge(facts: Facts) -> Option:
         forecast=Forecast(
             lost=_lost(facts),
             doubled=_doubled(facts),
-            reread=reread,
+            reread=_reread(facts),
             new_rows=new_rows,
-            table_after=None if new_rows is None or table is None else table + new_rows,
+            table_after=common.table_after(facts, new_rows),
             state=f"Built anew: {common.names(operators)}" if operators else "None to build",
-            seconds=None if facts.usual_update_seconds is None else facts.usual_update_seconds * 3,
+            seconds=common.seconds(facts, 3),
         ),
         findings=_findings(facts),
         steps=common.steps(
@@ -56,30 +55,19 @@ def judge(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            {
-                "FIRST_BATCH_AT_POSITION": {
-                    "batch": None if last is None else last + 1,
-                    "offsets": starts.offsets(facts, facts.checkpoint),
-                },
-                "EACH_FILE_ONCE": {
-                    "scope": "same",
-                    "files": sum(starts.read_by(s) for s in facts.sources),
-                },
-                "TABLE_GREW_BY_NEW_BATCHES": {"before": table},
-                "EVERY_ROW_ONCE": {
-                    "scope": "new",
-                    "key": list(facts.new_code.key),
-                    **({} if _guarded(facts) else {"again": True}),
-                },
-                **common.counted(new_rows if exact else None),
-                "NOTHING_ELSE_CHANGED": {},
-                "FURTHER_UPDATE_ADDS_NOTHING": {},
+            begins=common.goes_on(last, starts.offsets(facts, facts.checkpoint)),
+            files=("same", sum(starts.read_by(s) for s in facts.sources)),
+            before=facts.counts.table,
+            rows={
+                "scope": "new",
+                "key": list(facts.new_code.key),
+                **({} if _guarded(facts) else {"again": True}),
             },
+            new_rows=new_rows if told else None,
         ),
-        rollback=f"Until batch {0 if last is None else last + 1} is committed: the new version is renamed away and the "
-        "old one is in use again.",
+        rollback=common.until_committed(last, common.SEEDED_BACK),
         code_live="Yes",
-        table_meanwhile="Readable" + ("" if table is None else f", {common.plural(table, 'row')}"),
+        table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),
         mapping=mapped.as_dict(facts),
     )
@@ -105,7 +93,7 @@ def _pointless(facts: Facts) -> str | None:
     if not operators:
         return "The code keeps no state, so there is none to build anew: take continue."
     same = operators == tuple(o.name for o in facts.checkpoint.state_operators)
-    if same and not _other_code(facts):
+    if same and not common.other_code(facts):
         return (
             f"The code has the {common.names(operators)} step that the checkpoint holds state for. If it is the old "
             "code, take revert; if its steps changed within, take full-refresh."
@@ -116,14 +104,6 @@ def _pointless(facts: Facts) -> str | None:
             "written again. Take full-refresh."
         )
     return None
-
-
-def _other_code(facts: Facts) -> bool:
-    """Whether the code is not the one whose state it is: steps of the same names may store other columns then.
-
-    Spark compares keys and values of a store only when a batch runs (StateSchemaCompatibilityChecker).
-    """
-    return facts.old_code is not None and dict(facts.old_code.files) != dict(facts.new_code.files)
 
 
 def _unguided(facts: Facts) -> str | None:
@@ -159,10 +139,9 @@ def _guarded(facts: Facts) -> bool:
     return same and bool(facts.checkpoint.closed_ms)
 
 
-def _exact(facts: Facts) -> bool:
-    """Whether the code's own query was run over this input, dropped nothing, and an update would do the same."""
-    counts = facts.counts
-    return counts.rehearsed and counts.rehearsed_late == 0 and not counts.rehearsed_why
+def _told(facts: Facts) -> bool:
+    """Whether the code's own query was run over this input, and an update would write and drop the same."""
+    return facts.counts.rehearsed and not facts.counts.rehearsed_why
 
 
 def _new_rows(facts: Facts) -> int | None:
@@ -187,7 +166,7 @@ def _doubled(facts: Facts) -> Amount:
         found = sinks.doubled(facts, _start(facts, _reread(facts)), why)
         if found.rows != 0:
             return found
-        return Amount(0, 0, None, None, found.exact and _exact(facts), why)
+        return Amount(0, 0, None, None, found.exact and _told(facts), why)
     reread = _reread(facts)
     found = sinks.doubled(facts, _start(facts, reread), "Nothing is written again.")
     steps = common.names(facts.new_code.operators or ())
@@ -200,16 +179,18 @@ def _lost(facts: Facts) -> Amount:
     found = starts.lost(facts)
     if found.rows != 0:
         return Amount(found.rows, found.files, found.start, found.end, False, found.why)
-    late = [s for s in facts.sources if not _from_the_first(s)]
-    if late:
-        who = " and ".join(str(s.position.source) for s in late)
+    later = [s for s in facts.sources if not _from_the_first(s)]
+    if later:
+        who = " and ".join(str(s.position.source) for s in later)
         why = (
             f"Rows of the state that source {who} had before the chosen start are not read again, and cannot be "
             "counted. None are missing where the start is old enough."
         )
         return Amount(None, 0, None, None, False, why)
     why = "Every row that the sources ever had is read again."
-    return Amount(0, 0, None, None, found.exact and _exact(facts), why)
+    if _told(facts) and not late.written(facts):
+        return Amount(None, 0, None, None, False, f"{why} {late.says(facts)}")
+    return Amount(0, 0, None, None, found.exact and _told(facts), why)
 
 
 def _from_the_first(source: SourceFacts) -> bool:
@@ -228,30 +209,34 @@ def _from_the_first(source: SourceFacts) -> bool:
 
 def _arguments(facts: Facts) -> dict[str, object]:
     report = facts.checkpoint
-    told = {"starts": [s.as_dict() for s in starts.starts(facts)]} if starts.starts(facts) else {}
-    return {
-        "last_committed": report.last_committed,
-        "from_version": report.version,
-        "state": "prime",
-        "watermark_ms": report.closed_ms,
-        **told,
-    }
+    told = starts.seed(facts, report.last_committed)
+    return {**told, "state": "prime", "watermark_ms": report.closed_ms}
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
     found = [*facts.sink.findings, *sinks.findings(facts, _start(facts, _reread(facts)))]
     found += _same_windows(facts)
     found += [*mapped.findings(facts), *(_meant(f) for f in starts.findings(facts)), *sources.findings(facts)]
-    if not _exact(facts):
-        do = "Compare the table with its input afterwards, or take full-refresh."
-        says = f"The forecast is not exact: {_why_not(facts)}."
-        found.append(Finding("REWIND_NOT_EXACT", Severity.WARNING, says, do))
-    return tuple(found)
+    return (*found, *_rehearsal(facts))
+
+
+def _rehearsal(facts: Facts) -> tuple[Finding, ...]:
+    """What the rehearsal could not tell, and what became of the rows that came late in it."""
+    do = "Compare the table with its input afterwards, or take full-refresh."
+    if not _told(facts):
+        why = facts.counts.rehearsed_why or "The code was not rehearsed over this input."
+        says = f"The forecast is not exact. {why}"
+        return (Finding("REWIND_NOT_EXACT", Severity.WARNING, says, do),)
+    if not facts.counts.rehearsed_late:
+        return ()
+    if late.written(facts):
+        return (Finding("LATE_ROWS_WRITTEN", Severity.INFO, late.says(facts), "Nothing to do."),)
+    return (Finding("LATE_ROWS_LOST", Severity.WARNING, late.says(facts), do),)
 
 
 def _same_windows(facts: Facts) -> tuple[Finding, ...]:
     """What the promise of no repeat rests on, which only a person can tell."""
-    if not _guarded(facts):
+    if not _guarded(facts) or late.same_windows(facts.old_code, facts.new_code):
         return ()
     at = moment(facts.checkpoint.closed_ms or 0)
     says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
@@ -266,13 +251,3 @@ def _meant(found: Finding) -> Finding:
     return replace(
         found, severity=Severity.INFO, do="The state is built from them: that is what going back means."
     )
-
-
-def _why_not(facts: Facts) -> str:
-    late = facts.counts.rehearsed_late
-    if late:
-        return (
-            f"the rehearsal dropped {common.plural(late, 'row')} behind the watermark, of windows that are written "
-            "already or that came late"
-        )
-    return facts.counts.rehearsed_why or "the code was not rehearsed over this input"

@@ -7,10 +7,8 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import seedable
 from recovery.sources import files, labels, registry
 from recovery.sources.base import Amount as Counted
-from recovery.sources.base import Distance, Fresh, Reach, SourceFacts
+from recovery.sources.base import Distance, Fresh, SourceFacts
 from recovery.sources.comparing import count, moment
-from recovery.sources.file_facts import entry
-from recovery.sources.file_positions import FileCandidate
 from recovery.strategies.base import Amount, Facts
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
@@ -39,21 +37,6 @@ def nothing_in(distance: Distance) -> bool:
     """Whether it is known that nothing lies between."""
     told = [a for a in (distance.rows, distance.files) if a is not None]
     return bool(told) and all(a.exact and not a.value for a in told)
-
-
-def reach_of(source: SourceFacts) -> Reach | None:
-    """Whether everything after the place where the stream shall go on can be read.
-
-    Of files it is told of the committed position. A start before that reads again what is there, and what is gone of it
-    is in its `fallbacks`; one behind it may leave behind what is gone.
-    """
-    start, told = source.start, source.reach
-    if told is None or told.readable is not False or not isinstance(start, FileCandidate):
-        return told
-    at, stood = entry(start.offset_json), entry(source.position.offset_json)
-    if source.facts is None or at is None or at <= (-1 if stood is None else stood):
-        return told
-    return files.reach(start.offset_json, source.facts)
 
 
 def concerned(facts: Facts) -> list[SourceFacts]:
@@ -129,7 +112,7 @@ def _unmet(source: SourceFacts) -> str | None:
 
 
 def _unreachable(source: SourceFacts) -> str | None:
-    reach = reach_of(source)
+    reach = source.reach
     if reach is None or reach.readable is not False or not reach.stops:
         return None
     rows = reach.lost.rows if reach.lost else None
@@ -141,14 +124,14 @@ def _unreachable(source: SourceFacts) -> str | None:
 
 
 def _unknown(source: SourceFacts) -> bool:
-    reach = reach_of(source)
+    reach = source.reach
     if reach is None:
         return source.problem is not None or source.position.reachable is None
     return reach.readable is None
 
 
 def _why_unknown(source: SourceFacts) -> str:
-    reach = reach_of(source)
+    reach = source.reach
     return source.problem or (reach.why if reach else NOT_ASKED)
 
 
@@ -163,7 +146,7 @@ def _not_known(source: SourceFacts) -> Iterable[Finding]:
 
 
 def _ignored(source: SourceFacts) -> Iterable[Finding]:
-    reach = reach_of(source)
+    reach = source.reach
     if reach is not None and reach.readable is False and not reach.stops:
         yield Finding(
             "INPUT_IGNORED",
@@ -174,7 +157,7 @@ def _ignored(source: SourceFacts) -> Iterable[Finding]:
 
 
 def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
-    reach = reach_of(source)
+    reach = source.reach
     if reach is None or reach.readable is False or reach.until_ms is None:
         return
     now_ms = round(datetime.fromisoformat(facts.gathered_at).timestamp() * 1000)
@@ -188,3 +171,13 @@ def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
         f"from {moment(reach.until_ms)} on.",
         "Recover before that, or make retention longer until the flow runs again.",
     )
+
+
+def taken(facts: Facts) -> Amount | None:
+    """Rows after the committed positions that can no longer be read by anybody; None where everything is there."""
+    broken = [s.reach for s in facts.sources if s.reach is not None and s.reach.readable is False]
+    if not broken:
+        return None
+    rows = [reach.lost.rows if reach.lost else None for reach in broken]
+    told = None if None in rows else sum(r.value for r in rows if r is not None)
+    return Amount(told, 0, None, None, False, " ".join(reach.why for reach in broken))

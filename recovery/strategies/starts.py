@@ -98,6 +98,13 @@ def offsets(facts: Facts, standing: CheckpointReport) -> list[str | None]:
     return [s.offset_json for s in told] if told else [s.offset_json for s in standing.sources]
 
 
+def seed(facts: Facts, last: int | None) -> dict[str, object]:
+    """What the step that seeds is told: after which batch of which version, and which sources start elsewhere."""
+    told = starts(facts)
+    elsewhere = {"starts": [s.as_dict() for s in told]} if told else {}
+    return {"last_committed": last, "from_version": facts.checkpoint.version, **elsewhere}
+
+
 def lost(facts: Facts) -> Amount:
     """Rows that a start never reads."""
     of = unit(facts)
@@ -173,22 +180,16 @@ def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
         f"{name_of(source)} shall start at {start.label}, its committed position is {source.position.label}."
     )
     of = registry.of(source.position.kind).UNIT
-    if not nothing_in(start.lost):
-        size = _size(facts.counts.skipped if alone else None, start.lost, of)
-        yield Finding(
-            "START_SKIPS",
-            Severity.WARNING,
-            f"{where} {size} in between {_are(size)} never read. {words}".rstrip(),
-            "Take the committed position, unless nobody needs them.",
-        )
-    if not nothing_in(start.reread):
-        size = _size(facts.counts.reread if alone else None, start.reread, of)
-        yield Finding(
-            "START_REPEATS",
-            Severity.WARNING,
-            f"{where} {size} in between {_are(size)} read a second time. {words}".rstrip(),
-            "Take the committed position, unless the table was cleared of them.",
-        )
+    counts = facts.counts
+    for code, distance, counted, what, unless in (
+        ("START_SKIPS", start.lost, counts.skipped, "never read", "nobody needs them"),
+        ("START_REPEATS", start.reread, counts.reread, "read a second time", "the table was cleared of them"),
+    ):
+        if nothing_in(distance):
+            continue
+        size = _size(counted if alone else None, distance, of)
+        says = f"{where} {size} in between {_are(size)} {what}. {words}".rstrip()
+        yield Finding(code, Severity.WARNING, says, f"Take the committed position, unless {unless}.")
     if words and nothing_in(start.lost) and nothing_in(start.reread):
         yield Finding(
             "START_NOT_AS_SAID", Severity.WARNING, f"{where} {words}", "Make sure that it is meant."

@@ -12,7 +12,7 @@ from recovery.checkpoints import inspect
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.repair import RepairPlan, damaged
 from recovery.checkpoints.report import CheckpointReport, Finding
-from recovery.errors import Refused
+from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.inputs import all_noted_ids, note_sources
@@ -22,10 +22,10 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.base import Distance, InputFile, SourceFacts, Wanted
 from recovery.sources.live import files as live_files
-from recovery.sources.live import looking
-from recovery.spark.api import Rehearsal, Study, StudyRequest, study, tables
+from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
-from recovery.strategies.base import Counts, Facts
+from recovery.strategies import late
+from recovery.strategies.base import Facts
 from recovery.workflow import declared, fingerprints, inputs, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
@@ -191,17 +191,21 @@ def facts_of(
     flow = scene.flow
     known, old_known = _both(scene, new_files, old_files, NOTHING, key)
     repair = _repair(scene, known, old_known)
-    found = _inputs(scene, known, old_known, repair, wishes)
+    found = _inputs(scene, known.sources or (old_known.sources if old_known else ()), repair, wishes)
     for source in found.sources:
         if source.problem and str(source.position.source) in (wishes or {}):
             raise Refused(f"Source {source.position.source}: {source.problem}", code="no_such_position")
     wanted = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES)
-    same = (
-        old_known is not None and old_known.sources == known.sources
-    )  # else the slices are of other readers
-    new_study, old_study = _both(
-        scene, new_files, old_files, wanted, key, old_wanted=wanted if same else NOTHING
-    )
+    before, problem = _inputs_before(scene, known, old_known, repair)
+    old_wanted = wanted  # the same readers
+    if before is not None:
+        old_wanted = inputs.counted(before, settings.REPRISE_COUNT_BYTES) if before else NOTHING
+    new_study, old_study = _both(scene, new_files, old_files, wanted, key, old_wanted=old_wanted)
+    new_code = code_facts(new_files, new_study)
+    old_code = code_facts(old_files, old_study) if old_files and old_study else None
+    apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",))
+    if not late.same_windows(old_code, new_code):
+        apart = NOTHING
     return Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
@@ -215,48 +219,28 @@ def facts_of(
         checkpoint=scene.checkpoint,
         sink=scene.sink,
         sources=found.sources,
-        old_code=code_facts(old_files, old_study) if old_files and old_study else None,
+        old_code=old_code,
         code=code_facts(scene.code, new_study),
-        new_code=code_facts(new_files, new_study),
-        counts=_rehearsed(scene, new_files, new_study, wanted, key),
+        new_code=new_code,
+        counts=rehearsing.counted(
+            new_study,
+            wanted,
+            apart,
+            lambda of: request_for(scene, new_files, of, key),
+            storage=scene.storage,
+            watermark_ms=reconciled(scene.checkpoint).closed_ms,
+            conf=scene.checkpoint.conf,
+        ),
         old_counts=counts(old_study) if old_study else None,
+        old_sources=before,
+        old_problem=problem,
         usual_update_seconds=None,
         repair=repair,
         between=shared,
         beside=declared.beside(flow) if scene.sink.declared else (),
         source_map=found.old,
-        unread_of=_left_behind(scene, found, old_known),
+        unread_of=_left_behind(scene, found, before),
     )
-
-
-def _rehearsed(
-    scene: Scene,
-    files: Mapping[str, str],
-    told: Study,
-    wanted: inputs.Counted,
-    key: tuple[str, ...],
-) -> Counts:
-    """What the code yields; where it keeps state that a batch cannot stand for, as its own query writes it."""
-
-    def rehearsal(label: str, watermark_ms: int | None) -> Rehearsal | None:
-        if label not in wanted.sets or not rehearsing.needed(told, label):
-            return None
-        with rehearsing.rehearsed(
-            request_for(scene, files, wanted.only(label), key),
-            storage=scene.storage,
-            purpose=f"forecast-{label}",
-            watermark_ms=watermark_ms,
-            conf=scene.checkpoint.conf,
-        ) as found:
-            return None if found.problem else found
-
-    on, anew = rehearsal("waiting", reconciled(scene.checkpoint).closed_ms), rehearsal("everything", None)
-    found = counts(told)
-    if anew is not None and not anew.why:
-        found = replace(found, everything=anew.rows)
-    if on is None:
-        return found
-    return replace(found, waiting=on.rows, rehearsed=True, rehearsed_late=on.late, rehearsed_why=on.why)
 
 
 def positions(
@@ -267,7 +251,7 @@ def positions(
     scene = look(flow)
     code = {**scene.code, **(patch or {})}
     known = _identified(scene, study(request_for(scene, code, NOTHING, ())))
-    found = _inputs(scene, known, None, None, wishes).sources
+    found = _inputs(scene, known.sources, None, wishes).sources
     wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)
     if not wanted.sets:
         return list(found)
@@ -357,29 +341,46 @@ def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan |
 
 def _inputs(
     scene: Scene,
-    known: Study,
-    old_known: Study | None,
+    described: Sequence[Mapping[str, Any]],
     repair: RepairPlan | None,
     wishes: Mapping[str, Wanted] | None,
 ) -> inputs.Inputs:
-    """Each source beside the place the code reads it from (old code where new has none).
+    """Each source beside the place a code reads it from, which is told in `described`.
 
     Where damage can be mended, the mended logs tell what was read.
     """
-    described = known.sources or (old_known.sources if old_known else ())
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
     # reconciled: what the table holds is not read anew
     return inputs.inputs_of(reconciled(report), described, wishes=wishes, noted=scene.noted)
 
 
-def _left_behind(scene: Scene, found: inputs.Inputs, old_known: Study | None) -> dict[int, Distance]:
+def _inputs_before(
+    scene: Scene, known: Study, old_known: Study | None, repair: RepairPlan | None
+) -> tuple[tuple[SourceFacts, ...] | None, str]:
+    """What the old code reads, where it reads otherwise than the new one, and why it could not be looked at.
+
+    None where both read the same, or nobody knows the old code. Nothing of it can stand in the way of the new code.
+    """
+    if old_known is None or not old_known.sources or old_known.sources == known.sources:
+        return None, ""
+    try:
+        found = _inputs(scene, old_known.sources, repair, None)
+    except RepriseError as problem:
+        return (), problem.sentence
+    if found.old != tuple(range(len(found.old))):
+        return (), "Its sources are not those of the checkpoint, or stand in another order there."
+    return found.sources, ""
+
+
+def _left_behind(
+    scene: Scene, found: inputs.Inputs, before: Sequence[SourceFacts] | None
+) -> dict[int, Distance]:
     """What waits unread in sources of the checkpoint that no source of the code goes on as, by their index.
 
     Only the old code tells where they read.
     """
-    told = old_known.sources if old_known else ()
-    left = [s for s in scene.checkpoint.sources if s.index not in found.old and s.index < len(told)]
-    return {s.index: looking.look(s, told[s.index], noted=scene.noted.get(str(s.index))).unread for s in left}
+    left = [s.index for s in scene.checkpoint.sources if s.index not in found.old]
+    return {index: before[index].unread for index in left if before and index < len(before)}
 
 
 def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:

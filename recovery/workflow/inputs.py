@@ -73,7 +73,9 @@ def inputs_of(
         for n, (old, progress) in enumerate(paired)
     )
     if _unreadable(report):
-        found = tuple(replace(s, spans=replace(s.spans, processed=None, waiting=None)) for s in found)
+        found = tuple(
+            replace(s, spans=replace(s.spans, processed=None, waiting=None, unread=None)) for s in found
+        )
     return Inputs(found, tuple(old for old, _ in paired))
 
 
@@ -108,18 +110,20 @@ def matched(
 ) -> list[tuple[int | None, SourceProgress]]:
     """For each source of the code: the checkpoint's source that it goes on as, and its progress under the new index.
 
-    By their order, as Spark takes them, unless their number or kinds differ or a certain pair says otherwise.
+    By their order, as Spark takes them, unless their number, kinds or places differ or a certain pair says otherwise.
     """
     held = list(report.sources)
     if not described:
         return [(s.index, s) for s in held]
     new = [mapping.new_source(n, told) for n, told in enumerate(described)]
-    proposal = mapping.proposed([mapping.old_source(s) for s in held], new)
+    old = [mapping.old_source(s) for s in held]
+    proposal = mapping.proposed(old, new)
     keys = {s.name or str(s.index): s for s in held}
     to = {p.new: keys[p.old] for p in proposal.pairs}
     crossed = [p for p in proposal.pairs if p.certainty is mapping.Certainty.CERTAIN and p.old != p.new]
     same = len(held) == len(new) and all(
-        "unknown" in (s.kind, n.kind) or s.kind == n.kind for s, n in zip(held, new, strict=True)
+        ("unknown" in (s.kind, n.kind) or s.kind == n.kind) and not mapping.elsewhere(s, n)
+        for s, n in zip(old, new, strict=True)
     )
     if same and not [p for p in crossed if keys[p.old].index != int(p.new)]:
         return [(s.index, s) for s in held]
@@ -132,12 +136,12 @@ def _progress(new: mapping.NewSource, old: SourceProgress | None) -> tuple[int |
     return old.index, replace(old, index=int(new.key), log=old.folder.removeprefix("sources/"))
 
 
-def counted(sources: Sequence[SourceFacts], limit: int) -> Counted:
+def counted(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = LABELS) -> Counted:
     """What Spark shall count, up to `limit` bytes. Above it the committed input is left out: counting it would read all
     of it, and the page then says that it was not counted instead of making somebody wait."""
     sets: dict[str, tuple[str, ...]] = {}
     slices: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for label in LABELS:
+    for label in labels:
         spans: list[Slice | None] = [getattr(s.spans, label) for s in sources]
         held = [s for s in spans if s is not None]
         if len(held) < len(spans) or _too_large(label, sources, limit):

@@ -61,7 +61,8 @@ def choose_positions(
         recovery = lock(recovery_id)
         only_in(recovery, "diagnosing")
         wanted = _plain(positions)
-        studies.refuse_unknown(positions, sources_of(recovery))
+        if known := sources_of(recovery):
+            studies.refuse_unknown(positions, known)
         if wanted:
             _may_choose(recovery, wanted, accept_loss, accept_repeats)
         before = recovery.choices.get("positions") or {}

@@ -4,13 +4,16 @@ They lie below `<storage>/_rehearsals/` of the pipeline, which Spark and Reprise
 what it was for is done; one that a crash left behind is removed by the next for the same flow and purpose.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
 from recovery.errors import Refused
 from recovery.spark import scratch
 from recovery.spark.api import Rehearsal, RehearsalRequest, Study, StudyRequest, rehearse
+from recovery.strategies.base import Counts
+from recovery.workflow.inputs import Counted
+from recovery.workflow.studied import counts
 
 FOLDER = "_rehearsals"
 
@@ -18,6 +21,51 @@ FOLDER = "_rehearsals"
 def needed(study: Study, label: str) -> bool:
     """Whether only a rehearsal can tell what the code yields: it keeps state, and a batch could not be counted."""
     return bool(study.operators) and label not in study.rows
+
+
+def counted(
+    told: Study,
+    wanted: Counted,
+    apart: Counted,
+    request: Callable[[Counted], StudyRequest],
+    *,
+    storage: str,
+    watermark_ms: int | None,
+    conf: Mapping[str, str],
+) -> Counts:
+    """What the code yields; where it keeps state that a batch cannot stand for, as its own query writes it.
+
+    `apart`: what was never read, alone; rehearsed where rows came late, to tell whether those are among them.
+    """
+
+    def rehearsal(label: str, at_ms: int | None, of: Counted = wanted) -> Rehearsal | None:
+        if label not in of.sets or not needed(told, label):
+            return None
+        with rehearsed(
+            request(of.only(label)),
+            storage=storage,
+            purpose=f"forecast-{label}",
+            watermark_ms=at_ms,
+            conf=conf,
+        ) as found:
+            return None if found.problem else found
+
+    on, anew = rehearsal("waiting", watermark_ms), rehearsal("everything", None)
+    found = counts(told)
+    if anew is not None and not anew.why:
+        found = replace(found, everything=anew.rows)
+    if on is None:
+        return found
+    unread = rehearsal("unread", watermark_ms, apart) if on.late and not on.why and not on.later else None
+    return replace(
+        found,
+        waiting=on.rows,
+        rehearsed=True,
+        rehearsed_late=on.late,
+        rehearsed_later=on.later,
+        unread_late=None if unread is None else unread.late,
+        rehearsed_why=on.why,
+    )
 
 
 @contextmanager

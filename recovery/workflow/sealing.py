@@ -18,6 +18,7 @@ from recovery.sources.base import SourceFacts
 from recovery.strategies.base import Facts, Option
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys
+from recovery.strategies.revert import put_back
 from recovery.workflow.chosen import chosen
 from recovery.workflow.gather import Scene, gather
 from recovery.workflow.journal import note
@@ -96,6 +97,8 @@ def build(
 ) -> dict[str, Any]:
     """The plan's body (docs/wiring.md); plain JSON."""
     shown = option.as_dict()
+    if option.strategy == "revert":
+        facts = put_back(facts)
     code = facts.old_code if option.strategy == "revert" and facts.old_code else facts.new_code
     standing = _standing(facts, option)
     last, kept = standing.last_committed, option.strategy in ("revert", "repair")

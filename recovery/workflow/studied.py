@@ -14,6 +14,7 @@ def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
         sources=tuple(answer.sources),
         key=tuple(answer.key or ()),
         key_from=answer.key_from,
+        windows=answer.windows,
     )
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from recovery.spark.session import fresh
 from tests.connected_spark import connect_server
+from tests.integration.rehearsed_flow import WINDOWED, Flow
 from tests.integration.spark_room import SCHEMA, Room, Written
 from tests.stack import Stack
 
@@ -77,3 +79,26 @@ def bare(bare_remote: str, bare_session: Any, tmp_path: Path) -> Room:
     """As `room`, on that Spark."""
     (tmp_path / "in" / "a").mkdir(parents=True)
     return Room(bare_remote, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def one_partition() -> Iterator[tuple[Any, str]]:
+    """A session on a Spark with the connectors that keeps its state in one partition, and the address."""
+    with (
+        connect_server(**{"spark.sql.shuffle.partitions": "1"}) as address,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        opened = fresh(address, {})
+        yield opened, address
+        opened.stop()
+
+
+@pytest.fixture
+def flow(one_partition: tuple[Any, str], tmp_path: Path) -> Flow:
+    """A flow with windows over two folders that are empty yet."""
+    for side in ("a", "b"):
+        (tmp_path / "in" / side).mkdir(parents=True)
+    found = Flow(one_partition[0], Room(one_partition[1], tmp_path))
+    found.query(WINDOWED)
+    return found

@@ -47,7 +47,20 @@ CHOSEN = (
     ("files", "delta", "stateful operator added"),
 )
 EARLIER, LATER, FRESH = "continue from earlier", "continue from later", "continue, new source from its start"
-COLUMNS = ("continue", FRESH, EARLIER, LATER, "revert", "repair", "rewind", "full-refresh", "empty", "facts")
+ANEW = "rewind to the start"
+COLUMNS = (
+    "continue",
+    FRESH,
+    EARLIER,
+    LATER,
+    "revert",
+    "repair",
+    "rewind",
+    ANEW,
+    "full-refresh",
+    "empty",
+    "facts",
+)
 RUN_THOUGH_BLOCKED = ("empty",)
 
 
@@ -92,8 +105,8 @@ class Bench:
         try:
             cell.fails = world.failure
             world.keep()
-            for column, wishes in _columns(world, cell):
-                cell.results |= tried(world, column, wishes)
+            for column, strategy, wishes in _columns(world, cell):
+                cell.results |= tried(world, column, strategy, wishes)
         finally:
             world.end()
         return cell
@@ -120,17 +133,21 @@ class Bench:
         return world
 
 
-def _columns(world: World, cell: Cell) -> Iterator[tuple[str, dict[str, Wanted]]]:
-    yield "", {}
+def _columns(world: World, cell: Cell) -> Iterator[tuple[str, str, dict[str, Wanted]]]:
+    """Column, the strategy in it ("": each under its own name), and where sources shall start."""
+    yield "", "", {}
+    every = [str(n) for n in range(len(world.sources))]
     if cell.incident.new_source:
-        yield FRESH, {str(len(world.sources) - 1): Wanted(earliest=True)}
+        yield FRESH, "continue", {every[-1]: Wanted(earliest=True)}
     if cell.incident.positioned:
-        yield EARLIER, {"0": world.sources[0].earlier()}
-        yield LATER, {str(n): Wanted(latest=True) for n in range(len(world.sources))}
+        yield EARLIER, "continue", {"0": world.sources[0].earlier()}
+        yield LATER, "continue", {n: Wanted(latest=True) for n in every}
+    if cell.incident.rewound:
+        yield ANEW, "rewind", {n: Wanted(earliest=True) for n in every}
 
 
-def tried(world: World, column: str, wishes: Mapping[str, Wanted]) -> dict[str, Result]:
-    """Every strategy as it is judged with these wishes; with any, only those that go on from a chosen position."""
+def tried(world: World, column: str, strategy: str, wishes: Mapping[str, Wanted]) -> dict[str, Result]:
+    """Every strategy as it is judged with these wishes, or the one that is asked for."""
     try:
         scene = judging.scene_of(world)
         found = judging.facts(world, scene, wishes)
@@ -139,12 +156,8 @@ def tried(world: World, column: str, wishes: Mapping[str, Wanted]) -> dict[str, 
     refused = [s.problem for s in found.sources if wishes and s.problem]
     if refused:
         return {column: Result("blocked", str(refused[0]))}
-    results = {}
-    for option in judge_all(found):
-        if wishes and option.strategy != "continue":
-            continue
-        results[column or option.strategy] = _one(world, scene, found, option, wishes)
-    return results
+    asked = [o for o in judge_all(found) if strategy in ("", o.strategy)]
+    return {column or o.strategy: _one(world, scene, found, o, wishes) for o in asked}
 
 
 def _one(world: World, scene: Any, found: Any, option: Option, wishes: Mapping[str, Wanted]) -> Result:

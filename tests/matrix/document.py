@@ -23,9 +23,9 @@ what it is blocked for is seen to be so.
 `python -m tests.matrix --keep FILE` runs all cells, `--write FILE` makes this page. `tests/integration/test_matrix.py`
 runs a choice of them at every `bin/test`.
 
-What stands here was run; of cells that do not stand here nothing is claimed. That a topic was deleted and made again is
-known only where its id was noted before (sources.md), as the console does; here nobody noted it, so a replaced topic
-shows what a forecast without it misses.
+What stands here was run; of cells that do not stand here nothing is claimed. What a person is asked about sources that
+were added, removed or replaced is taken as answered with yes. A topic that was deleted and made again under its name,
+known by its noted id (sources.md), has tests of its own and is not among these incidents.
 """
 WORDS = {
     "equal": "equal",

@@ -22,6 +22,7 @@ class Incident:
     positioned: bool = False  # going on from another position is tried too
     new_source: bool = False  # the last one is new: where it begins has to be said
     of_two: bool = False  # needs a second source from the beginning
+    rewound: bool = False  # the new code keeps state, which can be built anew from an earlier position
 
 
 def begin(world: World) -> None:
@@ -112,8 +113,8 @@ def uncommitted(world: World, more: Callable[[], Source]) -> None:
 
 INCIDENTS = (
     Incident("stateful operator removed", ONCE, operator(PLAIN), positioned=True),
-    Incident("stateful operator added", PLAIN, operator(ONCE)),
-    Incident("stateful operator changed", ONCE, operator(ONCE_TOO)),
+    Incident("stateful operator added", PLAIN, operator(ONCE), rewound=True),
+    Incident("stateful operator changed", ONCE, operator(ONCE_TOO), rewound=True),
     Incident("source added", PLAIN, added, new_source=True),
     Incident("source removed", PLAIN, removed, of_two=True),
     Incident("source replaced", PLAIN, replaced, new_source=True),

@@ -93,7 +93,6 @@ def _files(
         found,
         options=options,
         facts=held,
-        reach=files.reach(progress.offset_json, held),
         option=files.option(progress.offset_json, held),
     )
     return _with_file_start(found, held, wanted, progress.offset_json)
@@ -102,12 +101,13 @@ def _files(
 def _with_file_start(
     found: SourceFacts, held: file_facts.Facts, wanted: Wanted | None, committed: str | None
 ) -> SourceFacts:
-    start, problem = _met(lambda w: files.at(w, committed, held), wanted)
+    begun, problem = _met(lambda w: files.at(w, committed, held), wanted)
+    start = begun if isinstance(begun, FileCandidate) else None
     done = [f.path for f in found.processed]
-    waits = [f.path for f in found.waiting]
+    waits = unread = [f.path for f in found.waiting]
     again: list[str] = []
     skipped: list[str] = []
-    if isinstance(start, FileCandidate):
+    if start is not None:
         kept = {live_files.decoded(e.path): e for e in start.read}
         taken = [f.path for f in file_facts.unread(kept, held)[0]]
         again = [p for p in taken if p in set(done)]
@@ -117,6 +117,7 @@ def _with_file_start(
     return replace(
         found,
         start=start,
+        reach=files.reach_from(start, committed, held),
         problem=problem,
         waiting=tuple(held.there[p] for p in waits),
         unread=file_facts.measured(waits, held),
@@ -125,6 +126,7 @@ def _with_file_start(
             waiting=Slice("files", files=tuple(waits)),
             reread=Slice("files", files=tuple(again)),
             skipped=Slice("files", files=tuple(skipped)),
+            unread=Slice("files", files=tuple(unread)),
             everything=Slice("files", files=everything),
         ),
     )
@@ -162,6 +164,7 @@ def _kafka(
             waiting=lies(begins, end),
             reread=lies(begins, committed) if start else Slice("kafka"),
             skipped=lies(committed, begins) if start else Slice("kafka"),
+            unread=lies(committed, end),
             everything=lies(None, end),
         ),
     )
@@ -202,6 +205,7 @@ def _delta(
             waiting=waiting,
             reread=lies(begins, committed) if start else Slice("delta"),
             skipped=lies(committed, begins) if start else Slice("delta"),
+            unread=unread,
             everything=everything,
         ),
     )

@@ -1,10 +1,12 @@
 """Every page, every command and every API route, for everybody who might try: `truth.py` says who may."""
 
+import json
 import re
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,7 +18,7 @@ from recovery.models import AuditEntry, Recovery, RoleIn, Token
 from recovery.people.roles import SYSTEM
 from tests import factories
 from tests.unit.people.run import run_json, token_of
-from tests.unit.people.truth import ANYONE, BOUND, COMMANDS, GET, HOLDERS, POST, ROLES
+from tests.unit.people.truth import ANYONE, API, BOUND, COMMANDS, GET, HOLDERS, POST, ROLES
 
 pytestmark = pytest.mark.django_db
 Address = Callable[[str], str]
@@ -76,7 +78,7 @@ def holder(right: str) -> str:
 def test_every_page_has_its_row() -> None:
     from console.urls import urlpatterns
 
-    assert {str(p.pattern) for p in urlpatterns} == {*GET, *ANYONE}
+    assert {str(p.pattern) for p in urlpatterns} == {*GET, *ANYONE, *API}
     assert set(POST) <= set(GET)
 
 
@@ -194,6 +196,49 @@ def test_lists_show_only_what_one_may_see(client: Client, recovery: Recovery) ->
     assert odd.short not in page, "an environment without rules of its own goes by those of production"
     assert recovery.label not in client.get("/recoveries").content.decode()
     assert 'class="count count-failed">1<' in page
+
+
+# The API
+
+CALLS = [(route, method) for route, methods in API.items() for method in methods]
+
+
+def called(client: Client, address: Address, route: str, method: str, token: str) -> Any:
+    sent = {"data": json.dumps(API[route][method][0]), "content_type": "application/json"}
+    return client.generic(method, address(route), headers={"Authorization": f"Bearer {token}"}, **sent)
+
+
+@pytest.mark.parametrize(("route", "method"), CALLS)
+@pytest.mark.parametrize("role", ROLES)
+def test_a_call_works_for_the_roles_of_the_table_and_for_no_other(
+    client: Client, address: Address, route: str, method: str, role: str
+) -> None:
+    answer = called(client, address, route, method, token_of("ada", role))  # type: ignore[arg-type]
+
+    denied = role not in HOLDERS[API[route][method][1]]
+    assert (answer.status_code == 403) is denied, answer.content
+    assert AuditEntry.objects.filter(outcome="denied", actor="ada", via="api").count() == int(denied)
+
+
+@pytest.mark.parametrize(("route", "method"), CALLS)
+def test_a_call_does_not_even_tell_what_is_in_another_environment(
+    client: Client, address: Address, route: str, method: str
+) -> None:
+    token = token_of("ada", "none")  # type: ignore[arg-type]
+    person = User.objects.get(username="ada").person  # type: ignore[attr-defined]
+    RoleIn.objects.create(person=person, environment="staging", role=holder(API[route][method][1]))
+
+    assert called(client, address, route, method, token).status_code == 404
+
+
+@pytest.mark.parametrize(("route", "method"), CALLS)
+def test_a_session_alone_calls_nothing(client: Client, address: Address, route: str, method: str) -> None:
+    signed_in(client, factories.person("admin"))
+
+    answer = client.generic(method, address(route), data="{}", content_type="application/json")
+
+    assert answer.status_code == 401
+    assert answer["WWW-Authenticate"] == "Bearer"
 
 
 # Commands

@@ -114,6 +114,14 @@ ANYONE: Final = {
 }
 """Routes that need no account. Each has tests of its own in tests/unit/pages."""
 
+# route -> method -> (what is sent, the right that it asks for); by a token alone
+API: Final[dict[str, dict[str, tuple[dict[str, object], str]]]] = {
+    "api/v1/recoveries": {"POST": ({"pipeline": "customers"}, "RECOVER")},
+    "api/v1/recoveries/<str:label>": {"GET": ({}, "VIEW")},
+    "api/v1/recoveries/<str:label>/positions": {"GET": ({}, "VIEW"), "POST": ({}, "RECOVER")},
+    "api/v1/recoveries/<str:label>/plan": {"POST": ({}, "RECOVER")},
+}
+
 # command -> (its arguments, the right that it asks for; None: whoever may start programs here)
 COMMANDS: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
     "approve": (("{asked}", "--reason", "x"), "APPROVE"),

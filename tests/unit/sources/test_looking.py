@@ -1,6 +1,7 @@
 """One look at a source: what waits, what a wished start costs; a system that does not answer is said, not guessed."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,26 @@ def test_a_start_of_files_says_which_are_read_again_and_which_never(
     assert spans.everything is not None
     assert set(spans.everything.files) == set(uri(folder, 1, 2, 3, 4, 5))
     assert found.unread.files == Amount(len(waiting))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "readable"),
+    [(None, False), (Wanted(earliest=True), False), (Wanted(latest=True), True)],
+    ids=["committed", "earliest", "latest"],
+)
+def test_the_reach_of_files_is_that_of_the_start(folder: Path, wanted: Wanted | None, readable: bool) -> None:
+    """File 4 was planned and is gone: only a start behind it leaves it behind."""
+    planned = Entries.of([SourceEntry(uri(folder, 4)[0], 1_004_000, 3)])
+    (folder / "4.json").unlink()
+    found = looking.look(
+        replace(read(folder, 1, 2, 3), planned=planned),
+        {"format": "json", "path": str(folder), "options": {}},
+        wanted=wanted,
+    )
+    assert found.reach is not None
+    assert found.reach.readable is readable
+    assert found.option is not None
+    assert not found.option.supported
 
 
 def delta(place: Path) -> Path:

@@ -69,7 +69,7 @@ def test_it_comes_after_revert_and_before_a_full_refresh() -> None:
 
 # what is not as it should be -> lost, doubled: rows and exact
 NOT_EXACT: dict[str, tuple[dict[str, Any], tuple[int | None, bool], tuple[int | None, bool]]] = {
-    "late rows": ({"counts": replace(KEPT, rehearsed_late=2)}, (0, False), (0, False)),
+    "late rows": ({"counts": replace(KEPT, rehearsed_late=2)}, (None, False), (0, True)),
     "an estimate": ({"counts": replace(KEPT, rehearsed_why="one large batch")}, (0, False), (0, False)),
     "not rehearsed": ({"counts": Counts(table=10, waiting=4, reread=9)}, (0, False), (0, False)),
     "not from the first row": ({"at": "4"}, (None, False), (0, True)),
@@ -92,6 +92,7 @@ def test_what_nobody_counted_is_not_exact_and_not_recommended(
     assert option.recommended == harmless
     codes = [f.code for f in option.findings]
     assert ("REWIND_NOT_EXACT" in codes) == (lost == (0, False))
+    assert ("LATE_ROWS_LOST" in codes) == bool(changes.get("counts", KEPT).rehearsed_late)
 
 
 def test_rows_are_not_forecast_without_a_rehearsal() -> None:

@@ -88,6 +88,21 @@ def test_a_strategy_that_cannot_run_says_why(strategy: str, changes: dict[str, A
     assert words in reason
 
 
+def test_a_changed_key_of_the_same_step_may_take_rewind_where_the_old_code_is_known_to_differ() -> None:
+    """What rewind then allows, `continue` must name; where nobody knows the old code both name only the others."""
+    edited = replace(stateful(), files={"/p/q.py": WITHOUT + "# dropDuplicates(['name'])"})
+    known = options(facts(new_code=edited))
+    unknown = options(facts(new_code=edited, old_code=None))
+    anew = "go back and build its state anew (rewind), or take full-refresh."
+    assert (known["continue"].blocked or "").endswith(anew)
+    assert "its steps changed" not in (known["rewind"].blocked or "")
+    for strategy in ("continue", "rewind"):
+        reason = unknown[strategy].blocked or ""
+        assert "(rewind)" not in reason
+        assert reason.endswith("take full-refresh.")
+    assert "nothing needs a reset" in (unknown["continue"].blocked or "")
+
+
 def test_a_damaged_checkpoint_blocks_revert() -> None:
     damage = Finding("OFFSETS_MISSING", Severity.BLOCKER, "offsets/2 is missing", "Restore it.")
     broken: CheckpointReport = replace(checkpoint(), findings=(damage,))

@@ -63,6 +63,37 @@ def test_a_stream_that_can_be_seeded_goes_on_exactly(kind: str, sink: SinkReport
     }
 
 
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (['{"clicks":{"0":6}}'], "Batch 3 was planned by the code of today, without topic orders"),
+        (['{"orders":{"0":12}}'], None),
+        (['{"orders":{"0":12},"clicks":{"0":6}}'], None),
+        (["{"], "without topic orders"),
+        ([], None),
+    ],
+    ids=["another topic", "the same", "a topic more", "unreadable", "not told"],
+)
+def test_the_old_code_is_not_started_on_a_batch_that_was_planned_over_another_topic(
+    lines: list[str], words: str | None
+) -> None:
+    given = stream("kafka")
+    batches = (
+        {"batch": 3, "planned": True, "committed": False, "offsets": lines, "timestamp_ms": 1},
+        {"batch": 2, "planned": True, "committed": True, "offsets": ['{"other":{"0":1}}'], "timestamp_ms": 1},
+    )
+    held = replace(given.checkpoint, last_planned=3, batches=batches)
+    reason = options(replace(given, checkpoint=held))["revert"].blocked
+    assert (words is None and reason is None) or words in reason
+
+
+@pytest.mark.parametrize(("gone", "rows"), [(of(1, exact=False), 1), (None, None)], ids=["told", "not told"])
+def test_what_retention_took_is_lost_by_an_empty_start_too(gone: Any, rows: int | None) -> None:
+    reach = Reach(False, "Offset 10 is gone.", lost=gone)
+    lost = options(stream(sources=(source("kafka", reach=reach),)))["empty"].forecast.lost
+    assert (lost.rows, lost.exact, lost.why) == (rows, False, "Offset 10 is gone.")
+
+
 def test_words_are_those_of_the_source() -> None:
     forecast = options(stream("kafka"))["continue"].forecast
     assert forecast.lost.why == "Every committed record stays committed; every unread record is read."

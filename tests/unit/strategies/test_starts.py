@@ -168,7 +168,7 @@ def gone_file(wanted: Wanted | None) -> SourceFacts:
     return customers_source(
         start=begun,
         facts=facts,
-        reach=files.reach('{"logOffset":2}', facts),
+        reach=files.reach_from(begun, '{"logOffset":2}', facts),
         processed=tuple(f for f in there if f.path in FILES[:4]),
         waiting=tuple(f for f in there if f.path not in read),
         gone=(FILES[0],),

@@ -52,9 +52,18 @@ def report(*sources: SourceProgress) -> CheckpointReport:
         ((CLICKS,), (FILES, KAFKA), [None, 0]),
         ((CLICKS, READ), (FILES,), [1]),
         ((CLICKS, READ), (FILES, KAFKA), [1, 0]),
-        ((READ,), ({**FILES, "path": "file:///elsewhere"},), [1]),
+        ((READ,), ({**FILES, "path": "file:///elsewhere"},), [None]),
+        ((READ,), ({**FILES, "path": "file:///in/*.json"},), [1]),
+        ((CLICKS,), (OTHER,), [None]),
+        ((CLICKS,), ({**KAFKA, "options": {"subscribePattern": "o.*"}},), [0]),
+        ((CLICKS, READ), (OTHER, FILES), [None, 1]),
+        ((progress(0, "kafka", None),), (OTHER,), [0]),
     ],
-    ids=["as before", "code unknown", "swapped", "added", "removed", "kinds swapped", "one to one by order"],
+    ids=[
+        *("as before", "code unknown", "swapped", "added", "removed", "kinds swapped", "another folder"),
+        *("a pattern over the same folder", "another topic", "a pattern of topics: by order"),
+        *("another topic beside the same folder", "nothing read yet: by order"),
+    ],
 )
 def test_sources_go_on_as_what_they_were_wherever_the_code_puts_them(
     held: tuple[SourceProgress, ...], code: tuple[dict[str, Any], ...], old: list[int | None]

@@ -1,0 +1,100 @@
+"""What every route shares: a token says who acts, a JSON object goes in and comes out, a refusal has its status.
+
+Sessions and cookies count for nothing here, so that no page of another site can act through a browser.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from console.middleware import Request
+from recovery.audit.actions import attempt
+from recovery.audit.origin import client_address
+from recovery.errors import Denied, NotFound, RepriseError, Unreachable, WrongUse
+from recovery.people.actions import actor_for_token
+from recovery.people.roles import Actor, Right
+
+STATUS: Final[Mapping[type[RepriseError], int]] = {
+    WrongUse: 400,
+    Denied: 403,
+    NotFound: 404,
+    Unreachable: 503,
+}  # everything else that was refused: 409
+Body = dict[str, Any]
+Act = Callable[..., tuple[int, Body]]  # (request body, actor, what the address names) -> (status, answer)
+Acts = tuple[Right, Act]  # the right that it asks for, somewhere; where, is checked by what it does
+
+
+class Unknown(Exception):
+    """Nobody who may act: no token, or none that is good. One sentence."""
+
+
+def route(**acts: Acts) -> Callable[..., HttpResponse]:
+    """A view that answers the methods named, each with its act."""
+
+    @csrf_exempt
+    def view(request: Request, **named: Any) -> HttpResponse:
+        if request.method not in acts:
+            there = ", ".join(sorted(acts))
+            says = f"{request.method} is not answered here; {there} is."
+            return _problem(405, "wrong_method", says, Allow=there)
+        right, act = acts[request.method]
+        try:
+            by = request.actor = _actor(request)
+            _check(request, by, right)
+            status, answer = act(_body(request), by, **named)
+        except Unknown as nobody:
+            return _problem(401, "no_token", str(nobody), **{"WWW-Authenticate": "Bearer"})
+        except RepriseError as refusal:
+            return _problem(_status(refusal), refusal.code, refusal.sentence)
+        return JsonResponse(answer, status=status)
+
+    return view
+
+
+def _actor(request: Request) -> Actor:
+    kind, _, text = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not text.strip():
+        raise Unknown("Send your access token: Authorization: Bearer <token>. Make one on your Account page.")
+    address = client_address(request.META, settings.REPRISE_TRUSTED_PROXIES)
+    try:
+        return actor_for_token(text, via="api", request_id=request.request_id, address=address)
+    except Denied as denied:
+        if denied.code == "too_many":
+            raise
+        raise Unknown(denied.sentence) from denied
+
+
+def _check(request: Request, by: Actor, right: Right) -> None:
+    """Raise Denied, audited, where the actor has the right nowhere."""
+    if not by.may(right):
+        with attempt(action="api.denied", by=by, target_kind="api", target=request.path[:400]):
+            by.check(right)
+
+
+def _body(request: Request) -> Body:
+    """The object that was sent; empty where nothing was. Raises WrongUse."""
+    try:
+        found = json.loads(request.body or b"{}")
+    except RequestDataTooBig as error:
+        raise WrongUse("More was sent than is taken at once.") from error
+    except (ValueError, RecursionError) as error:
+        raise WrongUse("What was sent is not JSON.") from error
+    if not isinstance(found, dict):
+        raise WrongUse("Send one JSON object.")
+    return found
+
+
+def _status(refusal: RepriseError) -> int:
+    if refusal.code == "too_many":
+        return 429
+    return next((code for kind, code in STATUS.items() if isinstance(refusal, kind)), 409)
+
+
+def _problem(status: int, code: str, says: str, **headers: str) -> JsonResponse:
+    return JsonResponse({"error": {"code": code, "says": says}}, status=status, headers=headers)

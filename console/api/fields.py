@@ -1,0 +1,46 @@
+"""Fields of what is sent, by their kind. A field that nobody knows is refused: a misspelt one would be left out."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from recovery.errors import WrongUse
+
+
+def only(body: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raise WrongUse for a field that is not among these."""
+    if strange := sorted(set(body) - set(known)):
+        raise WrongUse(
+            f"There is no field {', '.join(map(repr, strange))} here; there is {', '.join(sorted(known))}."
+        )
+
+
+def text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """A string. Raises WrongUse where it is missing and has no default."""
+    found = body.get(name, default)
+    if not isinstance(found, str) or (default is None and not found):
+        raise WrongUse(f"{name} has to be a string.")
+    return found
+
+
+def texts(body: Mapping[str, Any], name: str) -> list[str]:
+    """A list of strings; empty where it is missing."""
+    found = body.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise WrongUse(f"{name} has to be a list of strings.")
+    return found
+
+
+def yes(body: Mapping[str, Any], name: str) -> bool:
+    """true or false; false where it is missing."""
+    found = body.get(name, False)
+    if not isinstance(found, bool):
+        raise WrongUse(f"{name} has to be true or false.")
+    return found
+
+
+def files(body: Mapping[str, Any], name: str) -> dict[str, str]:
+    """{workspace path: whole text}; empty where it is missing."""
+    found = body.get(name, {})
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise WrongUse(f"{name} has to be an object: the whole new text by workspace path.")
+    return found

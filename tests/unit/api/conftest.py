@@ -1,0 +1,5 @@
+"""People's tests ask pages too: the same fixtures as theirs."""
+
+from tests.unit.pages.conftest import own_cache, quick_passwords, responder, static_files
+
+__all__ = ["own_cache", "quick_passwords", "responder", "static_files"]

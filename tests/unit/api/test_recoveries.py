@@ -1,0 +1,204 @@
+"""The JSON API: positions looked up, chosen and sealed by a program, with the same refusals as pages and commands."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from recovery.models import AuditEntry, Recovery
+from recovery.sources.base import Wanted
+from recovery.workflow import broker, studies, tasks
+from tests import factories
+from tests.unit.people.run import token_of
+from tests.unit.workflow.rows import recovery
+from tests.unit.workflow.test_positioning import found
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def sealings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Sealings that were sent to a worker; nothing is looked up or sealed by itself."""
+    sent: list[Any] = []
+    monkeypatch.setattr(tasks.look_positions, "delay", lambda *args: None)
+    monkeypatch.setattr(tasks.seal_plan, "delay", lambda *args: sent.append(args))
+    monkeypatch.setattr(broker, "check", lambda: None)
+    monkeypatch.setattr(studies, "positions", found)
+    return sent
+
+
+class Caller:
+    """A program with a responder's token."""
+
+    def __init__(self, commits: Any) -> None:
+        self.commits = commits
+        self.client, self.token = Client(), token_of("ada", "responder")  # type: ignore[arg-type]
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        sent = body if isinstance(body, (bytes, str)) else json.dumps({} if body is None else body)
+        headers = {"Authorization": f"Bearer {self.token}", **headers}
+        with self.commits(execute=True):
+            answer = self.client.generic(
+                method, f"/api/v1/{path}", data=sent, content_type="application/json", headers=headers
+            )
+        return answer.status_code, json.loads(answer.content)
+
+
+@pytest.fixture
+def caller(django_capture_on_commit_callbacks: Any) -> Caller:
+    return Caller(django_capture_on_commit_callbacks)
+
+
+@pytest.fixture
+def open_one() -> Recovery:
+    return recovery("diagnosing")
+
+
+def answered(of: Recovery) -> None:
+    """As a worker answers the look."""
+    of.refresh_from_db()
+    studies.look_positions(of.pk, of.choices["positions_look"]["ticket"])
+
+
+def test_positions_are_looked_up_accepted_and_sealed(
+    caller: Caller, open_one: Recovery, sealings: list[Any]
+) -> None:
+    at = f"recoveries/{open_one.label}"
+    wish = {"position": ["0=earliest"]}
+    code, said = caller.call("POST", f"{at}/positions", wish)
+    assert (code, said["status"], said["asked"]) == (202, "working", {"0": {"earliest": True}})
+
+    answered(open_one)
+    code, said = caller.call("GET", f"{at}/positions")
+    assert (code, said["status"], said["unmet"], said["chosen"]) == (200, "ready", [], {})
+    assert len(said["sources"]) == len(said["repeated"]) == 1
+    assert said["lost"] == []
+
+    code, said = caller.call("POST", f"{at}/plan", wish)
+    assert (code, said["error"]["code"]) == (409, "repeats_rows")
+    assert "4 rows" in said["error"]["says"]
+    assert sealings == []
+
+    code, said = caller.call("POST", f"{at}/plan", {**wish, "accept_repeats": True})
+    assert (code, said["sealing"]["status"], said["plan"]) == (202, "working", None)
+    assert len(sealings) == 1
+    open_one.refresh_from_db()
+    assert open_one.choices["positions"] == {"0": {"earliest": True}}
+    assert open_one.choices["strategy"] == "continue"
+    assert {e.via for e in AuditEntry.objects.filter(actor="ada").exclude(action="token.create")} == {"api"}
+
+
+def test_all_is_every_source_that_was_looked_up(caller: Caller, open_one: Recovery) -> None:
+    at, wish = f"recoveries/{open_one.label}/positions", {"position": ["all=latest"]}
+    code, said = caller.call("POST", at, wish)
+    assert (code, said["error"]["code"]) == (409, "not_looked")
+
+    caller.call("POST", at)
+    answered(open_one)
+    code, said = caller.call("POST", at, wish)
+    assert (code, said["asked"]) == (202, {"0": {"latest": True}})
+
+
+def test_without_positions_every_source_goes_on_where_it_was_committed(
+    caller: Caller, open_one: Recovery, sealings: list[Any]
+) -> None:
+    chosen = {"strategy": "continue", "positions": {"0": {"latest": True}}}
+    Recovery.objects.filter(pk=open_one.pk).update(choices=chosen)
+    code, _ = caller.call("POST", f"recoveries/{open_one.label}/plan", {"key": ["id"], "patch": {}})
+    open_one.refresh_from_db()
+    assert code == 202
+    assert len(sealings) == 1
+    assert open_one.choices["positions"] == {}
+    assert open_one.choices["key"] == ["id"]
+
+
+def test_a_choice_that_is_not_sent_stays(caller: Caller, open_one: Recovery) -> None:
+    Recovery.objects.filter(pk=open_one.pk).update(choices={"strategy": "rewind", "key": ["id"]})
+    caller.call("POST", f"recoveries/{open_one.label}/positions")
+    open_one.refresh_from_db()
+    assert (open_one.choices["strategy"], open_one.choices["key"]) == ("rewind", ["id"])
+
+
+def test_a_recovery_is_told_with_its_sealed_plan(caller: Caller) -> None:
+    row = factories.planned()
+    sealed = row.plans.get()
+    code, said = caller.call("GET", f"recoveries/{row.label}")
+    assert (code, said["recovery"], said["state"], said["flow"]) == (200, row.label, "planned", row.flow.name)
+    assert said["plan_hash"] == said["plan"]["plan_hash"] == sealed.hash
+    assert said["sealing"] == {"status": "ready", "problem": None, "code": None}
+
+
+def test_a_failed_look_says_why(caller: Caller, open_one: Recovery, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recovery.errors import Unreachable
+
+    def away(flow: Any, wanted: dict[str, Wanted], patch: Any = None) -> Any:
+        raise Unreachable("Kafka does not answer.")
+
+    monkeypatch.setattr(studies, "positions", away)
+    caller.call("POST", f"recoveries/{open_one.label}/positions")
+    answered(open_one)
+    code, said = caller.call("GET", f"recoveries/{open_one.label}/positions")
+    assert (code, said["status"], said["problem"]) == (200, "failed", "Kafka does not answer.")
+
+
+WRONG: list[tuple[str, Any, int, str]] = [
+    ("positions", b"{", 400, "not JSON"),
+    ("positions", b"[" * 100_000, 400, "not JSON"),
+    ("positions", "[]", 400, "one JSON object"),
+    ("positions", {"positon": []}, 400, "no field 'positon' here"),
+    ("positions", {"position": "0=latest"}, 400, "list of strings"),
+    ("positions", {"position": ["latest"]}, 400, "names no source"),
+    ("positions", {"position": ["0=noon"]}, 400, "names no position"),
+    ("positions", {"strategy": 7}, 400, "strategy has to be a string"),
+    ("plan", {"accept_loss": "yes"}, 400, "true or false"),
+    ("plan", {"patch": ["x"]}, 400, "by workspace path"),
+    ("plan", {"strategy": "guess"}, 409, "guess cannot be taken"),
+    ("plan", {"position": ["0=latest"]}, 409, "Look first"),
+    ("plan", {"confirm": ["x"]}, 409, "nothing to confirm"),
+]
+
+
+@pytest.mark.parametrize(("where", "body", "code", "words"), WRONG)
+def test_what_cannot_be_taken_is_refused_with_what_to_do(
+    caller: Caller, open_one: Recovery, sealings: list[Any], where: str, body: Any, code: int, words: str
+) -> None:
+    status, said = caller.call("POST", f"recoveries/{open_one.label}/{where}", body)
+    assert (status, words in said["error"]["says"]) == (code, True), said
+    assert sealings == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "name"),
+    [
+        ("GET", "recoveries/R-999999", 404, "not_found"),
+        ("POST", "recoveries/R-999999/plan", 404, "not_found"),
+        ("GET", "recoveries", 405, "wrong_method"),
+        ("POST", "recoveries", 400, "wrong_use"),
+    ],
+)
+def test_every_refusal_is_one_json_object(
+    caller: Caller, method: str, path: str, code: int, name: str
+) -> None:
+    status, said = caller.call(method, path)
+    assert (status, said["error"]["code"]) == (code, name)
+
+
+@pytest.mark.parametrize("sent", ["", "Bearer", "Bearer nonsense", "Basic abc"])
+def test_without_a_good_token_nothing_is_told(caller: Caller, open_one: Recovery, sent: str) -> None:
+    status, said = caller.call("GET", f"recoveries/{open_one.label}", Authorization=sent)
+    assert (status, said["error"]["code"]) == (401, "no_token")
+
+
+def test_who_tries_many_tokens_has_to_wait(caller: Caller, open_one: Recovery) -> None:
+    codes = [
+        caller.call("GET", f"recoveries/{open_one.label}", Authorization=f"Bearer wrong{n}")[0]
+        for n in range(31)
+    ]
+    assert codes == [401] * 30 + [429]
+
+
+def test_another_site_cannot_act_through_a_browser_that_is_signed_in(open_one: Recovery) -> None:
+    client = Client(enforce_csrf_checks=True)
+    answer = client.post(f"/api/v1/recoveries/{open_one.label}/plan", "{}", content_type="application/json")
+    assert answer.status_code == 401

@@ -1,0 +1,97 @@
+"""revert: judged by what the old code reads, whatever the code of today reads."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import SourceProgress
+from recovery.sources.base import Distance, Reach
+from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.strategies.revert import put_back
+from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint
+from tests.unit.strategies.streams import LINES, of, source, start, stream
+from tests.unit.strategies.test_sources_and_sinks import options
+
+KAFKA = {"format": "kafka", "path": None, "options": {}}
+DELTA = {"format": "delta", "path": "/t/new", "options": {}}
+OLD = CodeFacts({"/p/q.py": WITH}, (), sources=(KAFKA,))
+ROWS = Counts(processed=10, waiting=5, everything=15)
+LOST = Reach(False, "The table was made anew.", lost=Distance())
+
+
+def edited(*described: Any, **changes: Any) -> Facts:
+    """Old code over one topic, without state; the new code reads `described`."""
+    base = stream(checkpoint=checkpoint(
+        last_planned=2, sources=(SourceProgress(0, "kafka", LINES["kafka"]),), state_operators=()
+    ))  # fmt: skip
+    new = CodeFacts({"/p/q.py": WITHOUT}, (), sources=described)
+    told: dict[str, Any] = {
+        "old_code": OLD,
+        "code": new,
+        "new_code": new,
+        "old_counts": ROWS,
+        "old_sources": (source("kafka"),),
+        "sources": tuple(source(str(d["format"]), reach=LOST) for d in described),
+        "source_map": (0, *(None for _ in described[1:])),
+    }
+    return replace(base, **{**told, **changes})
+
+
+def judged(given: Facts) -> Option:
+    return options(given)["revert"]
+
+
+def test_where_a_source_was_added_the_rows_of_the_old_ones_are_told() -> None:
+    option = judged(edited(KAFKA, DELTA))
+    assert option.blocked is None
+    assert (option.forecast.new_rows, option.forecast.table_after) == (5, 15)
+    assert [(a.rows, a.exact) for a in (option.forecast.lost, option.forecast.doubled)] == [
+        (0, True),
+        (0, True),
+    ]
+    assert [p["kind"] for p in option.positions] == ["kafka"]
+    assert "COUNTS_EQUAL_FORECAST" in {c.code for c in option.criteria}
+
+
+def test_where_a_source_was_removed_the_rows_of_both_old_ones_are_told() -> None:
+    both = checkpoint(last_planned=2, state_operators=(), sources=(
+        SourceProgress(0, "kafka", LINES["kafka"]), SourceProgress(1, "delta", LINES["delta"])
+    ))  # fmt: skip
+    old = replace(OLD, sources=(KAFKA, DELTA))
+    before = (source("kafka"), source("delta", reach=Reach(True, "All is there.")))
+    option = judged(edited(KAFKA, checkpoint=both, old_code=old, old_sources=before))
+    assert (option.blocked, option.forecast.new_rows) == (None, 5)
+    assert [p["kind"] for p in option.positions] == ["kafka", "delta"]
+
+
+def test_what_only_the_new_code_reads_does_not_stand_in_its_way() -> None:
+    """Another table in the place of the one that was read: the old code reads the old one."""
+    given = edited(DELTA)
+    assert "The table was made anew." in (options(given)["continue"].blocked or "")
+    assert judged(given).blocked is None
+
+
+BLOCKED: dict[str, tuple[dict[str, Any], str]] = {
+    "what the old code reads cannot be read on": ({"old_sources": (source("kafka", reach=LOST),)}, "made anew"),
+    "nobody could look": ({"old_sources": (), "old_problem": "/in does not exist."}, "looked at: /in does not exist."),
+    "old code of one source too many": (
+        {"old_code": replace(OLD, sources=(KAFKA, KAFKA))}, "Spark would refuse the old code too."
+    ),
+    "a start was chosen": ({"sources": (source("kafka", start=start("4", reread=of(6))),)}, "take continue"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "words"), BLOCKED.values(), ids=BLOCKED.keys())
+def test_what_the_old_code_cannot_do_is_said(changes: dict[str, Any], words: str) -> None:
+    assert words in (judged(edited(KAFKA, **changes)).blocked or "")
+
+
+def test_what_nobody_counted_of_the_old_code_is_not_told() -> None:
+    forecast = judged(edited(KAFKA, DELTA, old_counts=None)).forecast
+    assert (forecast.new_rows, forecast.table_after) == (None, None)
+
+
+def test_the_same_readers_are_looked_at_once() -> None:
+    same = edited(KAFKA, old_sources=None)
+    assert put_back(same) is same

@@ -1,0 +1,147 @@
+"""What the facts of a flow hold of its old code: its own sources and rows, wherever it reads otherwise."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.errors import Unreachable
+from recovery.sinks.base import SinkReport
+from recovery.sources.base import Amount, Distance, Position, Precision, SourceFacts, Spans
+from recovery.sources.slices import Slice
+from recovery.spark.api import Study, StudyRequest
+from recovery.strategies.base import Facts
+from recovery.strategies.catalogue import judge_all
+from recovery.workflow import gather, inputs, sealing
+
+PATH = "/p/q.py"
+ORDERS, RETURNS = (
+    {"format": "kafka", "path": None, "options": {"subscribe": t}} for t in ("orders", "returns")
+)
+LINE = '{"%s":{"0":10}}'
+READS: dict[str, tuple[Any, ...]] = {
+    "old": (ORDERS,),
+    "both": (ORDERS, RETURNS),
+    "other": (RETURNS,),
+    "same": (ORDERS,),
+}
+
+
+def study(request: StudyRequest) -> Study:
+    """As many rows as offsets in the slices that were asked for."""
+    code = request.files[PATH]
+    rows = {
+        label: sum(part["end"][t][p] - at for part in by_source.values() for t, held in part["start"].items()
+                   for p, at in held.items())
+        for label, by_source in request.slices.items()
+    }  # fmt: skip
+    return Study(operators=(), sources=READS[code], rows=rows, table_rows=10 if request.table else None)
+
+
+def look(progress: SourceProgress, described: Any, **_: Any) -> SourceFacts:
+    """A topic with 15 records, of which 10 were read unless it is new."""
+    topic = described["options"]["subscribe"]
+    if topic == "gone":
+        raise Unreachable("There is no topic gone.")
+    begins = 10 if progress.offset_json else 0
+    waiting = Slice("kafka", start={topic: {"0": begins}}, end={topic: {"0": 15}})
+    at = Position(progress.index, "kafka", progress.offset_json, topic, Precision.EXACT, True)
+    return SourceFacts(
+        at, topic, unread=Distance(rows=Amount(15 - begins)), spans=Spans(waiting=waiting, unread=waiting)
+    )
+
+
+@pytest.fixture(autouse=True)
+def _around(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "study", study)
+    monkeypatch.setattr(inputs.looking, "look", look)
+    monkeypatch.setattr(gather, "spark_remote", lambda workspace: "sc://spark:15002")
+
+
+def scene_of(code: str, *topics: str) -> gather.Scene:
+    """A flow with that code, whose checkpoint has read these topics."""
+    progress = tuple(
+        SourceProgress(n, "kafka", LINE % topic, position={topic: {"0": 10}})
+        for n, topic in enumerate(topics)
+    )
+    report = CheckpointReport("/ck", "structured-streaming", 0, "q-1", 2, 2, progress)
+    pipeline = SimpleNamespace(
+        workspace=SimpleNamespace(name="w"), environment="test", pipeline_id="p", name="p"
+    )
+    flow: Any = SimpleNamespace(name="c.s.f", dataset="c.s.t", pipeline=pipeline)
+    client: Any = None
+    return gather.Scene(
+        flow,
+        client,
+        {},
+        {PATH: code},
+        (PATH,),
+        "/ck",
+        report,
+        "/t",
+        SinkReport("delta", "/t", 2),
+        {},
+        None,
+        None,
+    )
+
+
+def facts(new: str, old: str | None, *topics: str) -> Facts:
+    return gather.facts_of(scene_of(new, *topics), {PATH: new}, None if old is None else {PATH: old})
+
+
+def test_the_same_readers_are_looked_at_once() -> None:
+    found = facts("same", "old", "orders")
+    assert (found.old_sources, found.old_problem) == (None, "")
+    assert found.old_counts is not None
+    assert (found.counts.waiting, found.old_counts.waiting) == (5, 5)
+
+
+def test_a_source_that_was_added_is_not_counted_with_the_old_code() -> None:
+    found = facts("both", "old", "orders")
+    assert found.old_sources is not None
+    assert [s.location for s in found.old_sources] == ["orders"]
+    assert found.old_counts is not None
+    assert (found.counts.waiting, found.old_counts.waiting) == (20, 5)
+    assert found.source_map == (0, None)
+
+
+def test_a_source_that_was_removed_waits_for_the_old_code_alone() -> None:
+    found = facts("old", "both", "orders", "returns")
+    assert found.old_counts is not None
+    assert (found.counts.waiting, found.old_counts.waiting) == (5, 10)
+    assert {n: d.rows.value for n, d in found.unread_of.items() if d.rows} == {1: 5}
+
+
+def test_a_source_of_the_old_code_that_cannot_be_looked_at_stops_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = replace(study(request("old")), sources=({**ORDERS, "options": {"subscribe": "gone"}},))
+    monkeypatch.setattr(gather, "study", lambda asked: gone if asked.files[PATH] == "old" else study(asked))
+    found = facts("same", "old", "orders")
+    assert (found.old_sources, found.old_problem) == ((), "There is no topic gone.")
+    assert found.old_counts is not None
+    assert (found.counts.waiting, found.old_counts.waiting) == (5, None)
+
+
+def request(code: str) -> StudyRequest:
+    return StudyRequest("", {PATH: code}, "", (), {}, "c", "s", "f")
+
+
+def test_without_the_old_code_there_is_nothing_of_it() -> None:
+    found = facts("both", None, "orders")
+    assert (found.old_code, found.old_counts, found.old_sources) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "topics"), [("revert", ["orders"]), ("continue", ["orders", "returns"])]
+)
+def test_a_plan_names_the_inputs_of_the_code_that_it_runs(strategy: str, topics: list[str]) -> None:
+    found = facts("both", "old", "orders")
+    option = next(o for o in judge_all(found) if o.strategy == strategy)
+    recovery: Any = SimpleNamespace(label="R-1", diagnosis={}, choices={})
+    body = sealing.build(recovery, scene_of("both", "orders"), found, option, {})
+    assert [one["location"] for one in body["inputs"]] == topics
+    assert [one["location"] for one in body["positions"]] == topics
