@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 from recovery.checkpoints.report import SourceEntry
+from recovery.checkpoints.uris import decoded
 from recovery.sources import files
 from recovery.sources.base import InputFile, Wanted
-from recovery.sources.uris import decoded
 
 BATCHES = 1000
 

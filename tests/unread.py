@@ -3,7 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from recovery.models import Flow
+from django.utils import timezone
+
+from recovery.models import Flow, FlowInput, Message
+from recovery.pipelines import looks, retention
+from recovery.pipelines.retention import Standing
 from recovery.sources.delta_facts import DeltaOffset
 from tests import factories as f
 from tests.checkpoint_builder import Built, put
@@ -31,3 +35,21 @@ def stand(folder: Path, flow: Flow, *lines: str) -> None:
 
 def delta_line(table_id: str, version: int, index: int = -1) -> str:
     return DeltaOffset(table_id, version, index).as_json()
+
+
+def looked(flow: Flow) -> FlowInput:
+    """What is kept of a look at the flow's first source."""
+    looks.look(flow)
+    return FlowInput.objects.get(flow=flow, index=0)
+
+
+def judged(flow: Flow) -> Standing:
+    """How the flow stands by what is kept of its sources."""
+    found = retention.of(flow, FlowInput.objects.filter(flow=flow), timezone.now())
+    assert found is not None
+    return found.standing
+
+
+def told() -> list[dict[str, Any]]:
+    """What was announced of retention, oldest first."""
+    return [m.body["facts"] for m in Message.objects.filter(event="flow.retention").order_by("pk")]

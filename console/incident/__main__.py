@@ -6,6 +6,7 @@ The first one always; with the address of a Kafka broker the second one too.
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from console.env import home
 from console.incident.clicks_making import make_clicks
@@ -25,12 +26,18 @@ def main(*kafka: str) -> int:
         timeout=60,
     )
     place = folder / "incident"
-    make: list[Callable[..., object]] = [partial(make_incident, client, base=place / "customers")]
-    make += [partial(make_clicks, client, servers=servers, base=place / "clicks") for servers in kafka]
+    make: dict[str, tuple[Path, Callable[..., object]]] = {
+        "customers, files into a file table": (place / "customers", partial(make_incident, client))
+    }
+    for servers in kafka:
+        made = partial(make_clicks, client, servers=servers)
+        make["clicks_by_minute, Kafka into Delta"] = (place / "clicks", made)
     problems = []
-    for one in make:
+    for about, (base, one) in make.items():
+        if not (base / "incident.json").exists():
+            say(f"  Pipeline {about}:")
         try:
-            one(tell=lambda what, seconds: say(progress(f"  {what}", seconds)))
+            one(base=base, tell=lambda what, seconds: say(progress(f"  {what}", seconds)))
         except RepriseError as problem:
             problems.append(problem.sentence)
     return refuse(" ".join(problems), 1) if problems else 0

@@ -5,22 +5,12 @@ completed is not run again, and the marker file is written last.
 """
 
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from console.incident.clicks import Clicks, arrive, clicks, make_topic
 from console.incident.clicks_definition import EDITED, GOOD, definition
-from console.incident.updates import (
-    CATALOG,
-    CONFIGURATION,
-    Tell,
-    Wanted,
-    ensure,
-    failing_update,
-    good_updates,
-    quiet,
-)
+from console.incident.updates import CATALOG, Edit, Tell, Wanted, ensure, failing_update, good_updates, quiet
 from recovery.pipelines.client import PipelinesClient
 
 # Not `format="delta"` in the code: Spark 4.2 then refuses the second update (DELTA_CANNOT_CHANGE_PROVIDER).
@@ -54,7 +44,7 @@ def make_clicks(
     when an update ends otherwise than it must, Unreachable when one does not end or the broker is silent.
     """
     coming = arrivals or clicks()
-    wanted = Wanted(name, schema, configuration={**CONFIGURATION, **DELTA})
+    wanted = Wanted(name, schema, configuration=DELTA)
     good, edited = (definition(table=name, servers=servers, topic=topic, steps=some) for some in steps)
     pipeline = ensure(client, wanted, good)
     table = f"{CATALOG}.{schema}.{name}"
@@ -63,7 +53,8 @@ def make_clicks(
     if not marker.exists():
         make_topic(servers, topic)
         good_updates(client, pipeline, len(coming.good), lambda index: some_clicks(made, index), tell)
-        fail(client, made, what, tell)
+        # Without a new click Spark would not notice the edit.
+        failing_update(client, pipeline, Edit(wanted.source, edited, what), lambda: the_rest(made), tell)
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         marker.write_text(json.dumps(told(made)))
     return made
@@ -76,13 +67,10 @@ def some_clicks(made: ClicksIncident, batch: int) -> str:
     return f"{len(made.arrivals.good[batch])} clicks"
 
 
-def fail(client: PipelinesClient, made: ClicksIncident, what: str, tell: Tell) -> None:
-    """The edit, more clicks, and the update that Spark refuses. Without a new click it would not notice the edit."""
-    client.import_file(made.source, made.failing_code.encode(), overwrite=True)
-    began = time.monotonic()
+def the_rest(made: ClicksIncident) -> str:
+    """Let all of the clicks arrive; says how many are new."""
     arrive(made.servers, made.topic, made.arrivals.all())
-    failing_update(client, made.pipeline_id)
-    tell(f"{what}, {len(made.arrivals.waiting)} clicks wait: it fails", time.monotonic() - began)
+    return f"{len(made.arrivals.waiting)} clicks"
 
 
 def told(made: ClicksIncident) -> dict[str, str | int]:

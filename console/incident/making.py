@@ -15,6 +15,7 @@ from console.incident.data import Arrivals, File, arrivals
 from console.incident.definition import Variant, definition
 from console.incident.updates import (
     CATALOG,
+    Edit,
     Tell,
     Wanted,
     ensure,
@@ -65,24 +66,14 @@ def make_incident(
     if not marker.exists():
         good_updates(client, pipeline, batches, lambda index: some(coming.good[index], base), tell)
         if fail:
-            run_failing_update(client, pipeline, wanted.source, edited, coming, base, tell)
+            edit = Edit(wanted.source, edited, "dropDuplicates taken out")
+            failing_update(client, pipeline, edit, lambda: some(coming.waiting, base), tell)
             marker.write_text(json.dumps({"pipeline_id": pipeline, "name": name}))
     prefix = f"{CATALOG}.{schema}."
     return Incident(
         pipeline, name, prefix + variant.flow, prefix + variant.table, prefix + variant.snapshot,
         prefix + variant.view, base, wanted.source, good, edited, coming,
     )  # fmt: skip
-
-
-def run_failing_update(
-    client: PipelinesClient, pipeline: str, source: str, code: str, coming: Arrivals, base: Path, tell: Tell
-) -> None:
-    """The edit, three more files, and the update that Spark refuses."""
-    client.import_file(source, code.encode(), overwrite=True)
-    began = time.monotonic()
-    what = some(coming.waiting, base)
-    failing_update(client, pipeline)
-    tell(f"dropDuplicates taken out, {what} wait: it fails", time.monotonic() - began)
 
 
 def some(files: tuple[File, ...], base: Path) -> str:

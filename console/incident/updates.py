@@ -24,12 +24,12 @@ def quiet(what: str, seconds: float) -> None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A pipeline to be made. Its one source lies at `source` in the workspace."""
+    """A pipeline to be made. Its one source lies at `source` in the workspace; `configuration`: besides every one's."""
 
     name: str
     schema: str
     environment: str = "development"
-    configuration: Mapping[str, str] = field(default_factory=lambda: CONFIGURATION)
+    configuration: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def root(self) -> str:
@@ -38,6 +38,15 @@ class Wanted:
     @property
     def source(self) -> str:
         return f"{self.root}/transformations/{self.name}.py"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What somebody did to the source that lies at `source`, and what a person reads of it."""
+
+    source: str
+    code: str
+    says: str
 
 
 def ensure(client: PipelinesClient, wanted: Wanted, code: str) -> str:
@@ -58,7 +67,7 @@ def create(client: PipelinesClient, wanted: Wanted, code: str) -> str:
             "schema": wanted.schema,
             "root_path": wanted.root,
             "libraries": [{"glob": {"include": f"{wanted.root}/transformations/**"}}],
-            "configuration": dict(wanted.configuration),
+            "configuration": {**CONFIGURATION, **wanted.configuration},
             "tags": {"environment": wanted.environment, "owner": "data-team"},
             "development": wanted.environment == "development",
         }
@@ -82,11 +91,20 @@ def good_updates(
         tell(f"Good update {index + 1}: {what} arrive", time.monotonic() - began)
 
 
-def failing_update(client: PipelinesClient, pipeline: str) -> None:
-    """The update that Spark must refuse. Raises Refused when it ends otherwise."""
+def failing_update(
+    client: PipelinesClient, pipeline: str, edit: Edit, arrive: Callable[[], str], tell: Tell
+) -> None:
+    """The edit, more input, and the update that Spark must refuse. Raises Refused when it ends otherwise.
+
+    `arrive` brings that input and says what it is.
+    """
+    client.import_file(edit.source, edit.code.encode(), overwrite=True)
+    began = time.monotonic()
+    what = arrive()
     state, _ = run_update(client, pipeline)
     if state != "FAILED":
         raise Refused(f"The update after the edit should have failed and ended as {state}.")
+    tell(f"{edit.says}, {what} wait: it fails", time.monotonic() - began)
 
 
 def run_update(client: PipelinesClient, pipeline: str) -> tuple[str, str]:

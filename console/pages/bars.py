@@ -12,7 +12,7 @@ from console.presenters.words import count
 from recovery.approvals import rules, selectors
 from recovery.models import Plan
 from recovery.people.roles import Right
-from recovery.strategies.catalogue import POSITIONED
+from recovery.strategies.catalogue import GO_BACK, POSITIONED
 from recovery.workflow import positioning
 from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
@@ -34,6 +34,12 @@ def _to_current(of: Scene) -> Bar:
     return Bar(
         f"{label}: {state}.", "What this step decided can no longer be changed.", Primary(word, href=href)
     )
+
+
+def _sealed(of: Scene, says: str, to_change: str, back: Link) -> Bar:
+    """Shown where a sealed plan holds what this step decides."""
+    review = Primary("Go to Review", href=reverse("review", args=[of.pk]))
+    return Bar(says, f"{to_change}, take the plan back in step 5.", review, (back,))
 
 
 def _leave(of: Scene) -> tuple[Link, ...]:
@@ -134,12 +140,7 @@ def offset(of: Scene) -> Bar:
             may_edit(of),
         )
     if of.recovery.state == "planned":
-        return Bar(
-            "A plan is sealed.",
-            "To choose another strategy, take the plan back in step 5.",
-            Primary("Go to Review", href=reverse("review", args=[of.pk])),
-            (back,),
-        )
+        return _sealed(of, "A plan is sealed.", "To choose another strategy", back)
     return Bar(
         "Saves the strategy in this recovery.",
         "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
@@ -158,12 +159,7 @@ def positions(of: Scene) -> Bar:
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":
-        return Bar(
-            "A plan is sealed with these positions.",
-            "To choose others, take the plan back in step 5.",
-            Primary("Go to Review", href=reverse("review", args=[of.pk])),
-            (back,),
-        )
+        return _sealed(of, "A plan is sealed with these positions.", "To choose others", back)
     if of.recovery.choices.get("strategy") not in POSITIONED:
         return Bar("Nothing to choose here.", "", Primary("Back to the strategy", href=back.href))
     if look.get("status") == "working":
@@ -186,6 +182,10 @@ def positions(of: Scene) -> Bar:
             (back,),
             may_edit(of) or " ".join(positioning.unmet(look["sources"], look["wishes"])) or None,
         )
+    if of.recovery.choices.get("strategy") in GO_BACK and not chosen:
+        why = "Say at a source how far to go back, and look up what this costs. Then choose it here."
+        go_on = Primary("Choose these positions, go to Patch code", form="choose")
+        return Bar("Nothing is chosen yet.", "", go_on, (back,), may_edit(of) or why)
     said = "The chosen positions are saved." if chosen else "Every source goes on where it was committed."
     patch_code = Primary("Go to Patch code", href=reverse("patch", args=[of.pk]))
     return Bar(said, "Other ones can be looked up and chosen until the plan is sealed.", patch_code, (back,))
@@ -196,12 +196,7 @@ def patch(of: Scene) -> Bar:
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":
-        return Bar(
-            "A plan is sealed with this code.",
-            "To edit it, take the plan back in step 5.",
-            Primary("Go to Review", href=reverse("review", args=[of.pk])),
-            (back,),
-        )
+        return _sealed(of, "A plan is sealed with this code.", "To edit it", back)
     why = may_edit(of) or (
         None if of.recovery.choices.get("strategy") else "No strategy is chosen yet. Choose one in step 3."
     )

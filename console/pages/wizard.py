@@ -19,7 +19,7 @@ from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
 from recovery.errors import Denied, RepriseError
 from recovery.people.roles import Actor, Right
-from recovery.strategies.catalogue import EXECUTABLE, POSITIONED
+from recovery.strategies.catalogue import EXECUTABLE, GO_BACK, POSITIONED
 from recovery.workflow import actions, positioning, selectors, studies
 from recovery.workflow.transitions import WAITS
 
@@ -76,10 +76,11 @@ def offset(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 
 def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
-    """Patch code; or the start offsets, where they were asked for: they are looked up on the way there."""
-    if request.POST.get("next") != "positions":
-        return "patch"
+    """Patch code; or the start offsets, where they were asked for or are needed: they are looked up on the way."""
     recovery = selectors.recovery_or_404(recovery_id, by)
+    needed = recovery.choices.get("strategy") in GO_BACK and not recovery.choices.get("positions")
+    if request.POST.get("next") != "positions" and not needed:
+        return "patch"
     if not studies.slot(recovery, positioning.LOOK):
         wanted = positioning.wished({"wishes": recovery.choices.get("positions")})
         tried(lambda: positioning.request_positions(recovery_id=recovery_id, positions=wanted, by=by))

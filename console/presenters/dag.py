@@ -4,6 +4,7 @@ Layers by longest path, rows in a layer by the mean of what feeds them (one bary
 are small, and a graph that a person can follow with a finger is enough.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -125,8 +126,9 @@ def _layers(keys: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[
 
 
 def source_name(description: str) -> str:
-    """`changes/*.json`-like name of `FileStreamSource[file:/a/b/changes]`."""
+    """`changes/*.json`-like name of `FileStreamSource[file:/a/b/changes]`; of Kafka's sources their topics."""
     inner = description.split("[", 1)[1].rstrip("]") if "[" in description else description
+    inner = re.sub(r"^(Subscribe|SubscribePattern|Assign)\[", "", inner)
     parts = [p for p in inner.rstrip("/").split("/") if p and not p.endswith(":")]
     return "/".join(parts[-1:]) or description
 

@@ -1,6 +1,6 @@
 """The flow page: header, facts, the graph around the flow. Pure over rows already read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -71,7 +71,7 @@ def facts(
     """Facts across; what was not counted says so. `last`: the newest recovery that measured the table."""
     at = words.moment((flow.last_progress or {}).get("timestamp"))
     batch = Fact(
-        "Last committed batch",
+        "Last batch that was seen",
         "none" if flow.last_batch is None else f"batch {flow.last_batch:,}",
         f"{words.clock(at, now)}, {words.ago(at, now)}" if at else "",
     )
@@ -102,13 +102,26 @@ def waiting_rows(recovery: Recovery | None) -> int | None:
     return rows if isinstance(rows, int) else None
 
 
+def waiting_elsewhere(gathered: Mapping[str, Any]) -> int | None:
+    """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
+    option: Mapping[str, Any] = next(iter(gathered.get("options") or []), {})
+    places = option.get("positions") or []
+    rows: list[Any] = [(p.get("next") or {}).get("rows") for p in places]
+    if all(p.get("kind", "files") == "files" for p in places) or None in rows:
+        return None
+    return sum(rows)
+
+
 def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:
+    at, rows = words.clock(gathered.get("at"), now), waiting_elsewhere(gathered)
+    if rows is not None:
+        return [Fact("Waiting", words.count(rows, "row"), f"counted {at}")]
     waiting = gathered.get("waiting_files") or []
     files = f"{words.count(len(waiting), 'file')}, {words.size(sum(f['size'] for f in waiting))}"
     read = f"{int(gathered.get('processed_files') or 0):,} read, {len(waiting):,} not"
     return [
         Fact("Waiting", words.count(gathered.get("waiting_rows"), "row"), files),
-        Fact("Files", read, f"counted {words.clock(gathered.get('at'), now)}"),
+        Fact("Files", read, f"counted {at}"),
     ]
 
 

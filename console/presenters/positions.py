@@ -230,7 +230,7 @@ def page(recovery: Any, *, wanted: str, everything: bool, typed: Mapping[str, st
         differs=looked != chosen,
         many=any(len(one["changes"]) > FEW for one in sources),
         takes_time=bool(sources) and all("time" in one["can"] for one in sources),
-        command=command(recovery, looked),
+        command=command(recovery, looked, told),
         call=f"{call['method']} {call['path']}\n{json.dumps(call['body'], indent=2)}",
         call_note=call["note"],
         look=look,
@@ -241,11 +241,12 @@ def _written(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(key, wishes.text(wishes.of(body))) for key, body in sorted(wanted.items())]
 
 
-def command(recovery: Any, looked: Mapping[str, Any]) -> str:
-    """The same on the command line."""
+def command(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs) -> str:
+    """The same on the command line, where what it costs has to be accepted too."""
     told = [
         f"--position {shlex.quote(f'{key}={wishes.text(wishes.of(body))}')}" for key, body in looked.items()
     ]
+    told += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
     strategy = recovery.choices.get("strategy") or "continue"
     return " ".join(["bin/manage plan", recovery.label, "--strategy", strategy, *told])
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from console.presenters import checkpoint, diff, wizard, words
+from recovery.strategies.catalogue import GO_BACK
 
 STEP_NAMES: Final = {
     "stop": "Stop",
@@ -55,18 +56,13 @@ def plan(of: Any) -> Review:
     found = checkpoint.findings(body["findings"])
     numbering = body["numbering"]
     query = "new query id" if numbering["query_id"] == "new" else "same query id"
-    state = (
-        f"state kept ({body.get('state_held', 'as it is')})"
-        if body["state"] == "keep"
-        else f"state dropped ({body.get('state_held', 'none')})"
-    )
     return Review(
         body=body,
         lead=lead(body),
         forecast=wizard.forecast(body["forecast"]),
         grows=_grows(body),
         positions=wizard.positions(body["positions"]),
-        numbering=f"The first new batch is {numbering['next_batch']}; {query}; {state}.",
+        numbering=f"The first new batch is {numbering['next_batch']}; {query}; {_state(body)}.",
         findings=found,
         counted=checkpoint.counted(found),
         steps=[
@@ -77,6 +73,13 @@ def plan(of: Any) -> Review:
         fingerprints=fingerprints(body["preconditions"]),
         key_line=wizard.key_line(body),
     )
+
+
+def _state(body: Mapping[str, Any]) -> str:
+    if body["state"] == "keep":
+        return f"state kept ({body.get('state_held', 'as it is')})"
+    dropped = f"state dropped ({body.get('state_held', 'none')})"
+    return f"{dropped} and built anew by the code" if body["strategy"] in GO_BACK else dropped
 
 
 def lead(body: Mapping[str, Any]) -> str:
@@ -90,6 +93,7 @@ def lead(body: Mapping[str, Any]) -> str:
     return {
         "continue": f"Continue {where} after batch {last}, without the old state.",
         "repair": f"Mend the checkpoint of {where} and go on after batch {last} with its state.",
+        "rewind": f"Go back in the input of {where} and let its code build its state anew, from batch {last + 1} on.",
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,
     }.get(body["strategy"], f"Recover {where} by {body['strategy']}.")
@@ -103,7 +107,8 @@ def _grows(body: Mapping[str, Any]) -> str:
     )
     if words.is_sink(body):
         table = f"Sent to {body['sink']['place']}."
-    return f"{grown}, {words.count(len(waiting), 'file')} waiting. {table}"
+    files = all(p.get("kind", "files") == "files" for p in body["positions"])
+    return f"{grown}, {words.count(len(waiting), 'file')} waiting. {table}" if files else f"{grown}. {table}"
 
 
 def fingerprints(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from console.presenters import positions as starts
 from console.presenters import status, words
-from console.presenters.flow import damage
+from console.presenters.flow import damage, waiting_elsewhere
+from recovery.strategies.catalogue import needs_start, settled_later
 from recovery.strategies.common import word
 
 
@@ -59,13 +60,8 @@ SEVERITIES: Final = {
 def asks(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
     """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
     ready = facts.get("status") == "ready"
-    waiting = facts.get("waiting_files") or []
     bad = SEVERITIES.get(int(diagnosis.get("severity") or 3), SEVERITIES[3])
-    rows = (
-        f" {words.count(facts.get('waiting_rows'), 'row')} in {words.count(len(waiting), 'file')} wait to be read."
-        if ready
-        else ""
-    )
+    rows = f" {_waits(facts)} wait to be read." if ready else ""
     return [
         Ask(
             "What happened",
@@ -77,26 +73,39 @@ def asks(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
     ]
 
 
+def _waits(facts: Mapping[str, Any]) -> str:
+    """`8 rows in 3 files`; files are told only where they are all that is read."""
+    rows = waiting_elsewhere(facts)
+    if rows is not None:
+        return words.count(rows, "row")
+    files = facts.get("waiting_files") or []
+    return f"{words.count(facts.get('waiting_rows'), 'row')} in {words.count(len(files), 'file')}"
+
+
 def _wait(facts: Mapping[str, Any]) -> Ask:
-    readable = [
-        p.get("readable") or {}
+    places = [
+        p
         for o in facts.get("options") or []
         if o.get("strategy") == "continue"
         for p in o.get("positions") or []
     ]
+    readable = [p.get("readable") or {} for p in places]
     if not readable:
         return Ask(
             "Safe to wait?",
             "Not known yet",
-            "Step 3 reads whether every waiting file is still there. "
+            "Step 3 reads whether everything that waits is still there. "
             "Waiting makes the table older; it does not start anything.",
         )
     says = ", ".join(str(r.get("says")) for r in readable)
+    files = all(p.get("kind", "files") == "files" for p in places)
+    ends = [p["reach"]["until_ms"] for p in places if (p.get("reach") or {}).get("until_ms")]
+    until = f", the first of it until {words.dated(min(ends))}" if ends else ""
     if all(r.get("ok") for r in readable):
         return Ask(
             "Safe to wait?",
-            "Yes, as long as the files stay",
-            f"{says} can be read now. Waiting makes the table older, nothing else.",
+            "Yes, as long as the files stay" if files else "Yes, until retention takes what waits",
+            f"{says[:1].upper()}{says[1:]} can be read now{until}. Waiting makes the table older, nothing else.",
         )
     return Ask(
         "Safe to wait?", "No", f"Only {says} can still be read. What is gone does not come back by waiting."
@@ -205,7 +214,7 @@ def compare(
             summary=str(o["summary"]),
             recommended=bool(o.get("recommended")),
             blocked=o.get("blocked"),
-            disabled=o["strategy"] not in executable or (bool(o.get("blocked")) and not may_mend(o)),
+            disabled=o["strategy"] not in executable or (bool(o.get("blocked")) and not settled_later(o)),
             checked=o["strategy"] == wanted,
         )
         for o in options
@@ -227,16 +236,9 @@ def compare(
     return Compare(columns, [Line(q, list(zip(columns, cells, strict=True))) for q, cells in rows])
 
 
-def may_mend(option: Mapping[str, Any]) -> bool:
-    """Blocked only by the code as it stands or is known, or by what has to be said of its sources: a later step may
-    free it."""
-    if option.get("mapping"):
-        return True
-    reason = str(option.get("blocked") or "").lower()
-    return any(word in reason for word in ("code", "not known", "nothing needs a reset"))
-
-
 def _can(option: Mapping[str, Any]) -> Cell:
+    if needs_start(option):
+        return Cell(badge=status.Badge("attention", "Needs a start"), small=str(option["blocked"]))
     if option.get("blocked"):
         return Cell(badge=status.Badge("failed", "Blocked"), small=str(option["blocked"]))
     careful = option["strategy"] == "full-refresh" or any(

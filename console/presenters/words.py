@@ -77,6 +77,12 @@ def clock(value: Any, now: datetime, *, zone: bool = True) -> str:
     return f"{text} UTC" if zone else text
 
 
+def dated(value: Any) -> str:
+    """`22 Dec 2026, 08:23 UTC`: a moment that is days away."""
+    at = moment(value)
+    return f"{at.day} {at.strftime('%b %Y, %H:%M')} UTC" if at else "unknown"
+
+
 def exact(value: Any) -> str:
     """`03:24:02.182`: time within a log, in UTC."""
     at = moment(value)

@@ -82,7 +82,8 @@ class Supervisor:
             self.make_incident()
         self.announce()
         say(progress("Reprise is ready", time.monotonic() - began))
-        say("\n".join(["", *sign_ins(self.instance.url, self.people(), first), ""]))
+        lines = sign_ins(self.instance.url, self.people(), first, self.instance.home / "people.json")
+        say("\n".join(["", *lines, ""]))
 
     def _remember(self) -> None:
         """Name this run's mark before the first child exists, so that the next start can find them all."""

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from pathlib import Path
 
 
 def say(text: str) -> None:
@@ -19,12 +20,18 @@ def say(text: str) -> None:
             raise
 
 
-def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool) -> list[str]:
-    """The address, and the passwords where this is the first start of the home."""
+def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool, kept: Path) -> list[str]:
+    """The address, and the passwords where this is the first start of the home; `kept` is the file that holds them."""
     lines = [f"  {url}", ""]
     if not first:
-        return [*lines, "  Sign-ins were shown at the first start; bin/demo --reset makes new ones."]
+        return [*lines, f"  Sign-ins are those of the first start: they stand in {kept}."]
     lines += [f"  {'name':<12}{'role':<12}password", *[
         f"  {name:<12}{who['role']:<12}{who['password']}" for name, who in people.items()
     ]]  # fmt: skip
-    return [*lines, "", "  These passwords are shown this once. Ctrl-C ends everything that was started."]
+    return [
+        *lines,
+        "",
+        "  Sign in as responder: what has failed stands on top.",
+        f"  These passwords are shown this once; they stand in {kept}.",
+        "  Ctrl-C ends everything that was started.",
+    ]

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
@@ -77,6 +78,7 @@ class Added:
     modified_ms: int
     rows: int | None
     vector: bool = False  # it has a deletion vector
+    plain: bool = False  # its rows are just those of the file, and its folders say its partition
 
 
 @dataclass(frozen=True)
@@ -229,13 +231,31 @@ def _file_key(action: Action) -> tuple[str, str]:
 def added(add: Action) -> Added:
     """An `add` (or a `remove`, `cdc` that carries the same) with its rows: statistics less what is deleted in it."""
     vector = add.get("deletionVector") or {}
+    path = str(add["path"])
     return Added(
-        str(add["path"]),
+        path,
         int(add.get("size") or 0),
         int(add.get("modificationTime") or 0),
         rows_of(add.get("stats"), vector),
         bool(vector),
+        not vector and _says_partition(path, dict(add.get("partitionValues") or ())),
     )
+
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def _says_partition(path: str, partition: Mapping[str, str | None]) -> bool:
+    """Whether a batch reader of Parquet takes this file below its table, and finds the log's partition in its folders.
+
+    Source: PartitioningUtils.parsePartition, ExternalCatalogUtils.unescapePathName (one byte a character),
+    HadoopFSUtils.shouldFilterOutPathName. NULL and the empty string are one value, to Delta and in a folder's name.
+    """
+    *folders, name = unquote(path).split("/")
+    if name.startswith(("_", ".")) or len(folders) != len(partition) or NO_VALUE in partition.values():
+        return False
+    told = dict([unquote(part, encoding="latin-1") for part in f.partition("=")][::2] for f in folders)
+    return told == {key: value or NO_VALUE for key, value in partition.items()}
 
 
 def rows_of(stats: str | None, vector: Mapping[str, Any] | None = None) -> int | None:
@@ -264,7 +284,7 @@ def _stored(store: Store, name: str, kinds: Sequence[str]) -> Iterator[Action]:
         except TooLarge as problem:
             raise Malformed(f"{name} has {problem.size} bytes, the limit is {problem.limit}") from problem
         return
-    fields = ("path", "size", "modificationTime", "stats", "deletionVector")
+    fields = ("path", "size", "modificationTime", "stats", "deletionVector", "partitionValues")
     try:
         with store.stream(name) as stream:
             file = pq.ParquetFile(stream)

@@ -70,7 +70,7 @@ def diagnose(
         "dont": judged.dont,
         "operators": {
             "checkpoint": list(evidence.operators.checkpoint or ()),
-            "code": list(evidence.operators.code or ()),
+            "code": None if evidence.operators.code is None else list(evidence.operators.code),
         },
         "causes": [{**c, "condition": _condition_at(conditions, at)} for at, c in enumerate(chain)],
         "attempts": attempts if attempts is not None else _attempts(text),

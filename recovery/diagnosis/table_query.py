@@ -13,6 +13,9 @@ REWIND: Final = (
     "If it was meant and the new code keeps state behind a watermark, rewind: it goes back in the input and builds the "
     "open windows anew."
 )
+WHOLE: Final = (
+    "If it was meant and the input is still there from its beginning, a full refresh makes the table anew."
+)
 
 ROWS: Final = (
     Row(
@@ -50,7 +53,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_LATER,
         severity=3,
-        do=(REVERT, CONTINUE, REWIND),
+        do=(REVERT, REWIND, WHOLE),
         dont=(
             *KEEP,
             "Do not switch the check off (stateSchemaCheck=false): it fails later, or the results are silently wrong.",

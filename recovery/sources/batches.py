@@ -7,7 +7,7 @@ KafkaMicroBatchStream.rateLimit, DeltaSource.AdmissionLimits; an update (trigger
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TypeVar
 
@@ -71,7 +71,8 @@ def _delta(waits: Slice, limit: int) -> Iterator[Slice]:
     one_by_one = [(version, path) for version, paths in waits.versions for path in paths]
     for some in _by(limit, one_by_one):
         together = groupby(some, key=lambda pair: pair[0])
-        yield Slice("delta", versions=tuple((v, tuple(path for _, path in pairs)) for v, pairs in together))
+        versions = tuple((v, tuple(path for _, path in pairs)) for v, pairs in together)
+        yield replace(waits, versions=versions)
 
 
 def _kafka(waits: Slice, limit: int) -> Iterator[Slice]:
@@ -123,5 +124,10 @@ def joined(parts: Sequence[Slice]) -> Slice | None:
             start = {**_flat(part.start), **_flat(first.start)}
             first = Slice("kafka", start=_by_topic(start), end=_by_topic({**behind, **_flat(part.end)}))
         else:
-            first = Slice(first.kind, files=first.files + part.files, versions=first.versions + part.versions)
+            first = Slice(
+                first.kind,
+                files=first.files + part.files,
+                versions=first.versions + part.versions,
+                direct=first.direct and part.direct,
+            )
     return first

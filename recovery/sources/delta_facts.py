@@ -106,12 +106,14 @@ class DataFile:
     """One file that a stream reads. `path` as the log writes it; `rows` None: nobody told.
 
     `vector`: rows in it are marked as deleted (or it stands for such marks), so that its footer tells too many.
+    `plain`: read as Parquet below the table's folder it yields what the table does (`deltalog.Added`).
     """
 
     path: str
     size: int
     rows: int | None
     vector: bool = False
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ class Commit:
     """One version as a stream sees it: its files in the order of their indexes.
 
     `adds`, `removes`: it does so with data, not only by compaction. `schema`: the schema that it sets (schemaString).
-    `removed`: files that it takes from the table, and when (ms): VACUUM may delete them some time after.
+    `removed`: files that it takes from the table, and when (ms): VACUUM may delete them some time after. `grew`: bytes
+    of the files that it adds to the table less those that it takes, as far as the log tells these.
     """
 
     version: int
@@ -130,6 +133,7 @@ class Commit:
     removes: bool = False
     schema: str | None = None
     removed: tuple[tuple[str, int], ...] = ()
+    grew: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,9 @@ class DeltaFacts:
     `earliest`: the first version from which all commits are in the log. `commits`: those that were read, from the
     earliest position in question to the latest. `times`: version -> commit time in ms, of all that can be told.
     `snapshots`: version -> files in the order in which a new stream reads them. `schemas`: version -> schemaString.
-    `gone`: paths that the log names and that are not there any more; `looked`: whether anybody looked.
+    `gone`: paths that the log names and that are not there any more; `looked`: whether anybody looked. `plain`: nothing
+    in the table's metadata now keeps its files from being read as Parquet. `size`: bytes of all files of the latest
+    version; None: nobody asked.
     """
 
     asked_ms: int
@@ -158,6 +164,15 @@ class DeltaFacts:
     file_retention_ms: int | None = None
     gone: frozenset[str] = frozenset()
     looked: bool = False
+    plain: bool = False
+    size: int | None = None
+
+    def size_of(self, version: int) -> int | None:
+        """Bytes of all files of a version; None: it cannot be told."""
+        since = range(version + 1, self.latest + 1)
+        if self.size is None or any(v not in self.commits for v in since):
+            return None
+        return max(0, self.size - sum(self.commits[v].grew for v in since))
 
     def time_of(self, version: int) -> int | None:
         """When a version was committed; of one that is still to come, when it was asked."""
@@ -173,6 +188,27 @@ class DeltaFacts:
         if told.lower() == "latest":
             return DeltaOffset(self.table_id, self.latest + 1)
         return DeltaOffset(self.table_id, int(told)) if told.isdecimal() else None
+
+
+# What a reader has to know (protocol, "readerFeatures") and what changes nothing in a file without deletion vector.
+HARMLESS = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+# Written in a folder's name as in the log, whatever zone or setting the writer had.
+SAME_IN_A_NAME = {"string", "byte", "short", "integer", "long", "date", "boolean"}
+
+
+def plain(metadata: Mapping[str, Any], protocol: Mapping[str, Any], schema: str) -> bool:
+    """Whether a table's data files, read as Parquet with its schema, are what Spark reads of the table.
+
+    Not by column mapping (other names and ids), types that were widened, a padded CHAR, a feature that is not known
+    here, nor where folders may tell a partition in another way than the log. Deletion vectors are a file's own.
+    """
+    features = protocol.get("readerFeatures") or ()
+    mode = (metadata.get("configuration") or {}).get("delta.columnMapping.mode", "none")
+    if mode != "none" or not set(features) <= HARMLESS or "__CHAR_VARCHAR_TYPE_STRING" in schema:
+        return False
+    types = {f["name"]: f["type"] for f in object_of(schema).get("fields") or ()}
+    partition = metadata.get("partitionColumns") or ()
+    return all(isinstance(types.get(name), str) and types[name] in SAME_IN_A_NAME for name in partition)
 
 
 def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Reading) -> Commit:
@@ -195,6 +231,8 @@ def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Re
         removes=bool(removes),
         schema=next((a["metaData"].get("schemaString") for a in held if "metaData" in a), None),
         removed=tuple(removed),
+        grew=sum(int(a["add"].get("size") or 0) for a in held if "add" in a)
+        - sum(int(a["remove"].get("size") or 0) for a in held if "remove" in a),
     )
 
 
@@ -215,13 +253,13 @@ def _file(body: Mapping[str, Any]) -> DataFile:
     """A removed file with a deletion vector stands for some of its rows: how many, the log does not tell."""
     told = added(body)
     rows = None if told.vector and "deletionTimestamp" in body else told.rows
-    return DataFile(told.path, told.size, rows, told.vector)
+    return DataFile(told.path, told.size, rows, told.vector, told.plain)
 
 
 def in_reading_order(files: Iterable[Any]) -> tuple[DataFile, ...]:
     """Files of a snapshot (deltalog.Added) as a new stream reads them: by modificationTime, then by path."""
     ordered = sorted(files, key=lambda f: (f.modified_ms, f.path.encode()))
-    return tuple(DataFile(f.path, f.size, f.rows, f.vector) for f in ordered)
+    return tuple(DataFile(f.path, f.size, f.rows, f.vector, f.plain) for f in ordered)
 
 
 def amount(files: Iterable[DataFile], *, exact: bool = True, why: str = "") -> Distance:

@@ -9,9 +9,9 @@ from typing import Any
 from recovery.checkpoints import formats
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceEntry, SourceProgress
+from recovery.checkpoints.uris import decoded
 from recovery.sources.base import Amount, Distance, InputFile
 from recovery.sources.comparing import count
-from recovery.sources.uris import decoded
 
 DIRECTORY = "directory"  # the one part of such a source
 MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000  # option maxFileAge, relative to the newest file seen

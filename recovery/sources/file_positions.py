@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from recovery.checkpoints.report import SourceEntry
+from recovery.checkpoints.uris import canonical, encoded
 from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, InputFile, Moved, Part, Precision, Wanted
 from recovery.sources.comparing import NOTHING_READ, ZERO, count, moment, wish
 from recovery.sources.file_facts import DIRECTORY, Facts, by_time, entry, measured, unread
-from recovery.sources.uris import canonical, encoded
 
 OF = "a file source"
 CAN = ("at_ms", "file", "earliest", "latest", "by_hand")

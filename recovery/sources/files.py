@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recovery.checkpoints.report import SourceEntry, SourceProgress
+from recovery.checkpoints.uris import decoded
 from recovery.sources import unknown
 from recovery.sources.base import (
     Amount,
@@ -42,7 +43,6 @@ from recovery.sources.file_facts import (
 )
 from recovery.sources.file_positions import CAN as CAN
 from recovery.sources.file_positions import FileCandidate, positioned
-from recovery.sources.uris import decoded
 
 KIND = "files"
 UNIT = "file"

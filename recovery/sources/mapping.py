@@ -14,11 +14,11 @@ from typing import Any
 
 from recovery.checkpoints.formats import Malformed, object_of
 from recovery.checkpoints.report import SourceProgress
+from recovery.checkpoints.uris import canonical, decoded
 from recovery.errors import Refused
 from recovery.sources import registry
 from recovery.sources.base import Distance
 from recovery.sources.comparing import count, option_of
-from recovery.sources.uris import canonical, decoded
 
 GLOB = re.compile(r"[*?\[{]")
 

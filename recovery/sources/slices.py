@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recovery.sources import kafka_facts
-from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
+from recovery.sources.delta_facts import DataFile, DeltaFacts, DeltaOffset
 from recovery.sources.delta_facts import parse as parse_delta
 from recovery.sources.kafka_facts import KafkaFacts
 
@@ -19,7 +19,8 @@ class Slice:
 
     files: `files`, decoded URIs. kafka: `start` and `end`, topic -> partition -> offset, every partition by number;
     `start` is read, `end` is not. delta: `versions`, each with the paths (as the log writes them) that the stream
-    reads: they are in the table's state at that version.
+    reads: they are in the table's state at that version. `direct`: read as Parquet they yield the same; where that is
+    not so, all of the version has to be read to pick theirs out of it.
     """
 
     kind: str
@@ -27,6 +28,7 @@ class Slice:
     start: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     end: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     versions: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    direct: bool = False
 
     @property
     def empty(self) -> bool:
@@ -42,6 +44,7 @@ class Slice:
             "start": {t: dict(held) for t, held in self.start.items()},
             "end": {t: dict(held) for t, held in self.end.items()},
             "versions": [[version, list(paths)] for version, paths in self.versions],
+            "direct": self.direct,
         }
 
 
@@ -80,22 +83,37 @@ def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> Slice | N
     if {before.table_id, after.table_id} != {facts.table_id}:
         return None
     read = _versions(before, after, facts)
-    return None if read is None else Slice("delta", versions=_together(read, facts))
+    if read is None:
+        return None
+    told = tuple((v, tuple(f.path for f in files)) for v, files in read)
+    return Slice("delta", versions=_together(told, facts), direct=_direct(read, facts))
 
 
+MOST_DIRECT = 5000  # files; each is looked for by Spark, which takes the whole of a version from the log
 Versions = tuple[tuple[int, tuple[str, ...]], ...]
+Files = tuple[tuple[int, tuple[DataFile, ...]], ...]
 
 
-def _versions(before: DeltaOffset, after: DeltaOffset, facts: DeltaFacts) -> Versions | None:
+def _direct(read: Files, facts: DeltaFacts) -> bool:
+    """Whether each file can be read by itself: it is plain, and the table has the metadata that it had then."""
+    first = min((v for v, _ in read), default=facts.latest)
+    same = all(
+        v in facts.commits and facts.commits[v].schema is None for v in range(first + 1, facts.latest + 1)
+    )
+    files = [f for _, held in read for f in held]
+    return facts.plain and same and len(files) <= MOST_DIRECT and all(f.plain for f in files)
+
+
+def _versions(before: DeltaOffset, after: DeltaOffset, facts: DeltaFacts) -> Files | None:
     first, head = before.version, []
     if before.initial:
         snapshot = facts.snapshots.get(before.version)
         if snapshot is None or (after.initial and after.version != before.version):
             return None
         upto = after.read if after.initial else len(snapshot)
-        head = [(before.version, tuple(f.path for f in snapshot[before.read : upto]))]
+        head = [(before.version, snapshot[before.read : upto])]
         if after.initial:
-            return tuple((v, paths) for v, paths in head if paths)
+            return tuple((v, files) for v, files in head if files)
         first += 1
     elif after.initial:
         return None
@@ -105,8 +123,8 @@ def _versions(before: DeltaOffset, after: DeltaOffset, facts: DeltaFacts) -> Ver
     for v in range(first, last + 1):
         skip = before.read if v == before.version else 0
         upto = after.read if v == after.version else len(facts.commits[v].files)
-        head.append((v, tuple(f.path for f in facts.commits[v].files[skip:upto])))
-    return tuple((v, paths) for v, paths in head if paths)
+        head.append((v, facts.commits[v].files[skip:upto]))
+    return tuple((v, files) for v, files in head if files)
 
 
 def _together(read: Versions, facts: DeltaFacts) -> Versions:

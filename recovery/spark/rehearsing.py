@@ -212,4 +212,5 @@ def _slice(told: Mapping[str, Any]) -> Slice:
         start=told["start"],
         end=told["end"],
         versions=tuple((version, tuple(paths)) for version, paths in told["versions"]),
+        direct=told.get("direct", False),
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from recovery.spark import catalog, secrets, slicing
 from recovery.spark.definitions import Definitions, parts_of
-from recovery.spark.paths import is_glob, lies_under, literal
+from recovery.spark.paths import is_glob, lies_under, literal, plain
 
 FORMATS = {"json", "parquet", "csv", "text", "orc", "xml", "avro"}
 # Options of `FileStreamOptions`: they say how a stream goes about its files, not what a row is.
@@ -189,7 +189,12 @@ class Reader:
                 return DataFrame(Read(name, asked), self._spark)
             return DataFrame(DataSource(format="delta", options=asked, paths=[location]), self._spark)
 
-        frame = slicing.delta(table, location, read.stream, slices)
+        def parquet(schema: Any, paths: Sequence[str]) -> Any:
+            options = {**kept, "basePath": plain(location)}
+            source = DataSource(format="parquet", schema=schema.json(), options=options, paths=list(paths))
+            return DataFrame(source, self._spark)
+
+        frame = slicing.delta(table, parquet, location, read.stream, slices)
         return frame.alias(parts_of(name)[-1]) if name else frame
 
     def _over_files(self, plan: Any, stream: Any, files: Sequence[str], known: Sequence[str]) -> Any:

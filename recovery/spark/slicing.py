@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from recovery.spark.paths import plain
+from recovery.spark.paths import literal, plain
 
 Slice = Mapping[str, Any]
 Held = dict[str, dict[str, int]]  # topic -> partition -> offset
@@ -69,7 +69,8 @@ def _delta_once(slices: Sequence[Slice]) -> list[Slice]:
             by_version.setdefault(version, []).extend(path for path in paths if path not in seen)
             seen.update(paths)
     versions = [[version, paths] for version, paths in sorted(by_version.items()) if paths]
-    return [{"kind": "delta", "versions": versions}] if versions else []
+    direct = all(part.get("direct") for part in slices if part.get("versions"))
+    return [{"kind": "delta", "versions": versions, "direct": direct}] if versions else []
 
 
 def kafka(spark: Any, plan: Any, stream: Any, slices: Sequence[Slice]) -> Any:
@@ -102,16 +103,21 @@ def kafka_options(options: Mapping[str, str], part: Slice) -> dict[str, str]:
     }
 
 
-def delta(read: Any, location: str, stream: Any, slices: Sequence[Slice]) -> Any:
+def delta(read: Any, parquet: Any, location: str, stream: Any, slices: Sequence[Slice]) -> Any:
     """Rows of the files that the slices name, each in the state of its version; none where they name none.
 
-    `read(options)` reads the table. The table is read and not its files, so that deletion vectors, column mapping and
-    partition columns come out as they do in the stream; `_metadata.file_path` picks the files.
+    `read(options)` reads the table, `parquet(schema, paths)` files below it. Where the slice does not say that its
+    files stand for themselves (`sources.slices.Slice.direct`) the table is read and not its files, so that deletion
+    vectors, column mapping and partition columns come out as they do in the stream; `_metadata.file_path` picks the
+    files, and Spark reads all of the version for it.
     """
     frames = []
     for part in slices:
         for version, paths in part.get("versions") or ():
-            frames.append(_files_of(read({"versionAsOf": str(version)}), location, paths))
+            if part.get("direct"):
+                frames.append(parquet(bare(stream.schema), below(location, paths)))
+            else:
+                frames.append(_files_of(read({"versionAsOf": str(version)}), location, paths))
     return _union([aligned(f, stream.schema) for f in frames or [read({}).where("false")]])
 
 
@@ -131,6 +137,19 @@ def absolute(location: str, paths: Sequence[str]) -> list[str]:
     decoded = [unquote(path) for path in paths]
     whole = [p if p.startswith("/") or re.match(_BEFORE_PATH, p) else f"{root}/{p}" for p in decoded]
     return [re.sub(_BEFORE_PATH, "/", plain(p)) for p in whole]
+
+
+def below(location: str, paths: Sequence[str]) -> list[str]:
+    """Relative paths of a log as a batch reader takes them: whole, decoded, and no pattern."""
+    root = plain(location).rstrip("/")
+    return [literal(f"{root}/{unquote(path)}") for path in paths]
+
+
+def bare(schema: Any) -> Any:
+    """Names and types alone: of what is noted at a column, a default value would be read into files without it."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(f.name, f.dataType, True) for f in schema.fields])
 
 
 def aligned(frame: Any, schema: Any) -> Any:

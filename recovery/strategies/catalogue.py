@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from recovery.strategies import continue_, empty, full_refresh, repair, revert, rewind
 from recovery.strategies.base import Facts, Option
@@ -11,6 +12,8 @@ EXECUTABLE = ("repair", "continue", "revert", "rewind", "full-refresh")
 
 POSITIONED = ("continue", "rewind")
 """Strategies that go on from a position, so that another one can be chosen."""
+GO_BACK = ("rewind",)
+"""Those of them that need another one: from the committed position they would leave something out."""
 
 JUDGES = {
     "continue": continue_.judge,
@@ -42,6 +45,20 @@ def _recommended(options: Mapping[str, Option]) -> str | None:
 def _harmless(option: Option) -> bool:
     lost, doubled = option.forecast.lost, option.forecast.doubled
     return option.blocked is None and lost.rows == 0 and lost.exact and doubled.rows == 0
+
+
+def needs_start(option: Mapping[str, Any]) -> bool:
+    """Whether this option, as a dict, only waits for somebody to say where the sources start."""
+    return str(option.get("blocked") or "").startswith(rewind.START_FIRST)
+
+
+def settled_later(option: Mapping[str, Any]) -> bool:
+    """Whether a blocked option can be chosen all the same: a later step says of the code, of which source is which,
+    or of where they start, what blocks it.
+    """
+    reason = str(option.get("blocked") or "").lower()
+    by_code = any(word in reason for word in ("code", "not known", "nothing needs a reset"))
+    return by_code or needs_start(option) or bool(option.get("mapping"))
 
 
 def not_applicable() -> list[dict[str, str]]:

@@ -98,13 +98,17 @@ def _next_file(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
 
 
 def _next(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
-    """Rows by Spark's count where this is the only source, else as the source itself counts what waits."""
+    """Rows as the source itself counts what waits; where it cannot, by Spark, if this is the only source.
+
+    Spark's count is of what the code makes of them: no number of rows read where it gathers them in groups.
+    """
     rows: int | None
     counted = facts.counts.everything if anew else facts.counts.waiting
-    if len(facts.sources) == 1 and counted is not None:
+    told = None if anew else source.unread.rows
+    gathers = set(facts.new_code.operators or ()) - {"dedupe"}
+    if len(facts.sources) == 1 and counted is not None and not gathers and not (told and told.exact):
         rows, exact = counted, True
     else:
-        told = None if anew else source.unread.rows
         rows, exact = (None if told is None else told.value), told is not None and told.exact
     waiting = source.unread.files
     return {

@@ -22,6 +22,7 @@ from recovery.strategies.positions import positions
 
 # Steps that write a row once, when the watermark has passed its window.
 WINDOWED = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+START_FIRST = "Choose how far to go back first"
 
 
 def judge(facts: Facts) -> Option:
@@ -121,7 +122,7 @@ def _unguided(facts: Facts) -> str | None:
             else "that the state stands for"
         )
         return (
-            f"Choose how far to go back first: every row {of} has to be read again. From the committed position on the "
+            f"{START_FIRST}: every row {of} has to be read again. From the committed position on the "
             "state would stay without them."
         )
     return None

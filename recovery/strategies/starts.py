@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.starts import SourceStart
+from recovery.checkpoints.uris import decoded
 from recovery.sources import registry
 from recovery.sources.base import Distance, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.sources.file_positions import FileCandidate
-from recovery.sources.uris import decoded
 from recovery.strategies import mapped
 from recovery.strategies.base import Amount, Facts
 from recovery.strategies.sources import kept, name_of, nothing, nothing_in, unit

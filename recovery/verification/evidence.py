@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
+from recovery.checkpoints.uris import decoded
 from recovery.sinks.base import SinkReport
-from recovery.sources.uris import decoded
 from recovery.spark.api import Measure
 
 

@@ -17,7 +17,7 @@ from recovery.audit.actions import attempt
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
-from recovery.strategies.catalogue import EXECUTABLE
+from recovery.strategies.catalogue import EXECUTABLE, settled_later
 from recovery.workflow import (
     broker,
     diagnosing,
@@ -152,19 +152,8 @@ def _may_choose(recovery: Recovery, strategy: str) -> None:
         reason = (option or {}).get("blocked") or "this version cannot run it."
         raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
     blocked = (option or {}).get("blocked")
-    if (
-        blocked
-        and "not known" not in blocked
-        and "nothing needs a reset" not in blocked
-        and not _needs_patch(blocked)
-        and not (option or {}).get("mapping")  # what has to be said of the sources comes in the next step
-    ):
+    if blocked and not settled_later(option or {}):
         raise Refused(f"{strategy} cannot be taken: {blocked}", code="blocked")
-
-
-def _needs_patch(reason: str) -> bool:
-    """Blocked only because of the code as it is now: an edit in the next step may free it."""
-    return "code" in reason.lower()
 
 
 def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None:

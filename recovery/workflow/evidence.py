@@ -8,14 +8,13 @@ from typing import Any
 from recovery.checkpoints import inspect
 from recovery.checkpoints.reconciled import counted
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
-from recovery.models import Flow
+from recovery.checkpoints.uris import decoded
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import spark_remote
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.live import looking
 from recovery.sources.slices import Slice
-from recovery.sources.uris import decoded
 from recovery.spark.api import Measure, MeasureRequest, measure, study
 from recovery.verification.evidence import (
     Evidence,
@@ -28,8 +27,9 @@ from recovery.verification.evidence import (
     new_inputs,
 )
 from recovery.workflow import rehearsing, topics
-from recovery.workflow.gather import NOTHING, Scene, listing, look, request_for
+from recovery.workflow.gather import NOTHING, Scene, listing, request_for
 from recovery.workflow.inputs import Counted
+from recovery.workflow.readers import Readers
 
 Ask = Callable[[MeasureRequest], Measure]
 # a repaired version holds the old one's logs, mended: it is cut back to the position as one that went on
@@ -46,18 +46,15 @@ def seed_args(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((s["args"] for s in body["steps"] if s["kind"] == "seed"), {})
 
 
-def seen(flow: Flow, body: Mapping[str, Any], scene: Scene | None = None) -> dict[str, Any]:
+def seen(body: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
     """What is there now, by source (index as text; JSON): the input files, or the position behind everything."""
     found: dict[str, Any] = {}
-    reads: Sequence[Mapping[str, Any]] | None = None
     for source in body["inputs"]:
         number = str(source["source"])
         if source.get("kind", "files") == "files":
             found[number] = [f.path for f in listing(source["location"], source["options"])]
             continue
-        if reads is None:
-            reads = described(scene or look(flow, known=places(body)))
-        found[number] = {"latest": looking.latest(_told(reads, number), source["kind"], source["start"])}
+        found[number] = {"latest": looking.latest(readers.of(number), source["kind"], source["start"])}
     return found
 
 
@@ -70,15 +67,6 @@ def places(body: Mapping[str, Any]) -> dict[str, str]:
 def is_declared(body: Mapping[str, Any]) -> bool:
     """Whether the plan's flow writes to a sink that its code declares, and to no table of the catalog."""
     return bool((body.get("sink") or {}).get("declared"))
-
-
-def described(scene: Scene) -> Sequence[Mapping[str, Any]]:
-    """Where the code of now reads from, in plan order, with the options of its readers: they may be secret."""
-    return study(request_for(scene, scene.code, NOTHING, ())).sources
-
-
-def _told(reads: Sequence[Mapping[str, Any]], number: str) -> Mapping[str, Any]:
-    return reads[int(number)] if number.isdigit() and int(number) < len(reads) else {}
 
 
 def arrived(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
@@ -96,6 +84,7 @@ def arrived(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, .
 def collect(
     scene: Scene,
     body: Mapping[str, Any],
+    readers: Readers,
     *,
     seen: Mapping[str, Any],
     sink_before: Sequence[str],
@@ -105,8 +94,9 @@ def collect(
 ) -> Evidence:
     """Evidence of one rerun, but for the other places and the further update, which come after.
 
-    `seen`: what was there right before the rerun. `sink_before`: the data files of the table's log then;
-    `version_before`: its version, of a table that counts its commits. `topic_before`: where a topic ended then.
+    `readers`: those of the scene's code. `seen`: what was there right before the rerun. `sink_before`: the data files
+    of the table's log then; `version_before`: its version, of a table that counts its commits.
+    `topic_before`: where a topic ended then.
     """
     scope = scope_of(body)
     new = scene.checkpoint
@@ -123,7 +113,7 @@ def collect(
         measure=None,
         planned=_planned(old, body),
     )
-    stretches = _stretches(scene, body)
+    stretches = _stretches(scene, body, readers)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, scene.sink)
     since = measured_from(scope, before)
     wanted = Counted({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
@@ -133,11 +123,11 @@ def collect(
         measured_inputs=inputs,
         measured_files=files,
         measured_since=since,
-        reached=_reached(scene, body, seen, stretches),
+        reached=_reached(scene, body, readers, seen, stretches),
     )
     late = arrivals(evidence)
     if late or any(r.arrived for r in evidence.reached.values()):
-        evidence = replace(evidence, arrived_rows=_arrived_rows(scene, body, late))
+        evidence = replace(evidence, arrived_rows=_arrived_rows(scene, body, readers, late))
     return evidence
 
 
@@ -157,28 +147,28 @@ def _start(body: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
     return start
 
 
-def _stretches(scene: Scene, body: Mapping[str, Any]) -> dict[str, Slice | None]:
+def _stretches(scene: Scene, body: Mapping[str, Any], readers: Readers) -> dict[str, Slice | None]:
     """What the rerun has read of each source that is no file source, so that it can be read again."""
-    others = _others(body)
-    reads = described(scene) if others else ()
     found = {}
-    for source in others:
+    for source in _others(body):
         number = str(source["source"])
         start, end = _start(body, source), _end(scene, number)
-        found[number] = looking.between(_told(reads, number), source["kind"], start, end)
+        found[number] = looking.between(readers.of(number), source["kind"], start, end)
     return found
 
 
 def _reached(
-    scene: Scene, body: Mapping[str, Any], seen: Mapping[str, Any], stretches: Mapping[str, Slice | None]
+    scene: Scene,
+    body: Mapping[str, Any],
+    readers: Readers,
+    seen: Mapping[str, Any],
+    stretches: Mapping[str, Slice | None],
 ) -> dict[int, Reached]:
-    others = _others(body)
-    reads = described(scene) if others else ()
     found = {}
-    for source in others:
+    for source in _others(body):
         number, kind = str(source["source"]), source["kind"]
         start, end, was = _start(body, source), _end(scene, number), (seen.get(number) or {}).get("latest")
-        told = _told(reads, number)
+        told = readers.of(number)
         left = looking.between(told, kind, end, was) if was else None
         beyond = looking.between(told, kind, source["latest"], end) if source["latest"] else None
         found[int(number)] = Reached(
@@ -316,16 +306,16 @@ def _measured_by_rehearsal(
         return ask(replace(asked, expected=found.output))
 
 
-def _arrived_rows(scene: Scene, body: Mapping[str, Any], late: tuple[str, ...]) -> int | None:
+def _arrived_rows(
+    scene: Scene, body: Mapping[str, Any], readers: Readers, late: tuple[str, ...]
+) -> int | None:
     """Rows of the input that the plan did not know; with kept state nobody can tell them apart."""
     if body["state"] == "keep" and scene.checkpoint.state_operators:
         return None
-    others = _others(body)
-    reads = described(scene) if others else ()
     slices = {}
-    for source in others:
+    for source in _others(body):
         number = str(source["source"])
-        beyond = looking.between(_told(reads, number), source["kind"], source["latest"], _end(scene, number))
+        beyond = looking.between(readers.of(number), source["kind"], source["latest"], _end(scene, number))
         if beyond is None:
             return None
         slices[number] = beyond.as_dict()

@@ -21,6 +21,7 @@ from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.base import Distance, InputFile, SourceFacts, Wanted
+from recovery.sources.live import asking
 from recovery.sources.live import files as live_files
 from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
@@ -335,7 +336,7 @@ def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan |
         sink=scene.sink,
         query_id=str(uuid.uuid4()),
         operators=(old_known.operators if old_known else None) or known.operators or (),
-        inputs=[{"location": d.get("path"), "options": d.get("options")} for d in described],
+        inputs=[{"location": asking.place_of(d), "options": d.get("options")} for d in described],
     )
 
 

@@ -1,5 +1,6 @@
 """The sources of a flow as a plan needs them: which of the code is which of the checkpoint, and what to count."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,8 +10,8 @@ from recovery.errors import Refused
 from recovery.sources import delta, file_facts, files, mapping, registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
+from recovery.sources.live import asking, looking
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live import looking
 from recovery.sources.slices import Slice
 
 LABELS = ("processed", "waiting", "everything", "reread", "skipped")
@@ -101,7 +102,7 @@ def _is_delta(told: Mapping[str, Any]) -> bool:
 
 
 def _table_id(told: Mapping[str, Any]) -> str | None:
-    place = str(told.get("location") or told.get("path") or "")
+    place = asking.place_of(told)
     return live_delta.table_id(place) if place else None
 
 
@@ -180,15 +181,24 @@ def _too_large(label: str, sources: Sequence[SourceFacts], limit: int) -> bool:
     return sum(_bytes(s, getattr(s.spans, of)) for s in sources) > limit
 
 
-def _bytes(source: SourceFacts, span: Slice | None) -> int:
+def _bytes(source: SourceFacts, span: Slice | None) -> float:
+    """What is really read for a span; infinity where nobody can say."""
     if span is None:
         return 0
     if span.kind == "kafka":
         offsets = (max(0, span.end[t][p] - at) for t, held in span.start.items() for p, at in held.items())
         return RECORD_BYTES * sum(offsets)
     if isinstance(source.facts, DeltaFacts):
-        lists = (*(c.files for c in source.facts.commits.values()), *source.facts.snapshots.values())
-        sizes = {f.path: f.size for held in lists for f in held}
-        return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)
+        return _bytes_of_delta(source.facts, span)
     sizes = {f.path: f.size for f in (*source.processed, *source.waiting)}
     return sum(sizes.get(path, 0) for path in span.files)
+
+
+def _bytes_of_delta(facts: DeltaFacts, span: Slice) -> float:
+    """The files of a slice that can be read by themselves; else every version that they have to be picked out of."""
+    if not span.direct:
+        whole = [facts.size_of(version) for version, _ in span.versions]
+        return sum(math.inf if size is None else size for size in whole)
+    lists = (*(c.files for c in facts.commits.values()), *facts.snapshots.values())
+    sizes = {f.path: f.size for held in lists for f in held}
+    return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)

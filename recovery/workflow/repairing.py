@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recovery.checkpoints.repair import Known, Listed, RepairPlan, plan_repair
+from recovery.checkpoints.uris import encoded
 from recovery.sinks.base import SinkReport
 from recovery.sources.live.files import listing
-from recovery.sources.uris import encoded
 
 
 def preview(

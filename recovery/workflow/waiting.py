@@ -76,7 +76,9 @@ def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
     found = []
     for source in sources:
         path = described[source.index] if source.index < len(described) else ""
-        if source.kind != "files" or not path:
+        if source.kind != "files":
+            raise Refused("Files alone are listed here; for any other source see Unread input.")
+        if not path:
             raise Refused("No batch that was seen says from which files the flow reads.")
         found.append(
             source_facts(source, listing(path, options={}), location=path, max_files_per_trigger=None)

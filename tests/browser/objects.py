@@ -95,6 +95,29 @@ class Wizard:
         self._press("Use this strategy, go to Patch code")
         return self._at("Patch code")
 
+    def start_offsets(self, strategy: str) -> "Wizard":
+        """Choose a strategy and go to where its start is chosen; wait until the sources were asked."""
+        self.page.locator(f"#st-{strategy}").check()
+        self.page.get_by_role("button", name=f"Use {strategy}, look at start offsets").click()
+        expect(self.page.get_by_role("heading", name=re.compile("^Source 0:"))).to_be_visible(timeout=WAIT_MS)
+        return self
+
+    def look(self, source: int, form: str) -> "Wizard":
+        """Look up what another start of a source costs; wait until it stands there."""
+        self.page.get_by_label(f"Start of source {source}").select_option(form)
+        self.page.get_by_role("button", name="Look up what this costs").click()
+        expect(self.page.get_by_role("heading", name="What choosing this costs")).to_be_visible(
+            timeout=WAIT_MS
+        )
+        return self
+
+    def accept_and_choose(self) -> "Wizard":
+        """Tick that what was looked up is accepted, and choose it."""
+        for box in self.page.locator('input[name="accept"]').all():
+            box.check()
+        self._press("Choose these positions, go to Patch code")
+        return self._at("Patch code")
+
     def edit(self, path_end: str, text: str) -> "Wizard":
         """Replace the text of one file, save, and see the diff."""
         self.page.get_by_label(re.compile(f"Source of .*{re.escape(path_end)}$")).fill(text)

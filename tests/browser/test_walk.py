@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import shoot
 from tests.browser.objects import Inventory, SignIn
 from tests.integration.test_first_recovery import held, wanted
+from tests.integration.test_kafka_to_delta import closed, watermark, written
 from tests.stack import Stack
 
 pytestmark = [pytest.mark.spark, pytest.mark.browser]
@@ -63,6 +64,30 @@ def test_a_responder_walks_from_the_alert_to_proof(page: Page, stack: Stack) -> 
     shoot(page, "verify")
     assert held(stack, incident) == wanted(incident)
     assert stack.client.export(incident.source).decode().endswith("the feed has keys\n")
+
+
+def test_a_responder_goes_back_in_a_topic_and_the_open_minutes_are_counted_anew(
+    page: Page, connected: Stack
+) -> None:
+    incident = connected.clicks("clicks_by_minute", schema="web", topic="clicks")
+    read, every = incident.arrivals.processed(), incident.arrivals.all()
+    before = closed(read, watermark(read), "page")
+    inventory = signed_in(page, connected).open().wait_for_failed("clicks_by_minute")
+    wizard = inventory.flow("clicks_by_minute").recover().stop().count_rows()
+    assert "Blocked" in wizard.cell("Can it run?", "continue")
+    assert "Needs a start" in wizard.cell("Can it run?", "rewind")
+    wizard.start_offsets("rewind").look(0, "earliest")
+    expect(page.get_by_text(f"Source 0: {len(read)} rows read a second time").first).to_be_visible()
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    shoot(page, "start-offset", whole=False)  # docs/images/start-offset.png
+    wizard.accept_and_choose().keep_code().seal()
+    shoot(page, "review-rewind")
+    wizard.run().wait_until_run_ended().proven()
+    shoot(page, "verify-rewind")
+    later = closed(every, watermark(every), "page", "country") - closed(
+        every, watermark(read), "page", "country"
+    )
+    assert written(connected, incident) == before + later
 
 
 def test_a_second_person_goes_on_by_the_address(page: Page, stack: Stack, browser: Browser) -> None:

@@ -97,8 +97,8 @@ def at_positions(
     return made
 
 
-def at_committed(of: Flow | None = None) -> Recovery:
-    return at_positions(of, looked({}, [kafka_source(), file_source()]))
+def at_committed(of: Flow | None = None, strategy: str = "continue") -> Recovery:
+    return at_positions(of, looked({}, [kafka_source(), file_source()]), strategy)
 
 
 def at_a_time(of: Flow | None = None) -> Recovery:

@@ -1,5 +1,6 @@
 """What integration tests share beside the running instance."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from recovery.spark.session import fresh
 from tests.connected_spark import connect_server
+from tests.delta_room import DeltaRoom
 from tests.integration.rehearsed_flow import WINDOWED, Flow
 from tests.integration.spark_room import SCHEMA, Room, Written
 from tests.stack import Stack
@@ -102,3 +104,28 @@ def flow(one_partition: tuple[Any, str], tmp_path: Path) -> Flow:
     found = Flow(one_partition[0], Room(one_partition[1], tmp_path))
     found.query(WINDOWED)
     return found
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaRoom]:
+    """A Spark with the Delta connector for plain streams; one for all tests."""
+    room = DeltaRoom(tmp_path_factory.mktemp("delta"))
+    yield room
+    room.close()
+
+
+@pytest.fixture(scope="session")
+def lake_model(lake: DeltaRoom, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = tmp_path_factory.mktemp("model") / "source"
+    for first, files in ((0, 1), (100, 4), (200, 2)):
+        lake.add(table, first, files)
+    return table
+
+
+@pytest.fixture
+def source(lake_model: Path, tmp_path: Path) -> Path:
+    """A Delta table for streams to read, in three versions: one file, four files, two files, two rows each.
+
+    A copy, with an id that is another's too.
+    """
+    return Path(shutil.copytree(lake_model, tmp_path / "source"))

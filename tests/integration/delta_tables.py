@@ -2,11 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from recovery.sources.delta_facts import DeltaFacts
 from recovery.sources.live import delta as live
@@ -15,31 +12,17 @@ from tests.delta_room import DeltaRoom
 ONE = {"maxFilesPerTrigger": 1}
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaRoom]:
-    room = DeltaRoom(tmp_path_factory.mktemp("delta"))
-    yield room
-    room.close()
-
-
-@pytest.fixture(scope="session")
-def model(spark: DeltaRoom, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    table = tmp_path_factory.mktemp("model") / "source"
-    for first, files in ((0, 1), (100, 4), (200, 2)):
-        spark.add(table, first, files)
-    return table
-
-
-@pytest.fixture
-def source(model: Path, tmp_path: Path) -> Path:
-    """Three versions: one file, four files, two files, two rows each. A copy, with an id that is another's too."""
-    return Path(shutil.copytree(model, tmp_path / "source"))
-
-
 def committed(checkpoint: Path) -> tuple[int, str]:
     """(newest committed batch, its line)."""
     batch = max(int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit())
     return batch, (checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
+
+
+def caught_up(lake: DeltaRoom, source: Path, folder: Path) -> tuple[Path, Path, str]:
+    """A stream that has read all of `source`: its table, its checkpoint, and the line it is committed at."""
+    table, checkpoint = folder / "table", folder / "ck"
+    assert lake.stream(source, table, checkpoint) == ""
+    return table, checkpoint, committed(checkpoint)[1]
 
 
 def uncommitted(checkpoint: Path) -> None:

@@ -11,31 +11,20 @@ from recovery.errors import Refused
 from recovery.sources import delta
 from recovery.sources.base import Moved, Wanted
 from tests.delta_room import DeltaRoom
-from tests.integration.delta_tables import (
-    ONE,
-    committed,
-    look,
-    model,
-    rows,
-    source,
-    spark,
-    standing_at,
-)
-
-__all__ = ["model", "source", "spark"]
+from tests.integration.delta_tables import ONE, caught_up, committed, look, rows, standing_at
 
 pytestmark = pytest.mark.spark
 
 
 def test_after_the_log_was_cleaned_the_position_is_unreachable_and_the_bounds_are_said(
-    spark: DeltaRoom, tmp_path: Path
+    lake: DeltaRoom, tmp_path: Path
 ) -> None:
     source, table, checkpoint = tmp_path / "source", tmp_path / "table", tmp_path / "ck"
-    spark.add(source, 0, 2)
-    assert spark.stream(source, table, checkpoint, options={"startingVersion": 0}) == ""
+    lake.add(source, 0, 2)
+    assert lake.stream(source, table, checkpoint, options={"startingVersion": 0}) == ""
     _, line = committed(checkpoint)
     for number in range(1, 6):  # a checkpoint at 5
-        spark.add(source, 10 * number, 1)
+        lake.add(source, 10 * number, 1)
     assert delta.reach(line, look(source, line)).readable is True
     log, old = source / "_delta_log", time.time() - 40 * 24 * 3600
     # all commits, and that checkpoint: Delta cleans up to one that has expired as well
@@ -44,16 +33,16 @@ def test_after_the_log_was_cleaned_the_position_is_unreachable_and_the_bounds_ar
         os.utime(file, (old + version, old + version))
     assert "at any time" in delta.reach(line, look(source, line)).why
     for number in range(6, 11):  # a checkpoint at 10 lets Spark clean
-        spark.add(source, 10 * number, 1)
+        lake.add(source, 10 * number, 1)
     facts = look(source, line)
     assert (facts.earliest, facts.latest) == (5, 10)
     assert not (log / f"{1:020}.json").exists()
     told = delta.reach(line, facts)
     assert told.readable is False
     assert "4 versions from 1 on are no longer in the log, which begins at version 5" in told.why
-    again = spark.stream(source, table, checkpoint, options={"startingVersion": 0})
+    again = lake.stream(source, table, checkpoint, options={"startingVersion": 0})
     assert "DELTA_VERSION_NOT_FOUND" in again, again  # of batch 0 a restart asks for the range once more
-    failed = spark.stream(source, table, standing_at(tmp_path / "stuck", checkpoint, line))
+    failed = lake.stream(source, table, standing_at(tmp_path / "stuck", checkpoint, line))
     assert "DELTA_MISSING_FILES_UNEXPECTED_VERSION" in failed, failed
     assert not delta.option(line, facts).supported
     with pytest.raises(Refused, match="Version 2 is out of bounds: the log holds 5 to 10"):
@@ -61,49 +50,47 @@ def test_after_the_log_was_cleaned_the_position_is_unreachable_and_the_bounds_ar
     first = delta.at(Wanted(earliest=True), line, facts)
     assert "Versions before 5" in first.fallbacks[facts.table_id]
     went_on = standing_at(tmp_path / "by hand", checkpoint, first.offset_json)
-    assert spark.stream(source, table, went_on) == ""
-    assert spark.ids(table) == [0, 1, 2, 3, *(n for v in range(5, 11) for n in (10 * v, 10 * v + 1))]
+    assert lake.stream(source, table, went_on) == ""
+    assert lake.ids(table) == [0, 1, 2, 3, *(n for v in range(5, 11) for n in (10 * v, 10 * v + 1))]
 
 
 def test_vacuum_takes_files_that_are_still_to_be_read_and_the_rows_are_counted(
-    spark: DeltaRoom, source: Path, tmp_path: Path
+    lake: DeltaRoom, source: Path, tmp_path: Path
 ) -> None:
     table, checkpoint = tmp_path / "table", tmp_path / "ck"
-    assert spark.stream(source, table, checkpoint, options={**ONE, "startingVersion": 1}, breaks=104) != ""
+    assert lake.stream(source, table, checkpoint, options={**ONE, "startingVersion": 1}, breaks=104) != ""
     _, line = committed(checkpoint)
-    spark.sql(f"OPTIMIZE delta.`{source}`")
+    lake.sql(f"OPTIMIZE delta.`{source}`")
     before = delta.reach(line, look(source, line))
     assert before.readable is True
     week = 7 * 24 * 3600 * 1000
     assert before.until_ms
     assert abs(before.until_ms - time.time() * 1000 - week) < 600_000
-    spark.sql(f"VACUUM delta.`{source}` RETAIN 0 HOURS")
+    lake.sql(f"VACUUM delta.`{source}` RETAIN 0 HOURS")
     facts = look(source, line)
     told = delta.reach(line, facts)
     assert told.readable is False
     assert told.lost
     assert (rows(told.lost.rows), rows(told.lost.files)) == (8, 4)
-    failed = spark.stream(source, table, checkpoint, options={"startingVersion": 1})
+    failed = lake.stream(source, table, checkpoint, options={"startingVersion": 1})
     assert "FILE_NOT_EXIST" in failed or "DELTA_FILE_NOT_FOUND" in failed, failed
 
 
-def test_a_table_that_was_made_anew_is_told_by_its_id(spark: DeltaRoom, source: Path, tmp_path: Path) -> None:
-    table, checkpoint = tmp_path / "table", tmp_path / "ck"
-    assert spark.stream(source, table, checkpoint) == ""
-    _, line = committed(checkpoint)
+def test_a_table_that_was_made_anew_is_told_by_its_id(lake: DeltaRoom, source: Path, tmp_path: Path) -> None:
+    table, checkpoint, line = caught_up(lake, source, tmp_path)
     shutil.rmtree(source)
-    spark.add(source, 500, 2)
+    lake.add(source, 500, 2)
     facts = look(source, line)
     assert delta.reach(line, facts).readable is False
-    failed = spark.stream(source, table, checkpoint)
+    failed = lake.stream(source, table, checkpoint)
     assert "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE" in failed
     chosen = delta.at(Wanted(earliest=True), line, facts)
     assert [c.moved for c in chosen.changes] == [Moved.GONE, Moved.NEW]
     assert chosen.lost.rows is None
     with pytest.raises(Refused, match="The line names table"):
         delta.at(Wanted(by_hand=line), line, facts)
-    assert spark.stream(source, table, standing_at(tmp_path / "new", checkpoint, chosen.offset_json)) == ""
-    assert spark.ids(table) == [0, 1, *range(100, 108), *range(200, 204), 500, 501, 502, 503]
+    assert lake.stream(source, table, standing_at(tmp_path / "new", checkpoint, chosen.offset_json)) == ""
+    assert lake.ids(table) == [0, 1, *range(100, 108), *range(200, 204), 500, 501, 502, 503]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +113,7 @@ def test_a_table_that_was_made_anew_is_told_by_its_id(spark: DeltaRoom, source: 
     ],
 )
 def test_deletes_and_updates_stop_a_stream_and_options_read_just_what_is_counted(
-    spark: DeltaRoom,
+    lake: DeltaRoom,
     source: Path,
     tmp_path: Path,
     statement: str,
@@ -134,42 +121,39 @@ def test_deletes_and_updates_stop_a_stream_and_options_read_just_what_is_counted
     option: str,
     waiting: list[int],
 ) -> None:
-    table, checkpoint = tmp_path / "table", tmp_path / "ck"
-    assert spark.stream(source, table, checkpoint) == ""
-    _, line = committed(checkpoint)
-    done = spark.ids(table)
-    spark.sql(statement.format(t=f"delta.`{source}`"))
-    spark.add(source, 300, 1)
+    table, checkpoint, line = caught_up(lake, source, tmp_path)
+    done = lake.ids(table)
+    lake.sql(statement.format(t=f"delta.`{source}`"))
+    lake.add(source, 300, 1)
     told = delta.reach(line, look(source, line))
     assert (told.readable, condition in told.why) == (False, True)
-    assert condition in spark.stream(source, table, checkpoint)
+    assert condition in lake.stream(source, table, checkpoint)
     facts = look(source, line, **{option: "true"})
     assert delta.reach(line, facts).readable is True
     waits = delta.distance(line, delta.at(Wanted(latest=True), line, facts).offset_json, facts)
     assert rows(waits.rows) == len(waiting)
-    assert spark.stream(source, table, checkpoint, options={option: "true"}) == ""
-    assert spark.ids(table) == sorted([*done, *waiting])
+    assert lake.stream(source, table, checkpoint, options={option: "true"}) == ""
+    assert lake.ids(table) == sorted([*done, *waiting])
 
 
 def test_a_schema_that_only_grows_is_readable_and_a_renamed_column_is_not(
-    spark: DeltaRoom, tmp_path: Path
+    lake: DeltaRoom, tmp_path: Path
 ) -> None:
-    source, table, checkpoint = tmp_path / "source", tmp_path / "table", tmp_path / "ck"
+    source = tmp_path / "source"
     name = f"delta.`{source}`"
-    spark.sql(
+    lake.sql(
         f"CREATE TABLE {name} (id BIGINT, k BIGINT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
         "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
     )
-    spark.add(source, 0, 1)
-    assert spark.stream(source, table, checkpoint) == ""
-    _, line = committed(checkpoint)
-    spark.add(source, 10, 1)
-    spark.sql(f"ALTER TABLE {name} ADD COLUMNS (more STRING)")
+    lake.add(source, 0, 1)
+    table, checkpoint, line = caught_up(lake, source, tmp_path)
+    lake.add(source, 10, 1)
+    lake.sql(f"ALTER TABLE {name} ADD COLUMNS (more STRING)")
     assert delta.reach(line, look(source, line)).readable is True
-    assert spark.stream(source, table, checkpoint) == ""
+    assert lake.stream(source, table, checkpoint) == ""
     _, line = committed(checkpoint)
-    spark.add(source, 20, 1)
-    spark.sql(f"ALTER TABLE {name} RENAME COLUMN k TO kind")
+    lake.add(source, 20, 1)
+    lake.sql(f"ALTER TABLE {name} RENAME COLUMN k TO kind")
     told = delta.reach(line, look(source, line))
     assert (told.readable, "schemaTrackingLocation" in told.why) == (False, True)
-    assert "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE" in spark.stream(source, table, checkpoint)
+    assert "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE" in lake.stream(source, table, checkpoint)

@@ -1,12 +1,18 @@
 """What a flow yields over files of a Delta table: exactly theirs, in the state of their version."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
-from recovery.sources.slices import Slice
+from recovery.checkpoints import deltalog
+from recovery.checkpoints.storage import Store
+from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
+from recovery.sources.live import delta as live
+from recovery.sources.slices import Slice, of_delta
 from tests.integration.spark_room import Room
 
 pytestmark = pytest.mark.spark
@@ -23,14 +29,24 @@ def added(table: Path, version: int) -> list[str]:
 
 
 def rows_of(bare: Room, session: Any, text: str, versions: dict[int, list[str]]) -> list[dict[str, Any]]:
-    """What the flow yields over these files."""
+    """What the flow yields over these files, picked out of their versions."""
     part = Slice("delta", versions=tuple((v, tuple(paths)) for v, paths in versions.items()))
+    return rows_of_slice(bare, session, text, part)
+
+
+def rows_of_slice(bare: Room, session: Any, text: str, part: Slice) -> list[dict[str, Any]]:
     out = bare.folder / "out" / str(len(list((bare.folder / "out").glob("*"))))
     found = bare.look(text, slices={"x": {"0": part.as_dict()}}, write={"x": str(out)})
     assert found.problem is None
     rows = [r.asDict(recursive=True) for r in session.read.parquet(str(out)).collect()]
     assert found.rows == {"x": len(rows)}
     return sorted(rows, key=lambda r: r["id"])
+
+
+def run(session: Any, table: Path, *statements: str) -> None:
+    """Statements in which {t} stands for the table."""
+    for statement in statements:
+        session.sql(statement.replace("{t}", f"delta.`{table}`")).collect()
 
 
 ODD = ["a b", "50%", "é+x", "a/b", "[x]{y}*?", "=,;&#", None]
@@ -61,7 +77,9 @@ def test_files_are_found_whatever_place_and_partitions_are_called(
 def test_each_file_is_read_in_the_state_of_its_version(bare: Room, bare_session: Any) -> None:
     table = bare.folder / "t"
     settings = "'delta.columnMapping.mode'='name','delta.enableDeletionVectors'='true'"
-    for statement in (
+    run(
+        bare_session,
+        table,
         "CREATE TABLE {t} (id INT NOT NULL, `x y` STRING, p INT) USING delta PARTITIONED BY (p) "
         f"TBLPROPERTIES ({settings})",
         "INSERT INTO {t} SELECT id, 'v' || id, id % 2 FROM range(0, 10, 1, 1)",
@@ -69,8 +87,7 @@ def test_each_file_is_read_in_the_state_of_its_version(bare: Room, bare_session:
         "ALTER TABLE {t} RENAME COLUMN `x y` TO z",
         "ALTER TABLE {t} ADD COLUMNS (s STRUCT<a: INT>)",
         "INSERT INTO {t} SELECT 10, 'new', 0, named_struct('a', 1)",
-    ):
-        bare_session.sql(statement.replace("{t}", f"delta.`{table}`"))
+    )
     text = code(f'format("delta").option("skipChangeCommits", "true").load("{table}")', '.select("*")')
     first, even = added(table, 1), [p for p in added(table, 1) if p in added(table, 2)]
     assert (len(first), len(even)) == (2, 2)
@@ -86,14 +103,15 @@ def test_columns_that_came_later_are_null_and_deleted_rows_are_there_before(
     bare: Room, bare_session: Any
 ) -> None:
     table = bare.folder / "t"
-    for statement in (
+    run(
+        bare_session,
+        table,
         "CREATE TABLE {t} (id INT NOT NULL, s STRUCT<a: INT>) USING delta "
         "TBLPROPERTIES ('delta.enableDeletionVectors'='true')",
         "INSERT INTO {t} SELECT id, named_struct('a', id) FROM range(0, 3, 1, 1)",
         "ALTER TABLE {t} ADD COLUMNS (s.b STRING, late DOUBLE)",
         "DELETE FROM {t} WHERE id = 1",
-    ):
-        bare_session.sql(statement.replace("{t}", f"delta.`{table}`"))
+    )
     text = code(f'format("delta").load("{table}")', '.where("late IS NULL")')
     before = rows_of(bare, bare_session, text, {1: added(table, 1)})
     assert [r["id"] for r in before] == [0, 1, 2]
@@ -129,3 +147,112 @@ def test_a_file_that_vacuum_took_stops_the_count(bare: Room, bare_session: Any) 
     part = Slice("delta", versions=((0, tuple(added(table, 0))),)).as_dict()
     found = bare.look(code(f'format("delta").load("{table}")'), slices={"x": {"0": part}})
     assert (found.problem or "").startswith("The rows could not be counted: ")
+
+
+def between(table: Path, start: int, end: int) -> tuple[Slice, DeltaFacts]:
+    """All that was committed from version `start` on and before `end`."""
+    table_id = live.table_id(str(table))
+    assert table_id
+    lines = [DeltaOffset(table_id, version).as_json() for version in (start, end)]
+    facts = live.read(str(table), offsets=lines, options={})
+    found = of_delta(*lines, facts)
+    assert found
+    return found, facts
+
+
+def spoil(table: Path, version: int) -> None:
+    """Nobody can read the files of a version any more."""
+    for path in added(table, version):
+        (table / unquote(path)).write_bytes(b"no Parquet")
+
+
+ROWS = """VALUES
+    ({n}0, named_struct('a', 1, 'b', 'x'), 'a b', 7, DATE'2024-02-29', true, TIMESTAMP'2024-01-01 10:00:00', 1.5),
+    ({n}1, NULL, '50%', -7, DATE'1900-01-01', false, NULL, NULL),
+    ({n}2, named_struct('a', NULL, 'b', 'é'), 'é+x', NULL, NULL, NULL, TIMESTAMP'1899-01-01 00:00:00', 2),
+    ({n}3, NULL, 'a/b', 0, DATE'9999-12-31', true, NULL, 0),
+    ({n}4, NULL, NULL, 1, DATE'2024-01-01', true, NULL, 0),
+    ({n}5, NULL, '', 1, DATE'2024-01-01', true, NULL, 0),
+    ({n}6, NULL, '007', 1, DATE'2024-01-01', true, NULL, 0),
+    ({n}7, NULL, '[x]{y}*?=,;&#', 1, DATE'2024-01-01', true, NULL, 0)"""
+
+
+@pytest.mark.parametrize("by", ["", "PARTITIONED BY (p)", "PARTITIONED BY (yes, d, p, n)"])
+def test_a_plain_file_is_read_by_itself_as_the_table_reads_it(bare: Room, bare_session: Any, by: str) -> None:
+    """Files of other versions are spoiled: whoever opens one fails."""
+    table = bare.folder / "t [x]"
+    run(
+        bare_session,
+        table,
+        "CREATE TABLE {t} (id INT NOT NULL, s STRUCT<a: INT, b: STRING>, p STRING, n INT, d DATE, yes BOOLEAN, "
+        f"at TIMESTAMP, amount DECIMAL(9, 2)) USING delta {by}",
+        *("INSERT INTO {t} " + ROWS.replace("{n}", str(number)) for number in range(1, 4)),
+    )
+    part, _ = between(table, 2, 3)
+    assert part.direct
+    text = code(f'format("delta").load({str(table)!r})')
+    by_table = rows_of_slice(bare, bare_session, text, replace(part, direct=False))
+    spoil(table, 1)
+    spoil(table, 3)
+    found = rows_of_slice(bare, bare_session, text, part)
+    assert [r["id"] for r in found] == list(range(20, 28))
+    assert found == by_table
+    refused = bare.look(text, slices={"x": {"0": replace(part, direct=False).as_dict()}})
+    assert (refused.problem or "").startswith("The rows could not be counted: ")
+
+
+NOT_BY_THEMSELVES = {
+    "column mapping": ("id INT, p STRING", "'delta.columnMapping.mode'='name'", ""),
+    "widened types": ("id INT, p STRING", "'delta.enableTypeWidening'='true'", ""),
+    "a padded column": ("id INT, p CHAR(3)", "'a'='b'", ""),
+    "a partition by time": ("id INT, p TIMESTAMP", "'a'='b'", "PARTITIONED BY (p)"),
+    "deleted rows": ("id INT, p STRING", "'delta.enableDeletionVectors'='true'", ""),
+}
+
+
+@pytest.mark.parametrize("case", NOT_BY_THEMSELVES)
+def test_a_file_that_does_not_stand_for_itself_is_picked_out_of_its_version(
+    bare: Room, bare_session: Any, case: str
+) -> None:
+    columns, settings, by = NOT_BY_THEMSELVES[case]
+    table = bare.folder / "t"
+    run(
+        bare_session,
+        table,
+        f"CREATE TABLE {{t}} ({columns}) USING delta {by} TBLPROPERTIES ({settings})",
+        "INSERT INTO {t} SELECT id, NULL FROM range(0, 4, 1, 1)",
+    )
+    last = 2
+    if case == "deleted rows":
+        assert between(table, 1, last)[0].direct, "no row of it is deleted yet"
+        run(bare_session, table, "DELETE FROM {t} WHERE id = 1")
+        last = 3
+    part, _ = between(table, last - 1, last)
+    assert not part.direct
+    text = code(f'format("delta").option("ignoreChanges", "true").load("{table}")')
+    ids = [r["id"] for r in rows_of_slice(bare, bare_session, text, part)]
+    assert ids == ([0, 2, 3] if case == "deleted rows" else [0, 1, 2, 3])
+
+
+def test_a_version_is_as_large_as_its_files_whatever_came_and_went(bare: Room, bare_session: Any) -> None:
+    table = bare.folder / "t"
+    run(
+        bare_session,
+        table,
+        "CREATE TABLE {t} (id INT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors'='true')",
+        "INSERT INTO {t} SELECT id FROM range(0, 40, 1, 4)",
+        "DELETE FROM {t} WHERE id IN (3, 4)",
+        "INSERT INTO {t} SELECT id FROM range(40, 50, 1, 2)",
+        "OPTIMIZE {t}",
+        "DELETE FROM {t} WHERE id < 10",
+        "INSERT INTO {t} SELECT 50",
+    )
+    _, facts = between(table, 0, 5)
+    log = deltalog.listed(Store.open(str(table)))
+    assert log
+    sizes = [
+        sum(f.size for f in deltalog.state(log, v, files=True).files.values())
+        for v in range(facts.latest + 1)
+    ]
+    assert [live.sized(facts).size_of(v) for v in range(facts.latest + 1)] == sizes
+    assert sizes[0] == 0 < len(set(sizes)) - 3

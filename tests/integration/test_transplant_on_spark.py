@@ -12,9 +12,9 @@ import pytest
 
 from recovery.checkpoints import filler, inspect, placing, repair, seed, transplant
 from recovery.checkpoints.copying import copy
+from recovery.checkpoints.uris import encoded
 from recovery.errors import Refused
 from recovery.sources.live.files import listing
-from recovery.sources.uris import encoded
 from tests.damages.hands import remove, write
 from tests.integration.test_checkpoints_on_spark import EPOCH, Stream, conf, keys, seed_next
 from tests.state_checkpoints import session

@@ -40,7 +40,7 @@ def plan_options(parser: ArgumentParser) -> None:
         "--strategy",
         default="continue",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
-        "code back) or full-refresh.",
+        "code back), rewind (go back by --position and build the state anew) or full-refresh.",
     )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(
@@ -73,6 +73,24 @@ def plan_options(parser: ArgumentParser) -> None:
         "--accept-repeats",
         action="store_true",
         help="Take positions that read rows again, or may. Without it they are refused, with their rows.",
+    )
+
+
+def seal(
+    flow: Flow, options: Mapping[str, Any], patch: Mapping[str, str], *, by: Actor, again: bool = False
+) -> tuple[Recovery, Plan]:
+    """Seal the plan that the options of `plan_options` describe, with the patch that they name."""
+    return by_hand.make_plan(
+        flow=flow,
+        strategy=options["strategy"],
+        patch=patch,
+        key=options["key"].split(","),
+        by=by,
+        again=again,
+        positions=options["position"],
+        accept_loss=options["accept_loss"],
+        accept_repeats=options["accept_repeats"],
+        confirmed=options["confirm"],
     )
 
 

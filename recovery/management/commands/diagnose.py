@@ -69,8 +69,14 @@ def text(flow: Flow, found: dict[str, Any]) -> str:
         lines += _points(t.removeprefix("Do not ") for t in found["dont"])
     if found["causes"]:
         lines += ["", "Spark says", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
-    lines += ["", f"Next: bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy continue"]
-    return "\n".join(lines)
+    plan = f"bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy {_first(found['do'])}"
+    return "\n".join([*lines, "", f"Next: {plan}"])
+
+
+def _first(do: Iterable[str]) -> str:
+    """The strategy to begin with: continue, but where the advice is not to drop the state."""
+    told = " ".join(do)
+    return "revert" if "put the old code back" in told and "continue" not in told else "continue"
 
 
 def _points(texts: Iterable[str]) -> list[str]:

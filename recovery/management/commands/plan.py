@@ -50,18 +50,7 @@ class Command(RepriseCommand):
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         if options["positions"]:
             return _positions.answer(flow, options["position"], patch)
-        recovery, plan = by_hand.make_plan(
-            flow=flow,
-            strategy=options["strategy"],
-            patch=patch,
-            key=options["key"].split(","),
-            by=self.actor,
-            again=options["again"],
-            positions=options["position"],
-            accept_loss=options["accept_loss"],
-            accept_repeats=options["accept_repeats"],
-            confirmed=options["confirm"],
-        )
+        recovery, plan = _acting.seal(flow, options, patch, by=self.actor, again=options["again"])
         if selectors.rule_for(flow.pipeline.environment).votes:
             request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
             recovery.refresh_from_db()

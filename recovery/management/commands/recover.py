@@ -30,17 +30,7 @@ class Command(RepriseCommand):
         self._needs_nobody(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         self._stop(flow)
-        recovery, plan = by_hand.make_plan(
-            flow=flow,
-            strategy=options["strategy"],
-            patch=patch,
-            key=options["key"].split(","),
-            by=self.actor,
-            positions=options["position"],
-            accept_loss=options["accept_loss"],
-            accept_repeats=options["accept_repeats"],
-            confirmed=options["confirm"],
-        )
+        recovery, plan = _acting.seal(flow, options, patch, by=self.actor)
         _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {options['strategy']}.")
         actions.execute(recovery_id=recovery.pk, by=self.actor)
         return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))

@@ -2,10 +2,10 @@
 
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.uris import decoded
 from recovery.errors import Unreachable
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
-from recovery.sources.uris import decoded
 
 
 def read(location: str) -> SinkReport:

@@ -26,6 +26,7 @@ from recovery.sources.delta_facts import (
     commit_of,
     in_reading_order,
     parse,
+    plain,
 )
 
 MAX_ACTIONS = 2_000_000  # data files in the commits between; some 300 bytes each
@@ -73,6 +74,20 @@ def table_id(location: str) -> str | None:
         return None
 
 
+def sized(facts: DeltaFacts) -> DeltaFacts:
+    """The same, with the size of the whole table. Every file of its latest version is looked up in the log.
+
+    Where that cannot be done there is no size.
+    """
+    try:
+        with reaching(facts.location):
+            log = _log(Store.open(facts.location), facts.location)
+            held = deltalog.state(log, facts.latest, files=True)
+    except (Unreachable, Malformed, deltalog.Gone):
+        return facts
+    return replace(facts, size=sum(f.size for f in held.files.values()))
+
+
 def _log(table: Store, location: str) -> deltalog.Log:
     log = deltalog.listed(table)
     if log is None:
@@ -113,6 +128,7 @@ def _read(
         schema=newest.schema,
         column_mapping=properties.get("delta.columnMapping.mode", "none") != "none",
         reading=reading,
+        plain=plain(newest.metadata, newest.protocol, newest.schema),
         log_retention_ms=_log_retention(properties),
         file_retention_ms=deltalog.interval_ms(
             properties.get("delta.deletedFileRetentionDuration", FILE_RETENTION)

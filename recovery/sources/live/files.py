@@ -10,11 +10,9 @@ from typing import Any
 
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.storage import Entry, Store, reaching
+from recovery.checkpoints.uris import canonical, decoded
 from recovery.errors import Unreachable
 from recovery.sources.base import InputFile
-from recovery.sources.uris import canonical, decoded
-
-__all__ = ["canonical", "decoded", "listing"]
 
 MAX_DEPTH = 32  # ends symlink loops
 GLOB = re.compile(r"[{}\[\]*?\\]")

@@ -4,13 +4,13 @@ Where the system behind the source cannot be asked, `SourceFacts.problem` says w
 known of what waits. No sentence holds an option of the reader: they may be passwords.
 """
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
+from recovery.checkpoints.uris import decoded
 from recovery.errors import Refused, RepriseError
 from recovery.sources import delta, file_facts, files, kafka, registry, slices
 from recovery.sources.base import (
@@ -22,12 +22,21 @@ from recovery.sources.base import (
     Wanted,
 )
 from recovery.sources.file_positions import FileCandidate
+from recovery.sources.live import asking
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live import files as live_files
 from recovery.sources.live import kafka as live_kafka
+from recovery.sources.live.asking import NO_PLACE, end_of, known_place, options_of, place_of
 from recovery.sources.slices import Slice
 
-NO_PLACE = "The code does not tell where this source reads from, so nobody could look."
+
+@dataclass(frozen=True)
+class Asked:
+    """One question about a source: the arguments of `look`."""
+
+    progress: SourceProgress
+    described: Mapping[str, Any]
+    wanted: Wanted | None
+    noted: Mapping[str, str] | None
 
 
 def look(
@@ -44,7 +53,7 @@ def look(
     cannot be met too.
     """
     ask = ASK.get(progress.kind, _unasked)
-    found = replace(ask(progress, described, wanted, noted), described=dict(described))
+    found = replace(ask(Asked(progress, described, wanted, noted)), described=dict(described))
     if wanted is not None and found.start is None and found.problem is None:
         return replace(found, problem=f"A start cannot be chosen for a source of kind {progress.kind}.")
     return found
@@ -53,49 +62,55 @@ def look(
 def between(described: Mapping[str, Any], kind: str, start: str | None, end: str | None) -> Slice | None:
     """What lies between two positions of a source that is no file source; None: it cannot be told."""
     try:
-        if kind == kafka.KIND:
-            asked = live_kafka.facts(_options(described), positions=[start, end])
-            return slices.of_kafka(start, end, asked)
-        if kind == delta.KIND:
-            there = live_delta.read(
-                _place(described), offsets=[start, end], options=_options(described), look=False
-            )
-            return slices.of_delta(start, end, there)
+        facts = _facts(described, kind, [start, end])
+        return SLICED[kind](start, end, facts) if facts else None
     except (RepriseError, Malformed):
         return None
-    return None
 
 
 def latest(described: Mapping[str, Any], kind: str, committed: str | None) -> str | None:
     """The position behind everything that a source has now; None: it cannot be told."""
-    progress = SourceProgress(0, kind, committed)
-    return look(progress, described).latest if kind in (kafka.KIND, delta.KIND) else None
+    try:
+        facts = _facts(described, kind, [committed])
+        return end_of(registry.of(kind), committed, facts) if facts else None
+    except (RepriseError, Malformed):
+        return None
 
 
-def _files(
-    progress: SourceProgress,
-    described: Mapping[str, Any],
-    wanted: Wanted | None,
-    noted: Mapping[str, str] | None,
-) -> SourceFacts:
-    path, options = described.get("path") or "", _options(described)
-    listing = live_files.listing(path, options=options) if path else ()
+SLICED: Mapping[str, Callable[..., Slice | None]] = {
+    kafka.KIND: slices.of_kafka,
+    delta.KIND: slices.of_delta,
+}
+
+
+def _facts(described: Mapping[str, Any], kind: str, positions: Sequence[str | None]) -> Any:
+    """The facts of positions, without a record counted or a file looked for; None for kinds that are not asked."""
+    options = options_of(described)
+    if kind == kafka.KIND:
+        return live_kafka.facts(options, positions=positions, count_up_to=0)
+    if kind == delta.KIND:
+        return live_delta.read(known_place(described), offsets=positions, options=options, look=False)
+    return None
+
+
+def _files(asked: Asked) -> SourceFacts:
+    progress, described = asked.progress, asked.described
+    options, there = options_of(described), asking.listing(described)
+    held = asking.facts_of_files(progress, described, there)
     found = files.source_facts(
         progress,
-        listing,
-        location=path or "unknown place",
+        there or (),
+        location=place_of(described) or "unknown place",
         max_files_per_trigger=number(options, "maxFilesPerTrigger"),
-        max_file_age_ms=(age := file_facts.max_age_ms(options)),
+        max_file_age_ms=held.max_file_age_ms,
     )
-    there = listing if path else None
-    held = file_facts.facts_of(progress, there, asked_ms=_now(), max_file_age_ms=age)
     found = replace(
         found,
         options=options,
         facts=held,
         option=files.option(progress.offset_json, held),
     )
-    return _with_file_start(found, held, wanted, progress.offset_json)
+    return _with_file_start(found, held, asked.wanted, progress.offset_json)
 
 
 def _with_file_start(
@@ -108,7 +123,7 @@ def _with_file_start(
     again: list[str] = []
     skipped: list[str] = []
     if start is not None:
-        kept = {live_files.decoded(e.path): e for e in start.read}
+        kept = {decoded(e.path): e for e in start.read}
         taken = [f.path for f in file_facts.unread(kept, held)[0]]
         again = [p for p in taken if p in set(done)]
         skipped = [p for p in waits if p not in set(taken)]
@@ -132,33 +147,30 @@ def _with_file_start(
     )
 
 
-def _kafka(
-    progress: SourceProgress,
-    described: Mapping[str, Any],
-    wanted: Wanted | None,
-    noted: Mapping[str, str] | None,
-) -> SourceFacts:
-    committed, options = progress.offset_json, _options(described)
+def _kafka(asked: Asked) -> SourceFacts:
+    committed, wanted, options = asked.progress.offset_json, asked.wanted, options_of(asked.described)
     if not options:
-        return _unasked(progress, described, wanted, noted, NO_PLACE)
+        return _unasked(asked, NO_PLACE)
     times = [wanted.at_ms] if wanted and wanted.at_ms is not None else []
-    asked = live_kafka.facts(options, positions=[committed], times=times, noted=noted)
-    start, problem = _met(lambda w: kafka.at(w, committed, asked), wanted)
+    there = live_kafka.facts(options, positions=[committed], times=times, noted=asked.noted)
+    start, problem = _met(lambda w: kafka.at(w, committed, there), wanted)
     if start is not None:  # asked again, so that the records up to that start are counted too
-        asked = live_kafka.facts(options, positions=[committed, start.offset_json], times=times, noted=noted)
-        start = _met(lambda w: kafka.at(w, committed, asked), wanted)[0] or start
-    end = kafka.at(Wanted(latest=True), committed, asked).offset_json
+        there = live_kafka.facts(
+            options, positions=[committed, start.offset_json], times=times, noted=asked.noted
+        )
+        start = _met(lambda w: kafka.at(w, committed, there), wanted)[0] or start
+    end = end_of(kafka, committed, there)
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
-        return slices.of_kafka(first, last, asked)
+        return slices.of_kafka(first, last, there)
 
     return replace(
-        _about(progress, begins, kafka, asked, ", ".join(sorted(asked.read)) or "unknown topics"),
+        _about(asked.progress, begins, kafka, there, ", ".join(sorted(there.read)) or "unknown topics"),
         start=start,
         problem=problem,
         latest=end,
-        unread=kafka.distance(begins, end, asked),
+        unread=kafka.distance(begins, end, there),
         spans=Spans(
             processed=lies(None, committed) if committed else Slice("kafka"),
             waiting=lies(begins, end),
@@ -170,15 +182,9 @@ def _kafka(
     )
 
 
-def _delta(
-    progress: SourceProgress,
-    described: Mapping[str, Any],
-    wanted: Wanted | None,
-    noted: Mapping[str, str] | None,
-) -> SourceFacts:
-    committed, options, place = progress.offset_json, _options(described), _place(described)
-    if not place:
-        return _unasked(progress, described, wanted, noted, NO_PLACE)
+def _delta(asked: Asked) -> SourceFacts:
+    committed, wanted = asked.progress.offset_json, asked.wanted
+    options, place = options_of(asked.described), known_place(asked.described)
     there = live_delta.read(place, offsets=[committed], options=options)
     start, problem = _met(lambda w: delta.at(w, committed, there), wanted)
     fresh = there.fresh()
@@ -186,28 +192,31 @@ def _delta(
     there = live_delta.read(place, offsets=[o for o in offsets if o], options=options, known=there)
     if start is not None:  # once more: commits up to that start are known now
         start = _met(lambda w: delta.at(w, committed, there), wanted)[0] or start
-    end = delta.at(Wanted(latest=True), committed, there).offset_json
+    end = end_of(delta, committed, there)
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
         return slices.of_delta(first, last, there)
 
-    everything, waiting = lies(None, end), lies(begins, end)
-    unread = lies(committed, end)
+    everything, unread = lies(None, end), lies(committed, end)
+    spans = Spans(
+        processed=_without(everything, unread),
+        waiting=lies(begins, end),
+        reread=lies(begins, committed) if start else Slice("delta"),
+        skipped=lies(committed, begins) if start else Slice("delta"),
+        unread=unread,
+        everything=everything,
+    )
+    held = (spans.processed, spans.waiting, spans.reread, spans.skipped, unread, everything)
+    if any(s is not None and s.versions and not s.direct for s in held):
+        there = live_delta.sized(there)
     return replace(
-        _about(progress, begins, delta, there, place),
+        _about(asked.progress, begins, delta, there, place),
         start=start,
         problem=problem,
         latest=end,
         unread=delta.distance(begins, end, there),
-        spans=Spans(
-            processed=_without(everything, unread),
-            waiting=waiting,
-            reread=lies(begins, committed) if start else Slice("delta"),
-            skipped=lies(committed, begins) if start else Slice("delta"),
-            unread=unread,
-            everything=everything,
-        ),
+        spans=spans,
     )
 
 
@@ -239,14 +248,9 @@ def _about(progress: SourceProgress, begins: str | None, kind: Any, facts: Any, 
     )
 
 
-def _unasked(
-    progress: SourceProgress,
-    described: Mapping[str, Any],
-    wanted: Wanted | None,
-    noted: Mapping[str, str] | None,
-    problem: str | None = None,
-) -> SourceFacts:
+def _unasked(asked: Asked, problem: str | None = None) -> SourceFacts:
     """A source whose system nobody can ask, or could not: its offset line is kept as it is."""
+    progress, described = asked.progress, asked.described
     kind = registry.of(progress.kind)
     try:
         label = kind.label(progress.offset_json)
@@ -266,28 +270,26 @@ def _unasked(
     )
 
 
-def _asked(ask: "Ask") -> "Ask":
+def _answered(ask: Callable[[Asked], SourceFacts]) -> Callable[[Asked], SourceFacts]:
     """The same, but for a system that does not answer: that is said, and stops nobody from seeing the rest."""
 
-    def asked(
-        progress: SourceProgress,
-        described: Mapping[str, Any],
-        wanted: Wanted | None,
-        noted: Mapping[str, str] | None,
-    ) -> SourceFacts:
+    def answered(asked: Asked) -> SourceFacts:
         try:
-            return ask(progress, described, wanted, noted)
+            return ask(asked)
         except RepriseError as problem:
-            return _unasked(progress, described, wanted, noted, problem.sentence)
+            return _unasked(asked, problem.sentence)
         except Malformed as problem:
-            why = f"The position of source {progress.name or progress.index} cannot be read: {problem.why}."
-            return _unasked(progress, described, wanted, noted, why)
+            who = asked.progress.name or asked.progress.index
+            return _unasked(asked, f"The position of source {who} cannot be read: {problem.why}.")
 
-    return asked
+    return answered
 
 
-Ask = Callable[[SourceProgress, Mapping[str, Any], Wanted | None, Mapping[str, str] | None], SourceFacts]
-ASK: dict[str, Ask] = {"files": _files, "kafka": _asked(_kafka), "delta": _asked(_delta)}
+ASK: Mapping[str, Callable[[Asked], SourceFacts]] = {
+    files.KIND: _files,
+    kafka.KIND: _answered(_kafka),
+    delta.KIND: _answered(_delta),
+}
 
 
 def _met(at: Callable[[Wanted], Candidate], wanted: Wanted | None) -> tuple[Candidate | None, str | None]:
@@ -306,15 +308,3 @@ def number(options: Mapping[str, Any], name: str) -> int | None:
     """An option by name, as Spark reads it: the case does not matter."""
     value = next((v for k, v in options.items() if k.lower() == name.lower()), None)
     return int(value) if value is not None and str(value).isdigit() else None
-
-
-def _options(described: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(described.get("options") or {})
-
-
-def _place(described: Mapping[str, Any]) -> str:
-    return str(described.get("location") or described.get("path") or "")
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

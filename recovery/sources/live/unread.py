@@ -4,26 +4,25 @@ Kafka is asked to count few records, and of a Delta table commits that were open
 same process. No sentence holds an option of the reader: they may be passwords.
 """
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from recovery.checkpoints.report import SourceProgress
-from recovery.errors import Refused, Unreachable
+from recovery.errors import Refused
 from recovery.sources import delta, file_facts, files, iceberg, kafka, registry
-from recovery.sources.base import Distance, Reach, SourceKind, Wanted
+from recovery.sources.base import Distance, Reach, SourceKind
 from recovery.sources.delta_facts import DeltaFacts
+from recovery.sources.live import asking
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live import files as live_files
 from recovery.sources.live import iceberg as live_iceberg
 from recovery.sources.live import kafka as live_kafka
+from recovery.sources.live.asking import end_of, known_place, now_ms, options_of
 
 COUNT_UP_TO: Final = 10_000  # records of Kafka that are read to be counted; more are estimated
 HELD_TABLES: Final = 16  # whose commits this process remembers
 HELD_FILES: Final = 50_000  # and of how many files at most, in each; some 300 bytes each
-NO_PLACE: Final = "The code does not tell where this source reads from, so nobody could look."
 
 Ids = Mapping[str, str]  # topic -> its id
 
@@ -54,13 +53,8 @@ def look(
 
 
 def _files(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
-    options = _options(described)
-    facts = file_facts.facts_of(
-        progress,
-        live_files.listing(_place(described), options=options),
-        asked_ms=_now(),
-        max_file_age_ms=file_facts.max_age_ms(options),
-    )
+    known_place(described)
+    facts = asking.facts_of_files(progress, described, asking.listing(described))
     at_entry = file_facts.entry(progress.offset_json)
     waits = file_facts.unread(facts.read_at(-1 if at_entry is None else at_entry), facts)[0]
     return Unread(
@@ -70,16 +64,16 @@ def _files(progress: SourceProgress, described: Mapping[str, Any], noted: Callab
 
 def _kafka(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
     position = progress.offset_json
-    asked = live_kafka.facts(_options(described), positions=[position], count_up_to=COUNT_UP_TO)
+    asked = live_kafka.facts(options_of(described), positions=[position], count_up_to=COUNT_UP_TO)
     ids = {name: topic.topic_id for name, topic in asked.topics.items() if topic.topic_id}
     facts = replace(asked, noted=dict(noted(ids)))
     return Unread(kafka.reach(position, facts), _to_the_end(kafka, position, facts), ids)
 
 
 def _delta(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
-    position, place = progress.offset_json, _place(described)
+    position, place = progress.offset_json, known_place(described)
     known = _TABLES.get(place)
-    facts = live_delta.read(place, offsets=[position], options=_options(described), known=known)
+    facts = live_delta.read(place, offsets=[position], options=options_of(described), known=known)
     _remember(place, facts)
     return Unread(delta.reach(position, facts), _to_the_end(delta, position, facts))
 
@@ -97,7 +91,7 @@ def _remember(place: str, facts: DeltaFacts) -> None:
 
 
 def _iceberg(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
-    facts = live_iceberg.facts(_place(described), asked_ms=_now())
+    facts = live_iceberg.facts(known_place(described), asked_ms=now_ms())
     return Unread(
         iceberg.reach(progress.offset_json, facts), _to_the_end(iceberg, progress.offset_json, facts)
     )
@@ -106,7 +100,7 @@ def _iceberg(progress: SourceProgress, described: Mapping[str, Any], noted: Call
 def _to_the_end(kind: SourceKind[Any], position: str | None, facts: Any) -> Distance:
     """Distance() where there is no end to measure to, as of a topic that is gone."""
     try:
-        return kind.distance(position, kind.at(Wanted(latest=True), position, facts).offset_json, facts)
+        return kind.distance(position, end_of(kind, position, facts), facts)
     except Refused:
         return Distance()
 
@@ -118,20 +112,3 @@ ASK: Final[dict[str, Ask]] = {
     delta.KIND: _delta,
     iceberg.KIND: _iceberg,
 }
-
-
-def _options(described: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(described.get("options") or {})
-
-
-def _place(described: Mapping[str, Any]) -> str:
-    """The path that is read, and of a table that is named the place of its files. Raises Unreachable without one."""
-    named = described.get("format") == "table"
-    place = str(described.get("location" if named else "path") or described.get("location") or "")
-    if not place:
-        raise Unreachable(NO_PLACE)
-    return place
-
-
-def _now() -> int:
-    return round(time.time() * 1000)

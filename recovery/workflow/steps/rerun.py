@@ -9,7 +9,9 @@ from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import failure_of
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow.evidence import seen
+from recovery.workflow.evidence import places, seen
+from recovery.workflow.gather import look
+from recovery.workflow.readers import Readers
 from recovery.workflow.steps.base import Context, Probed, saw
 
 SECONDS = 6 * 3600
@@ -32,7 +34,8 @@ def run(context: Context) -> Mapping[str, Any]:
 def _start(context: Context) -> str:
     body = _selection(context.step.args)
     # what lies there now must be read by this update; what comes later may be or not
-    there = seen(context.flow, context.body)
+    readers = Readers(lambda: look(context.flow, known=places(context.body)))
+    there = seen(context.body, readers)
     context.watch.keep(newest_before=newest(context.client, context.pipeline_id), listed=there)
     context.watch.guard()
     try:

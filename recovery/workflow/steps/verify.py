@@ -18,6 +18,7 @@ from recovery.verification.judge import judge
 from recovery.workflow import evidence as reading
 from recovery.workflow import topics
 from recovery.workflow.gather import Scene, look, other_fingerprints
+from recovery.workflow.readers import Readers
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import Context, Probed, saw
 
@@ -31,9 +32,11 @@ def run(context: Context) -> Mapping[str, Any]:
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
     scene = look(context.flow, known=reading.places(context.body))
+    readers = Readers(lambda: scene)
     evidence = reading.collect(
         scene,
         context.body,
+        readers,
         seen=done["rerun"].get("listed") or {},
         sink_before=done["stop"]["sink_files"],
         version_before=done["stop"].get("sink_version"),
@@ -42,7 +45,7 @@ def run(context: Context) -> Mapping[str, Any]:
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
     prepare()
-    further = _further(context, scene, evidence)
+    further = _further(context, scene, readers, evidence)
     evidence = replace(
         evidence,
         further=further,
@@ -56,9 +59,9 @@ def run(context: Context) -> Mapping[str, Any]:
     return {"measured": {**verdict, "at": timezone.now().isoformat(), **_numbers(evidence)}}
 
 
-def _further(context: Context, scene: Scene, evidence: Evidence) -> FurtherUpdate:
+def _further(context: Context, scene: Scene, readers: Readers, evidence: Evidence) -> FurtherUpdate:
     body = context.body
-    before = reading.seen(context.flow, body, scene)
+    before = reading.seen(body, readers)
     context.watch.guard()
     tables = [] if reading.is_declared(body) else [body["dataset"]]
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
@@ -66,7 +69,7 @@ def _further(context: Context, scene: Scene, evidence: Evidence) -> FurtherUpdat
     state = rerun.watch(context, update_id)
     if state != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
-    after = reading.seen(context.flow, body, scene)
+    after = reading.seen(body, readers)
     stood, stands = _rows(context, scene, evidence, ended=state == "COMPLETED")
     return FurtherUpdate(
         state=state,

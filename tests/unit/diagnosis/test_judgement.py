@@ -167,6 +167,22 @@ def test_attempts_are_those_that_somebody_counted_or_spark_says() -> None:
     assert said["attempts"] == 3
 
 
+def test_operators_of_code_that_nobody_has_read_are_not_called_none() -> None:
+    found = diagnose(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
+
+    assert found["operators"] == {"checkpoint": ["dedupe"], "code": None}
+
+
+def test_a_step_that_stores_other_columns_is_not_told_to_drop_its_state() -> None:
+    """The code still has the step, and a checkpoint without its state cannot start it."""
+    found = diagnose(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
+
+    told = " ".join(found["do"])
+    assert "put the old code back" in told
+    assert "rewind" in told
+    assert "continue" not in told
+
+
 def test_operators_come_from_the_checkpoint_when_the_error_does_not_say() -> None:
     found = diagnose(
         causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY, operators_code=("dedupe",)

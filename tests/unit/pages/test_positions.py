@@ -344,3 +344,40 @@ def test_what_was_confirmed_stays_confirmed_when_the_facts_no_longer_ask_for_it(
     page = text(responder, address(of))
     assert "Everything that had to be confirmed is." in page
     assert page.count(" checked") == 2
+
+
+GO_BACK = "Choose how far to go back first: every row of the windows after 09:06 has to be read again."
+
+
+def test_going_back_is_chosen_on_the_strategy_page_and_leads_to_how_far(responder: Client) -> None:
+    """It is blocked only until a start is chosen, and that is the next page's matter."""
+    of = p.at_positions(strategy="")
+    options = [*of.facts["options"], {**of.facts["options"][0], "strategy": "rewind", "blocked": GO_BACK}]
+    Recovery.objects.filter(pk=of.pk).update(facts={**of.facts, "options": options})
+    page = text(responder, f"/recoveries/{of.pk}/offset")
+    assert 'id="st-rewind" value="rewind"' in page
+    assert 'id="st-rewind" value="rewind" disabled' not in page
+    assert "Needs a start Choose how far to go back first" in plain(page)
+
+    answer = responder.post(f"/recoveries/{of.pk}/offset", {"strategy": "rewind"})
+
+    assert answer["Location"] == address(of)
+    assert choices(of)["strategy"] == "rewind"
+    assert choices(of)["positions_look"]["status"] == "working"
+
+
+def test_going_back_goes_on_only_once_it_is_said_how_far(responder: Client) -> None:
+    page = text(responder, address(p.at_committed(strategy="rewind")))
+    assert "Not chosen yet: how far to go back." in plain(page)
+    assert "Say at a source how far to go back" in plain(page)
+    assert ">Go to Patch code" not in page
+
+
+def test_the_same_on_the_command_line_accepts_what_the_page_asks_to_accept(responder: Client) -> None:
+    of = p.at_earliest_chosen()
+
+    assert f"bin/manage plan {of.label} --strategy continue --position 0=earliest --accept-" in plain(
+        text(responder, address(of))
+    )
+    free = plain(text(responder, address(p.at_committed(f.flow(name="main.db.other", state="failed")))))
+    assert "--accept-" not in free

@@ -87,6 +87,26 @@ def test_safe_to_wait_is_not_claimed_before_the_files_were_read() -> None:
     assert after[1].text == "Nothing is damaged. 8 rows in 3 files wait to be read."
 
 
+def test_of_a_topic_its_own_records_wait_and_retention_says_how_long() -> None:
+    """What Spark makes of them is another number: rows of a count by minute."""
+    facts = f.facts(waiting_files=[], processed_files=0, waiting_rows=2)
+    facts["options"][0]["positions"] = [
+        {
+            **f.position(), "kind": "kafka", "readable": {"ok": True, "says": "all 90 records that wait"},
+            "next": {"name": "clicks partition 0 at 90", "mtime_ms": None, "files": 0, "rows": 90, "exact": True},
+            "reach": {"readable": True, "why": "", "until_ms": 1798017600000},
+        }
+    ]  # fmt: skip
+
+    _, bad, wait = wizard.asks(f.DIAGNOSIS, facts)
+
+    assert bad.text == "Nothing is damaged. 90 rows wait to be read."
+    assert wait.answer == "Yes, until retention takes what waits"
+    assert wait.text.startswith(
+        "All 90 records that wait can be read now, the first of it until 23 Dec 2026, 09:20 UTC."
+    )
+
+
 def test_waiting_is_not_safe_when_a_file_is_gone() -> None:
     gone = f.facts()
     gone["options"][0]["positions"][0]["readable"] = {"ok": False, "says": "6 of 7 files"}
@@ -319,3 +339,16 @@ def test_a_start_that_was_chosen_is_told_with_what_it_costs_and_the_parts_that_m
 def test_what_waits_is_said_for_every_kind_of_source(ahead: dict[str, Any], kind: str, says: str) -> None:
     (row,) = wizard.positions([moved_position(kind=kind, next=ahead)])
     assert row.next_says == says
+
+
+@pytest.mark.django_db
+def test_a_plan_that_goes_back_in_a_topic_says_that_its_state_is_built_anew_and_counts_no_files() -> None:
+    plan = f.sealed(f.at_review())
+    topic = {**f.position(), "kind": "kafka"}
+    plan.body = {**plan.body, "strategy": "rewind", "positions": [topic]}
+
+    review = reviewing.plan(plan)
+
+    assert review.lead.startswith("Go back in the input of flow customers_incremental_flow")
+    assert review.numbering.endswith("state dropped (12 keys) and built anew by the code.")
+    assert review.grows == "8 new rows. Table 12 → 20 rows."

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from recovery.strategies.catalogue import JUDGES
+
 ROOT = Path(__file__).resolve().parents[3]
 VENDOR = ROOT / "console" / "static" / "vendor"
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
@@ -80,3 +82,10 @@ def test_every_class_that_a_template_names_stands_in_a_sheet() -> None:
         "env-staging",
     }
     assert {c for c in used if c not in known} - plain == set()
+
+
+@pytest.mark.parametrize("strategy", JUDGES)
+def test_what_belongs_to_a_strategy_is_shown_once_it_is_chosen(strategy: str) -> None:
+    """Each strategy needs a rule of its own: without one its positions and findings are never seen."""
+    sheets = "\n".join(p.read_text() for p in SHEETS)
+    assert f"form:has(#st-{strategy}:checked) .for-{strategy}" in sheets

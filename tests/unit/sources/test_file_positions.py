@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
+from recovery.checkpoints.uris import decoded
 from recovery.errors import Refused
 from recovery.sources import files
 from recovery.sources.base import Amount, Distance, InputFile, Moved, Wanted
 from recovery.sources.file_facts import facts_of
-from recovery.sources.uris import decoded
 
 DAY = 86_400_000
 T = 100 * DAY

@@ -7,12 +7,12 @@ import pytest
 
 from recovery.checkpoints import inspect
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
+from recovery.checkpoints.uris import canonical, decoded, encoded
 from recovery.errors import Unreachable
 from recovery.sources.base import InputFile, Precision, SourceFacts
 from recovery.sources.file_facts import max_age_ms
 from recovery.sources.files import MAX_FILE_AGE_MS, source_facts
 from recovery.sources.live.files import hidden, listing, pattern
-from recovery.sources.uris import canonical, decoded, encoded
 from tests.checkpoint_builder import Built
 
 DAY = 24 * 3600 * 1000

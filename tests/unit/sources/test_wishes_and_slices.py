@@ -1,14 +1,17 @@
 """What a person writes becomes one wish, or a sentence; what lies between two positions is told to the record."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from recovery.errors import WrongUse
-from recovery.sources import slices, wishes
+from recovery.sources import batches, slices, wishes
 from recovery.sources.base import Wanted
 from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
+from recovery.sources.slices import Slice
+from recovery.spark.slicing import merged
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,67 @@ def test_where_files_left_the_table_each_version_is_read_by_itself() -> None:
     found = slices.of_delta(line(1), line(4), delta(removed=True))
     assert found is not None
     assert found.versions == ((1, ("a", "b")), (2, ("c",)), (3, ("d",)))
+
+
+def by_themselves(**changes: Any) -> DeltaFacts:
+    """Versions 1 to 3 of a table whose files, and whose metadata, are plain."""
+    told = delta()
+    commits = {
+        v: replace(c, files=tuple(replace(f, plain=True) for f in c.files)) for v, c in told.commits.items()
+    }
+    return replace(told, commits=commits, plain=True, **changes)
+
+
+def changed(facts: DeltaFacts, version: int, **changes: Any) -> DeltaFacts:
+    return replace(facts, commits={**facts.commits, version: replace(facts.commits[version], **changes)})
+
+
+@pytest.mark.parametrize(
+    ("facts", "direct"),
+    [
+        (by_themselves(), True),
+        (changed(by_themselves(), 2, schema="{}"), True),
+        (changed(by_themselves(), 3, schema="{}"), False),
+        (changed(by_themselves(), 3, files=(DataFile("d", 1, 1),)), False),
+        (changed(by_themselves(), 1, files=(DataFile("a", 1, 1),)), True),
+        (replace(by_themselves(), plain=False), False),
+    ],
+    ids=[
+        "plain files",
+        "other metadata before",
+        "other metadata since",
+        "a file that is not plain",
+        "a file before that is not plain",
+        "a table that is not plain",
+    ],
+)
+def test_files_are_read_by_themselves_only_where_that_is_what_the_table_reads(
+    facts: DeltaFacts, direct: bool
+) -> None:
+    found = slices.of_delta(line(2), line(4), facts)
+    assert found is not None
+    assert (found.direct, found.as_dict()["direct"]) == (direct, direct)
+
+
+def test_very_many_files_are_read_by_the_log_of_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "MOST_DIRECT", 3)
+    found = [slices.of_delta(line(start), line(4), by_themselves()) for start in (2, 1)]
+    assert [part and part.direct for part in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_slices_put_together_are_read_as_each_of_them_can_be(one: bool, other: bool, both: bool) -> None:
+    parts = [
+        Slice("delta", versions=((1, ("a", "b")),), direct=one),
+        Slice("delta", versions=((2, ("c",)),), direct=other),
+    ]
+    found = batches.joined(parts)
+    assert found is not None
+    assert found.direct is both
+    assert [cut.direct for cut in batches.of(found, {"maxFilesPerTrigger": "2"}).cuts] == [both, both]
+    assert merged([part.as_dict() for part in parts])[0]["direct"] is both
 
 
 @pytest.mark.parametrize("end", [None, DeltaOffset("other", 4).as_json(), line(2, 5, True)])

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 
 from recovery.sources.slices import Slice
-from recovery.spark.slicing import absolute, kafka_options, merged
+from recovery.spark.slicing import absolute, below, delta, kafka_options, merged
 
 
 def kafka(**spans: tuple[int, int]) -> dict[str, Any]:
@@ -85,3 +86,49 @@ PATHS = [
 @pytest.mark.parametrize(("location", "path", "expected"), PATHS)
 def test_files_of_a_log_are_found_wherever_the_table_lies(location: str, path: str, expected: str) -> None:
     assert absolute(location, [path]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("location", "path", "expected"),
+    [
+        ("file:/data/t", "part-0.parquet", "/data/t/part-0.parquet"),
+        ("/data/t/", "p=a%20b/part-0.parquet", "/data/t/p=a b/part-0.parquet"),
+        ("/data/[t]", "p=50%2525/{x}.parquet", "/data/\\[t\\]/p=50%25/\\{x\\}.parquet"),
+        ("s3a://bucket/t", "q/x.parquet", "s3a://bucket/t/q/x.parquet"),
+    ],
+)
+def test_a_file_that_is_read_by_itself_is_named_whole_and_is_no_pattern(
+    location: str, path: str, expected: str
+) -> None:
+    assert below(location, [path]) == [expected]
+
+
+class Frame:
+    """A frame that knows what was read for it, all together."""
+
+    def __init__(self, *read: Any) -> None:
+        self.read = read
+        self.schema = StructType([StructField("id", LongType(), True)])
+
+    def unionAll(self, other: "Frame") -> "Frame":
+        return Frame(*self.read, *other.read)
+
+    def where(self, _: Any) -> "Frame":
+        return Frame(*(f"picked from {one}" for one in self.read))
+
+
+@pytest.mark.parametrize(
+    ("part", "read"),
+    [
+        (Slice("delta", versions=((3, ("a", "b")), (4, ("c",))), direct=True), (("/t/a", "/t/b"), ("/t/c",))),
+        (Slice("delta"), ("picked from {}",)),
+    ],
+    ids=["files by themselves", "nothing"],
+)
+def test_files_that_stand_for_themselves_are_read_without_their_table(
+    part: Slice, read: tuple[Any, ...]
+) -> None:
+    def parquet(_schema: Any, paths: list[str]) -> Frame:
+        return Frame(tuple(paths))
+
+    assert delta(Frame, parquet, "/t", Frame(), [part.as_dict()]).read == read

@@ -1,6 +1,7 @@
 """The folder of an instance: private, held by one, emptied only of what is ours."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,24 @@ def test_a_reset_deletes_what_an_instance_wrote_and_leaves_the_rest(tmp_path: Pa
 
     assert home.reset(tmp_path) == ["mine.txt"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt", home.LOCK]
+
+
+def documented() -> list[str]:
+    """Every file and folder of a home that docs/wiring.md lists, the outermost one of its path."""
+    page = (ROOT / "docs" / "wiring.md").read_text()
+    table = page.partition("## Files of a running instance")[2].partition("\n\n")[0]
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    return sorted(
+        {re.sub("<[^>]*>", "1", name) for cell in first_cells for name in re.findall("`([^`]+)`", cell)}
+    )
+
+
+@pytest.mark.parametrize("name", documented())
+def test_a_reset_knows_every_file_that_the_documentation_lists(tmp_path: Path, name: str) -> None:
+    top, below, _ = name.partition("/")
+    (tmp_path / top).mkdir() if below else (tmp_path / top).write_text("x")
+
+    assert home.is_known(tmp_path / top)
 
 
 def test_a_reset_never_touches_a_folder_that_is_not_ours(tmp_path: Path) -> None:

@@ -3,25 +3,15 @@
 import json
 import os
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from console.supervisor import browser, instance, jars, options
+from console.supervisor import browser, instance, jars
 from console.supervisor.bootstrap import CannotStart
 from console.supervisor.home import read_env
-
-
-@pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    with instance.listen(0) as made:
-        yield made
-
-
-def asked(home: Path) -> options.Options:
-    return options.Options(home, 0, False, True)
+from tests.unit.supervisor.conftest import asked
 
 
 def test_the_secret_key_stays_and_the_address_follows_the_port(home: Path, listener: socket.socket) -> None:

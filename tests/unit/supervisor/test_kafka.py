@@ -3,25 +3,15 @@
 import json
 import socket
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from console.supervisor import instance, kafka, options
+from console.supervisor import instance, kafka
 from console.supervisor.bootstrap import CannotStart
 from recovery.errors import Unreachable
-
-
-@pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    with instance.listen(0) as made:
-        yield made
-
-
-def asked(home: Path) -> options.Options:
-    return options.Options(home, 0, False, True)
+from tests.unit.supervisor.conftest import asked
 
 
 def test_kafka_is_started_only_with_connectors(home: Path, listener: socket.socket) -> None:

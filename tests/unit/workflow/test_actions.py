@@ -130,6 +130,30 @@ def test_a_blocked_strategy_cannot_be_chosen() -> None:
         actions.choose_strategy(recovery_id=row.pk, strategy="empty", by=RESPONDER)
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"strategy": "rewind", "blocked": "Choose how far to go back first: every row has to be read again."},
+        {
+            "strategy": "continue",
+            "blocked": "Confirm first which sources are which.",
+            "mapping": {"pairs": []},
+        },
+        {"strategy": "continue", "blocked": "The code has a step that has no state."},
+        {"strategy": "revert", "blocked": "What ran before is not known."},
+    ],
+)
+def test_what_a_later_step_settles_does_not_keep_a_strategy_from_being_chosen(option: dict[str, Any]) -> None:
+    """A start that is given with it among them: the facts were gathered without it."""
+    row = recovery("diagnosing")
+    Recovery.objects.filter(pk=row.pk).update(facts={"options": [option]})
+
+    actions.choose_strategy(recovery_id=row.pk, strategy=option["strategy"], by=RESPONDER)
+
+    row.refresh_from_db()
+    assert row.choices["strategy"] == option["strategy"]
+
+
 def test_a_plan_does_not_run_where_other_people_must_approve() -> None:
     row = recovery("planned", flow=flow(environment="production"))
     plan(row, "stop")

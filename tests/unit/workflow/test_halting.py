@@ -57,7 +57,7 @@ def test_a_stopped_rerun_names_who_did_it_and_how_to_go_on() -> None:
 
 
 def test_a_stopped_verification_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify.reading, "seen", lambda flow, body, scene: {})
+    monkeypatch.setattr(verify.reading, "seen", lambda body, readers: {})
     context, nothing = World("ada").context(), SimpleNamespace(measure=None)
     with pytest.raises(Refused, match="ada stopped the run while it was verified"):
-        verify._further(context, SimpleNamespace(), nothing)  # type: ignore[arg-type]
+        verify._further(context, SimpleNamespace(), SimpleNamespace(), nothing)  # type: ignore[arg-type]

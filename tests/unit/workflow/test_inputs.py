@@ -17,6 +17,7 @@ from recovery.checkpoints.report import (
 from recovery.errors import Refused
 from recovery.sources import file_facts, files
 from recovery.sources.base import Amount, InputFile, Position, Precision, SourceFacts, Spans, Wanted
+from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts
 from recovery.sources.slices import Slice
 from recovery.workflow.inputs import counted, identified, inputs_of, matched, moved, with_rows
 from tests import delta_tables
@@ -111,6 +112,31 @@ def test_what_is_committed_is_left_out_where_all_of_it_is_too_much_to_read() -> 
     assert set(counted((one,), 1000).sets) == {"waiting"}
     assert set(counted((one,), 1200).sets) == {"processed", "waiting", "everything"}
     assert set(counted((one,), 599).sets) == set()
+
+
+DELTA = DeltaFacts(9, "t", "id", 0, 3, {v: Commit(v, v, grew=1000) for v in (1, 2, 3)}, size=9000)
+
+
+@pytest.mark.parametrize(
+    ("part", "size"),
+    [
+        (Slice("delta", versions=((3, ("a",)),)), 9000),
+        (Slice("delta", versions=((2, ("a",)), (3, ("b",)))), 17_000),
+        (Slice("delta", versions=((3, ("a", "c")),), direct=True), 5),
+    ],
+    ids=["one version", "two versions", "files by themselves"],
+)
+def test_files_that_are_picked_out_of_a_version_weigh_as_much_as_all_of_it(part: Slice, size: int) -> None:
+    held = {3: (DataFile("a", 2, 1), DataFile("c", 3, 1))}
+    one = replace(source(waiting=part), facts=replace(DELTA, snapshots=held))
+    assert set(counted((one,), size - 1).sets) == set()
+    assert set(counted((one,), size).sets) == {"waiting"}
+
+
+def test_files_of_a_version_whose_size_nobody_knows_are_not_counted() -> None:
+    part = Slice("delta", versions=((3, ("a",)),))
+    one = replace(source(waiting=part), facts=replace(DELTA, size=None))
+    assert set(counted((one,), 10**18).sets) == set()
 
 
 def test_records_of_kafka_weigh_too() -> None:

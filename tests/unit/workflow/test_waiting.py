@@ -1,11 +1,13 @@
 """What waits is counted on disk where that can be done, and else said to be unknown, with the reason."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recovery.checkpoints import inspect
 from recovery.models import Flow
 from recovery.workflow import waiting as room
 from recovery.workflow.waiting import waiting
@@ -61,6 +63,19 @@ def test_what_cannot_be_known_is_no_number_and_says_why(
     found = waiting(flow_at(tmp_path, **progress))
     assert found.files is None
     assert why in found.why
+
+
+def test_what_is_no_file_is_not_listed_and_it_is_said_where_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = flow_at(tmp_path)
+    report = inspect(
+        str(tmp_path / "storage/_checkpoints" / flow.dataset.replace(".", "/") / flow.short / "0")
+    )
+    topic = replace(report, sources=(replace(report.sources[0], kind="kafka"),))
+    monkeypatch.setattr("recovery.workflow.waiting.inspect", lambda place: topic)
+
+    assert waiting(flow).why == "Files alone are listed here; for any other source see Unread input."
 
 
 def test_a_storage_that_nobody_names_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+"""Where the code of now reads from, with the options of its readers: they may be secret."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from recovery.spark.api import study
+from recovery.workflow.gather import NOTHING, Scene, request_for
+
+
+class Readers:
+    """The readers of a scene's code. Spark needs seconds to tell them: it is asked when one is wanted, and once.
+
+    `scene` is looked at no earlier either. Every question raises what `gather.look` and `study` raise.
+    """
+
+    def __init__(self, scene: Callable[[], Scene]) -> None:
+        self._scene = scene
+
+    @cached_property
+    def _told(self) -> tuple[Mapping[str, Any], ...]:
+        scene = self._scene()
+        return study(request_for(scene, scene.code, NOTHING, ())).sources
+
+    def of(self, number: str) -> Mapping[str, Any]:
+        """The reader of a source, by its index as text: {format, path, options, location}; {} where there is none."""
+        known = number.isdigit() and int(number) < len(self._told)
+        return self._told[int(number)] if known else {}

@@ -1,0 +1,22 @@
+"""What the tests of an instance's parts share: the console's socket, and what a person asked bin/demo for."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.supervisor import instance
+from console.supervisor.options import Options
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """The console's socket, at a port that was free."""
+    with instance.listen(0) as made:
+        yield made
+
+
+def asked(home: Path) -> Options:
+    """`bin/demo --port 0`, for this home."""
+    return Options(home, port=0, reset=False, incident=True)

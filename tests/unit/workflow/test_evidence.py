@@ -1,0 +1,157 @@
+"""What a verdict needs to know of the sources: Spark is asked once where they are, and not at all for files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.sinks.base import SinkReport
+from recovery.sources.delta_facts import DeltaOffset
+from recovery.spark.api import Measure, MeasureRequest, Study, StudyRequest
+from recovery.verification.evidence import Reached
+from recovery.workflow import evidence, readers
+from recovery.workflow.gather import Scene
+from recovery.workflow.readers import Readers
+from tests.delta_tables import TABLE, add, commit, table
+
+REMOTE = "SPARK_OF_THIS_TEST"
+
+
+class Spark:
+    """Answers as the Spark room does, and remembers what it was asked."""
+
+    def __init__(self, *places: Path) -> None:
+        self.places = places
+        self.studies: list[StudyRequest] = []
+        self.measures: list[MeasureRequest] = []
+
+    @property
+    def asked_where(self) -> int:
+        """How often it was asked where the code reads from, and nothing else."""
+        return sum(not request.sets for request in self.studies)
+
+    def study(self, request: StudyRequest) -> Study:
+        self.studies.append(request)
+        told = tuple({"format": "delta", "path": str(p), "location": str(p)} for p in self.places)
+        return Study(operators=(), sources=told, rows=dict.fromkeys(request.sets, 7))
+
+    def measure(self, request: MeasureRequest) -> Measure:
+        self.measures.append(request)
+        return Measure(table_rows=3)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    """Two tables whose versions 1 to 3 add a file each."""
+    found = (tmp_path / "a", tmp_path / "b")
+    for place in found:
+        table(place, [[], [add("f1")], [add("f2")], [add("f3")]])
+    return found
+
+
+@pytest.fixture
+def spark(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Spark:
+    found = Spark(*places)
+    monkeypatch.setenv(REMOTE, "sc://localhost:1")
+    for module in (evidence, readers):
+        monkeypatch.setattr(module, "study", found.study)
+    monkeypatch.setattr(evidence, "measure", found.measure)
+    return found
+
+
+def line(version: int) -> str:
+    return DeltaOffset(TABLE, version).as_json()
+
+
+def scene(*ends: str | None, kind: str = "delta") -> Scene:
+    """A flow whose checkpoint has committed up to `ends`, a source each."""
+    workspace = SimpleNamespace(name="w", spark_remote_ref=f"env:{REMOTE}")
+    pipeline = SimpleNamespace(workspace=workspace, pipeline_id="p", name="p")
+    flow: Any = SimpleNamespace(name="main.shop.t", dataset="main.shop.t", pipeline=pipeline)
+    client: Any = SimpleNamespace(events=lambda *_, **__: [])
+    sources = tuple(SourceProgress(n, kind, end) for n, end in enumerate(ends))
+    return Scene(
+        flow=flow,
+        client=client,
+        pipeline={"spec": {}},
+        code={"/p/t.py": ""},
+        libraries=("/p/t.py",),
+        checkpoint_place="/c",
+        checkpoint=CheckpointReport("/c/0", "structured-streaming", 0, "q", 4, 4, sources),
+        table_place="/t",
+        sink=SinkReport("delta", "/t", 9, version=9),
+        others={},
+        active_update=None,
+        last_update=None,
+    )
+
+
+def body(*inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan that puts the old code back: its batches go on in the same version of the checkpoint."""
+    return {
+        "strategy": "revert",
+        "dataset": "main.shop.t",
+        "key": [],
+        "state": "drop",
+        "steps": [],
+        "inputs": list(inputs),
+        "positions": [{"after": {"offset_json": source["start"]}} for source in inputs],
+        "preconditions": {"checkpoint": {"version": 0, "last_committed": 3}, "sink": {"head": 8}},
+    }
+
+
+def of_delta(number: int, start: int, latest: int) -> dict[str, Any]:
+    return {"source": number, "kind": "delta", "start": line(start), "latest": line(latest)}
+
+
+def collected(there: Scene, plan: Mapping[str, Any], told: Readers, seen: Mapping[str, Any]) -> Any:
+    return evidence.collect(there, plan, told, seen=seen, sink_before=(), version_before=8, update_id="u-1")
+
+
+def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of_its_sources(
+    spark: Spark, places: tuple[Path, Path]
+) -> None:
+    plan = body(of_delta(0, 2, 3), of_delta(1, 2, 4))
+    there = scene(line(4), line(4))
+    told = Readers(lambda: there)
+
+    before = evidence.seen(plan, told)
+    found = collected(there, plan, told, before)
+    commit(places[1], 4, add("f4"))
+    after = evidence.seen(plan, told)
+
+    assert before == {"0": {"latest": line(4)}, "1": {"latest": line(4)}}
+    assert found.reached == {
+        0: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=True),
+        1: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False),
+    }
+    assert found.arrived_rows == 7
+    assert evidence.arrived(before, after) == ("source 1",)
+    assert spark.asked_where == 1
+    assert [sorted(r.slices) for r in spark.studies] == [[], ["arrived"]]
+    assert spark.measures[0].study.slices["new"]["0"]["versions"] == [[3, ["f2", "f3"]]]
+
+
+def test_nobody_asks_where_files_are_read_from(spark: Spark, tmp_path: Path) -> None:
+    def looked_at() -> Scene:
+        raise AssertionError("nothing is to be looked at for files: the plan names them")
+
+    file = tmp_path / "1.json"
+    file.write_text("{}")
+    source = {"source": 0, "location": str(tmp_path), "options": {}, "start": None, "waiting": [], "gone": []}
+    plan = body(source)
+    told = Readers(looked_at)
+    seen = evidence.seen(plan, told)
+    assert seen == {"0": [f"file://{file}"]}
+    assert collected(scene(None, kind="files"), plan, told, seen).reached == {}
+    assert spark.studies == []
+
+
+def test_a_source_that_the_code_has_no_more_is_told_as_nothing(spark: Spark) -> None:
+    told = Readers(lambda: scene())
+    assert [told.of(number) for number in ("2", "orders")] == [{}, {}]
+    assert told.of("0")["format"] == "delta"
+    assert spark.asked_where == 1
