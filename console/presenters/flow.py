@@ -106,10 +106,10 @@ def waiting_elsewhere(gathered: Mapping[str, Any]) -> int | None:
     """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
     option: Mapping[str, Any] = next(iter(gathered.get("options") or []), {})
     places = option.get("positions") or []
-    rows: list[Any] = [(p.get("next") or {}).get("rows") for p in places]
+    rows: list[int | None] = [(p.get("next") or {}).get("rows") for p in places]
     if all(p.get("kind", "files") == "files" for p in places) or None in rows:
         return None
-    return sum(rows)
+    return sum(n for n in rows if n is not None)
 
 
 def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:
