@@ -106,10 +106,10 @@ def waiting_elsewhere(gathered: Mapping[str, Any]) -> int | None:
     """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
     option: Mapping[str, Any] = next(iter(gathered.get("options") or []), {})
     places = option.get("positions") or []
-    rows: list[int | None] = [(p.get("next") or {}).get("rows") for p in places]
-    if all(p.get("kind", "files") == "files" for p in places) or None in rows:
-        return None
-    return sum(n for n in rows if n is not None)
+    rows = [(p.get("next") or {}).get("rows") for p in places]
+    told = [row for row in rows if row is not None]
+    only_files = all(p.get("kind", "files") == "files" for p in places)
+    return None if only_files or len(told) < len(rows) else sum(told)
 
 
 def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from console.supervisor.terminal import sign_ins
 
 PEOPLE = {"responder": {"role": "responder", "password": "s3cret"}}
-KEPT = Path("/home/ada/var/people.json")
+KEPT = Path("var/people.json")
 
 
 def test_the_first_start_shows_the_passwords_and_what_to_do_with_them() -> None:
