@@ -104,7 +104,9 @@ def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
     ]
     return {
         "facts": facts,
-        "compare": words.compare(options, str(typed), EXECUTABLE),
+        "compare": words.compare(
+            options, str(typed), EXECUTABLE, sink=bool((facts.get("sink") or {}).get("declared"))
+        ),
         "details": details,
         "key": key,
         "key_line": words.key_line(facts),

@@ -121,6 +121,11 @@ def shown(facts: Facts) -> dict[str, Any]:
         "not_applicable": not_applicable(),
         "recommended": next((o.strategy for o in options if o.recommended), None),
         "table_rows": facts.counts.table,
+        "sink": {
+            "kind": facts.sink.kind,
+            "declared": facts.sink.declared,
+            "place": facts.sink.location,
+        },
         "waiting_rows": facts.counts.waiting,
         "waiting_files": [
             {"path": f.path, "size": f.size, "mtime_ms": f.mtime_ms} for f in files_of(facts, "waiting")
