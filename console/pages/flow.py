@@ -46,6 +46,7 @@ def frame_of(flow: Flow, tab: str) -> dict[str, Any]:
         "environment": flow.pipeline.environment,
         "moves_at": retagging.moves_at(flow.pipeline),
         "badge": flows.header(flow, now),
+        "writes": flows.writes(flow),
         "tab": tab,
         "tabs": TABS,
         "recovery": open_recovery_of(flow.pk),

@@ -43,6 +43,8 @@ def badge(request: Any, given: int, now: datetime) -> status.Badge:
 def question(body: Mapping[str, Any]) -> str:
     """The title: a verb, a count, the place."""
     place = body["environment"]
+    if body["strategy"] == "full-refresh" and words.is_sink(body):
+        return f"Reset 1 flow in {place} and send everything again?"
     return {
         "continue": f"Reset 1 flow in {place}?",
         "empty": f"Reset 1 flow in {place}?",

@@ -35,6 +35,13 @@ def header(flow: Flow, now: datetime) -> status.Badge:
     return found
 
 
+def writes(flow: Flow) -> str:
+    """What the flow writes: a table, a view, or a sink, which Spark names without a catalog and a schema."""
+    if not flow.streaming:
+        return "view"
+    return "table" if "." in flow.dataset or not flow.dataset else "sink"
+
+
 def sentence(flow: Flow, diagnosis: dict[str, Any] | None) -> tuple[str, str]:
     """What is so, in one sentence, and what it means."""
     if flow.state == "failed":
@@ -78,7 +85,9 @@ def facts(
         since,
         batch,
         *(_counted(gathered, now) if gathered else _listed(waits, now)),
-        _table(gathered, last, now),
+        _table(gathered, last, now)
+        if writes(flow) != "sink"
+        else Fact("Sink", flow.dataset, "a recovery counts what it sends"),
     ]
 
 
@@ -214,6 +223,6 @@ def _items(every: list[Flow], tables: set[str], failed: set[str], stale: set[str
         if key != table:
             kind = "stale" if table in stale else "ok" if one.state == "ok" else ""
             items[table] = dag.Item(
-                table, dag.short(table), "out of date" if kind == "stale" else "table", kind
+                table, dag.short(table), "out of date" if kind == "stale" else writes(one), kind
             )
     return list(items.values())

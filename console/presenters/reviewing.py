@@ -87,12 +87,15 @@ def lead(body: Mapping[str, Any]) -> str:
     flow, pipeline, place = words.last_part(body["flow"]), body["pipeline"]["name"], body["environment"]
     where = f"flow {flow} of pipeline {pipeline} in {place}"
     last = body["numbering"]["next_batch"] - 1
+    refresh = f"Empty the table of {where} and read everything that can still be read again."
+    if words.is_sink(body):
+        refresh = f"Give {where} an empty checkpoint and send everything that can still be read again."
     return {
         "continue": f"Continue {where} after batch {last}, without the old state.",
         "repair": f"Mend the checkpoint of {where} and go on after batch {last} with its state.",
         "rewind": f"Go back in the input of {where} and let its code build its state anew, from batch {last + 1} on.",
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
-        "full-refresh": f"Empty the table of {where} and read everything that can still be read again.",
+        "full-refresh": refresh,
     }.get(body["strategy"], f"Recover {where} by {body['strategy']}.")
 
 
@@ -102,6 +105,8 @@ def _grows(body: Mapping[str, Any]) -> str:
     table = (
         f"Table {words.number(body.get('table_rows'))} → {words.count(forecast.get('table_after'), 'row')}."
     )
+    if words.is_sink(body):
+        table = f"Sent to {body['sink']['place']}."
     files = all(p.get("kind", "files") == "files" for p in body["positions"])
     return f"{grown}, {words.count(len(waiting), 'file')} waiting. {table}" if files else f"{grown}. {table}"
 
@@ -114,7 +119,9 @@ def fingerprints(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:
             "Checkpoint",
             f"version {point['version']}, batch {point['last_committed']}, {words.short(point['fingerprint'])}",
         ),
-        ("Table's log", f"batch {sink['head']}, {words.short(sink['fingerprint'])}"),
+        ("Sink", f"{sink['declared']}, {words.short(sink['fingerprint']) or 'not told apart'}")
+        if "declared" in sink
+        else ("Table's log", f"batch {sink['head']}, {words.short(sink['fingerprint'])}"),
         ("Active update", str(conditions.get("active_update") or "none")),
     ]
     return rows + [

@@ -37,7 +37,8 @@ def verdict(recovery: Any, measured: Mapping[str, Any]) -> Verdict:
         "They were fixed in the plan before anything ran."
     )
     if measured.get("verified") is True:
-        return Verdict("ok", "Every expected row is in the table exactly once.", said)
+        rows = next((c["says"] for c in criteria if c.get("code") == "EVERY_ROW_ONCE"), "")
+        return Verdict("ok", rows or "Every expected row is in the table exactly once.", said)
     wrong = [c for c in criteria if c.get("ok") is False]
     if wrong:
         return Verdict(
@@ -100,6 +101,8 @@ def against(forecast: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Ag
             ("New rows", "new_rows", "new_rows"),
             ("Rows in the table", "table_after", "table_rows"),
         )
+        if (planned, found) != ("table_after", "table_rows")
+        or {forecast.get(planned), measured.get(found)} != {None}  # there is no table
     ]
 
 

@@ -200,8 +200,13 @@ class Compare:
     lines: list[Line]
 
 
-def compare(options: Sequence[Mapping[str, Any]], chosen: str, executable: Sequence[str]) -> Compare:
-    """Strategies as columns, questions as rows. The chosen one is checked, else the recommended one."""
+def compare(
+    options: Sequence[Mapping[str, Any]], chosen: str, executable: Sequence[str], *, sink: bool = False
+) -> Compare:
+    """Strategies as columns, questions as rows. The chosen one is checked, else the recommended one.
+
+    `sink`: what is written is no table, so nobody asks what stands in it afterwards.
+    """
     wanted = chosen or next((str(o["strategy"]) for o in options if o.get("recommended")), "")
     columns = [
         Column(
@@ -219,10 +224,12 @@ def compare(options: Sequence[Mapping[str, Any]], chosen: str, executable: Seque
         ("Rows lost", [_amount(o["forecast"]["lost"], bad=True) for o in options]),
         ("Rows doubled", [_amount(o["forecast"]["doubled"], bad=True) for o in options]),
         ("Read again", [_amount(o["forecast"]["reread"]) for o in options]),
-        ("Table after", [_after(o["forecast"]) for o in options]),
+        ("Rows sent", [_sent(o["forecast"]) for o in options])
+        if sink
+        else ("Table after", [_after(o["forecast"]) for o in options]),
         ("State", [Cell(str(o["forecast"]["state"])) for o in options]),
         ("Code change live?", [Cell(str(o["code_live"])) for o in options]),
-        ("Table meanwhile", [Cell(str(o["table_meanwhile"])) for o in options]),
+        ("Sink meanwhile" if sink else "Table meanwhile", [Cell(str(o["table_meanwhile"])) for o in options]),
         ("Takes about", [Cell(_seconds(o["forecast"].get("seconds"))) for o in options]),
         ("Undo", [Cell(str(o["rollback"])) for o in options]),
     ]
@@ -259,6 +266,10 @@ def precision(amount: Mapping[str, Any]) -> str:
     if amount.get("rows") is None:
         return "unknown"
     return "exact" if amount.get("exact") else "estimate"
+
+
+def _sent(forecast: Mapping[str, Any]) -> Cell:
+    return Cell(words.count(forecast.get("new_rows"), "row"))
 
 
 def _after(forecast: Mapping[str, Any]) -> Cell:

@@ -49,11 +49,17 @@ def _sink(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
     old, new = planned["sink"], now["sink"]
     if old == new:
         return []
+    if "declared" in old or "declared" in new:
+        return [Drift("sink", _mark(old), _mark(new), "The sink is another one than when the plan was made.")]
     if old["head"] != new["head"]:
         says = f"The table's log ends at batch {new['head']} now; the plan was made when it ended at {old['head']}."
     else:
         says = "Files of the table's log have changed since the plan was made."
     return [Drift("sink", f"batch {old['head']}", f"batch {new['head']}", says)]
+
+
+def _mark(sink: Mapping[str, Any]) -> str:
+    return f"{sink.get('declared', 'a table')}, batch {sink['head']}, {str(sink['fingerprint'])[:8]}"
 
 
 def _code(old: Mapping[str, str], new: Mapping[str, str]) -> list[Drift]:

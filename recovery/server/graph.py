@@ -55,6 +55,11 @@ class Graph:
         """The dataset of this full name."""
         return next((dataset for dataset in self.datasets if dataset.name == name), None)
 
+    def sink(self, name: str) -> Dataset | None:
+        """The sink of this name, whatever catalog and schema stand before it: a sink has neither."""
+        bare = name.rsplit(".", 1)[-1]
+        return next((held for held in self.datasets if held.kind == "SINK" and held.name == bare), None)
+
 
 def qualify(name: str, *, catalog: str, database: str) -> str:
     """A name as people write it (`t`, `db.t`, `` `t` ``), with the pipeline's catalog and database before it."""

@@ -3,7 +3,7 @@
 A reset makes an empty checkpoint version `<latest+1>`: Spark takes the highest number, the old version stays.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recovery.server.driver import Driver
@@ -50,6 +50,11 @@ def check(graph: Graph, selection: Selection) -> None:
     """Every name is in the graph. Raises Refused in the service's words."""
     for name in selection.refresh + selection.full_refresh:
         dataset = graph.dataset(name)
+        if dataset is None and (sink := graph.sink(name)) is not None:
+            raise Refused(
+                f"The selection contains {sink.name}, which is a sink: Spark's selections name tables only. Start "
+                "the update without a selection; reset_checkpoint_selection takes the sink's flows."
+            )
         if dataset is None or dataset.kind == "VIEW":
             raise Refused(f"The selection contains table {name}, which does not exist in the graph.")
     for name in selection.reset_checkpoints:
@@ -64,11 +69,20 @@ def check(graph: Graph, selection: Selection) -> None:
             )
 
 
+def spelled(graph: Graph, selection: Selection) -> Selection:
+    """With the flows of sinks as the graph has them: Spark puts no catalog and schema before those."""
+    into_sinks = {f.name for f in graph.flows if graph.sink(f.dataset) is not None}
+    bare = {name: name.rsplit(".", 1)[-1] for name in selection.reset_checkpoints if not graph.flow(name)}
+    named = (bare[n] if bare.get(n) in into_sinks else n for n in selection.reset_checkpoints)
+    return replace(selection, reset_checkpoints=tuple(named))
+
+
 def prepare_run(driver: Driver, storage: str, graph: Graph, selection: Selection) -> dict[str, int]:
     """Check the selection, make the empty versions, and say which version each streaming flow will use.
 
     Everything is checked before the first version is made; validate_only makes none. Raises Refused.
     """
+    selection = spelled(graph, selection)
     check(graph, selection)
     versions = {}
     for flow in graph.flows:

@@ -29,6 +29,9 @@ class SinkReport:
     older: tuple[str, ...] = ()  # data files whose batch was compacted away
     heads: Mapping[str, int] = field(default_factory=dict)
     version: int | None = None  # of a table that counts its own commits (Delta)
+    declared: str = (
+        ""  # format of a sink that the code declares (create_sink): no table, no selection can name it
+    )
     facts: Any = None  # what the module of its kind asks for, where that is more than this report
 
     def as_dict(self) -> dict[str, Any]:

@@ -4,21 +4,31 @@ Source: KafkaStreamingWrite and KafkaWriteTask (no transaction, no batch id); th
 at-least-once. A task that is tried again repeats rows too, with or without a recovery.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
 from recovery.sources.base import Precision
 
 KIND = "kafka"
-TABLE = COMPARED = False
+TABLE, COMPARED = False, True  # its records are told by offsets; see recovery/spark/topics.py
 
 
 @dataclass(frozen=True)
 class Facts:
-    """`topics`: where the stream writes, as far as it is known; only said."""
+    """`topics`: where the stream writes; none, where each row names its own, or nobody knows.
+
+    `ends`: the offsets behind the last committed record, as an offset line of Spark (None: nobody could ask). `failed`:
+    the first offsets at which a failed attempt of the batch that was planned and not committed may have written (None:
+    no such batch, or not asked). `ids`: those of the topics that are there. `problem`: why Kafka was not asked.
+    """
 
     topics: tuple[str, ...] = ()
+    ends: str | None = None
+    failed: str | None = None
+    ids: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
 
 
 def facts_of(report: SinkReport) -> Facts:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.spark import counting, explained, secrets, slicing
+from recovery.spark import counting, explained, secrets, slicing, topics
 from recovery.spark.api import FROM_CODE, NAMED, WHOLE_ROW
 from recovery.spark.catalog import describe, sql_name, table
-from recovery.spark.definitions import BadCode, Definitions, find_flow, load, where, write_files
+from recovery.spark.definitions import BadCode, Definitions, find_flow, load, parts_of, where, write_files
 from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
 from recovery.spark.session import first_line, lost_contact, quoted, use
@@ -26,7 +26,9 @@ class Flow:
         use(spark, request["catalog"], request["schema"])
         definitions: Definitions = load(spark, self._placed, request["libraries"], folder)
         self._flow = find_flow(definitions, request["flow"], request["catalog"], request["schema"])
+        sink = _sink(definitions, self._flow.target)
         self.reader = Reader(spark, definitions)
+        self.reader.withheld |= secrets.values((sink or {}).get("options") or {})
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
         stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
@@ -36,6 +38,7 @@ class Flow:
         self.columns: list[str] = self.schema.names
         self.sources, self.order_problem = self._ordered(self.reader.sources_of(stream))
         self.reader.sources = self.sources
+        self.sink = sink
         self.operators = explained.operators(self.text)
         self.dedupe = explained.dedupe_columns(self.text)
 
@@ -111,6 +114,15 @@ class Flow:
             raise BadCode(secrets.withheld(where(error, self._placed), self.reader.withheld)) from error
 
 
+def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:
+    """The sink that the code declares under the name of a flow's target; None: the flow writes a table."""
+    found = definitions.sinks.get(".".join(parts_of(target)))
+    if found is None:
+        return None
+    options = {str(name): str(value) for name, value in found.options.items()}
+    return {"name": found.name, "format": found.format.lower(), "options": options}
+
+
 def _reads(relation: explained.Relation, read: Mapping[str, Any]) -> bool:
     """Is this the relation of that read? Told by kind, and for files by their path."""
     if relation.kind == "files":
@@ -127,6 +139,7 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
     out: dict[str, Any] = {
         "operators": flow.operators,
         "sources": flow.sources,
+        "sink": flow.sink,
         "dedupe": flow.dedupe,
         "columns": flow.columns,
         "windows": explained.windows(flow.text),
@@ -212,6 +225,8 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     """The fields of `api.Measure`. Raises `Refused` where the code itself cannot be run."""
     from pyspark.errors import PySparkException
 
+    if request.get("topic"):
+        return _measure_topic(spark, request, folder)
     now = table(spark, request["table"])
     if now is None:
         return {"problem": f"There is no table {request['table']}, so nothing can be measured."}
@@ -240,6 +255,36 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
         if lost_contact(error):
             raise
         out["problem"] = f"The rows could not be compared: {flow.says(error)}"
+    return out
+
+
+def _measure_topic(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """As `measure`, of the records that a flow sent to Kafka."""
+    from pyspark.errors import PySparkException
+
+    try:
+        flow = Flow(spark, request["study"], folder)
+    except BadCode as error:
+        raise Refused(str(error)) from error
+    out: dict[str, Any] = {"old_rows": None}
+    asked = request["topic"]
+    try:
+        found = topics.records(spark, flow.sink, asked["since"])
+        out["new_rows"] = found.count()
+        key, out["key"], out["key_from"] = topics.told_apart(request.get("key"), flow.text)
+        if request.get("state_kept") and flow.operators and not request.get("expected"):
+            raise CannotReplay(topics.STATE_KEPT)
+        expected = topics.sent(_expected(spark, flow, request, Held(None, found, whole=False)))
+        failed = topics.records(spark, flow.sink, asked["failed"]) if asked.get("failed") else None
+        out |= topics.compared(expected, found, failed, key, SAMPLES)
+    except BadCode as error:
+        raise Refused(str(error)) from error
+    except CannotReplay as error:
+        return out | {"problem": str(error)}
+    except PySparkException as error:
+        if lost_contact(error):
+            raise
+        out["problem"] = f"The records could not be compared: {flow.says(error)}"
     return out
 
 

@@ -76,11 +76,14 @@ class Study:
     table does not hold) by label. `notes` are facts that are no problem. A source is {format, path, options, schema,
     location}; of a table by name `format` is its provider, `path` and `table` its name, `location` where the catalog
     says it lies. Options may hold passwords: they are for asking the source, and go into no plan and on no page.
+    `sink`: what the code declares with `create_sink` as the flow's target, {name, format, options}, the options as
+    secret as those of a source; None: a table, or not known, as the code cannot be analysed.
     `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told.
     """
 
     operators: tuple[str, ...] | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
+    sink: Mapping[str, Any] | None = None
     dedupe: tuple[str, ...] | None = None
     columns: tuple[str, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -106,7 +109,10 @@ class MeasureRequest:
     the new input: all labels together, nothing of it twice. `expected`: a folder of Parquet files with the rows that
     are expected, as a rehearsal wrote them, in place of what the code yields over the new input. `key` None: as in a
     study. `state_kept`: the rerun went on with the old dropDuplicates state, so rows whose key an old row of the table
-    has are not expected again; it does not count beside `expected`.
+    has are not expected again; it does not count beside `expected`. `topic`: where the flow sends records to Kafka,
+    the offsets between which they lie, as `sources.slices.Slice.as_dict()`: `since`, all that came since the rerun
+    began, and `failed` (None: no batch was open), what a failed attempt of the batch that was planned and not committed
+    may have sent before that. `table`, files and version do not count then.
     """
 
     remote: str
@@ -118,6 +124,7 @@ class MeasureRequest:
     expected: str | None = None
     key: tuple[str, ...] | None = None
     state_kept: bool = False
+    topic: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,9 @@ class Measure:
     `duplicates_before` stood there before, and `duplicates_explained` are repeats that the new input itself brings.
     `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others;
     None for a file table.
+    Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
+    expected rows, so another writer's or wrong ones; `repeated`: expected rows that stand there more often than
+    expected; `failed_rows`: expected rows that a failed attempt had sent before. None for a table.
     """
 
     table_rows: int | None = None
@@ -143,6 +153,9 @@ class Measure:
     duplicates_before: int | None = None
     duplicates_explained: int | None = None
     vanished: int | None = None
+    strange: int | None = None
+    repeated: int | None = None
+    failed_rows: int | None = None
     key: tuple[str, ...] = ()
     key_from: str = WHOLE_ROW
     samples: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)

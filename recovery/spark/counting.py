@@ -134,7 +134,7 @@ def compare(
     if not whole:
         del out["vanished"]
     out["samples"] = {
-        side: _samples(counts.where(amount > 0), key, amount, samples) if out[side] else []
+        side: samples_of(counts.where(amount > 0), key, amount, samples) if out[side] else []
         for side, amount in (("missing", missing), ("extra", extra))
     }
     return out
@@ -143,7 +143,8 @@ def compare(
 _NAMES = ("What the code yields", "What the update wrote", "The table")
 
 
-def _samples(counts: Any, key: Sequence[str], amount: Any, limit: int) -> list[dict[str, Any]]:
+def samples_of(counts: Any, key: Sequence[str], amount: Any, limit: int) -> list[dict[str, Any]]:
+    """Up to `limit` keys of tallied rows, as text, and how often `amount` says."""
     from pyspark.sql import functions as F
 
     fields = [F.col(f"k{i}").cast("string").alias(f"k{i}") for i in range(len(key))]

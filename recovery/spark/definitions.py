@@ -23,10 +23,14 @@ class BadCode(Exception):
 
 @dataclass
 class Definitions:
-    """What the files define: flows (name, target, function), names of views, SQL files, AUTO CDC flows."""
+    """What the files define: flows (name, target, function), names of views, SQL files, AUTO CDC flows.
+
+    `sinks`: what `create_sink` declares (name, format, options), by name in lower case, as Spark compares it.
+    """
 
     flows: list[Any] = field(default_factory=list)
     views: set[str] = field(default_factory=set)
+    sinks: dict[str, Any] = field(default_factory=dict)
     sql_files: list[str] = field(default_factory=list)
     cdc_flows: list[Any] = field(default_factory=list)
 
@@ -133,12 +137,14 @@ def _run(path: Path, spark: Any) -> None:
 def _registry(found: Definitions) -> Any:
     """A GraphElementRegistry that remembers; its base class is only there once pyspark is imported."""
     from pyspark.pipelines.graph_element_registry import GraphElementRegistry
-    from pyspark.pipelines.output import TemporaryView
+    from pyspark.pipelines.output import Sink, TemporaryView
 
     class Remember(GraphElementRegistry):
         def register_output(self, output: Any) -> None:
             if isinstance(output, TemporaryView):
                 found.views.add(output.name)
+            elif isinstance(output, Sink):
+                found.sinks[".".join(parts_of(output.name))] = output
 
         def register_flow(self, flow: Any) -> None:
             found.flows.append(flow)

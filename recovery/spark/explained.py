@@ -36,6 +36,12 @@ _RELATIONS = (
     re.compile(r"~?StreamingRelationV2 [^,]+, (?P<kind>[^,]+), "),
 )
 _FILE_FACT = re.compile(r"\b_metadata#\d|\binput_file_(?:name|block_start|block_length)\(\)")
+# Functions whose value differs at every run.
+_AT_EACH_RUN = (
+    r"rand|randn|random|randstr|uniform|uuid|shuffle|now|localtimestamp|current_\w+|monotonically_increasing_id|"
+    r"spark_partition_id"
+)
+_ANEW = re.compile(rf"\b({_AT_EACH_RUN})\(")
 # What a row goes through before its window is counted, and which has no more to it than its line says.
 _PLAIN = {
     "Project",
@@ -46,10 +52,7 @@ _PLAIN = {
     "StreamingRelation",
     "StreamingRelationV2",
 }
-_OPAQUE = re.compile(
-    r"\)#\d|\b(?:rand|randn|random|randstr|uniform|uuid|shuffle|now|localtimestamp|current_\w+|input_file_\w+|"
-    r"monotonically_increasing_id|spark_partition_id|java_method|reflect|try_reflect)\("
-)
+_OPAQUE = re.compile(rf"\)#\d|\b(?:{_AT_EACH_RUN}|input_file_\w+|java_method|reflect|try_reflect)\(")
 _WATERMARKED = re.compile(r"#\d+L?-T\d+ms")
 _OF_THIS_PLAN = re.compile(r"#(\d+)|@[0-9a-f]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")
@@ -149,6 +152,12 @@ def relations(text: str) -> tuple[Relation, ...]:
 def file_facts(text: str) -> bool:
     """Does the query ask which file a row came from?"""
     return any(_FILE_FACT.search(line) for line in section(text, "Analyzed Logical Plan"))
+
+
+def computed_anew(text: str) -> tuple[str, ...]:
+    """Functions of the query whose value differs at every run, by name: what they compute cannot be compared."""
+    lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
+    return tuple(sorted({name for line in lines for name in _ANEW.findall(line)}))
 
 
 def reshuffles(text: str) -> bool:

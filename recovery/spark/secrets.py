@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterable, Mapping
 
 # Options that say what is read, not how to get in; a sentence may name their values.
-SHOWN = {"path", "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "basepath"}
+SHOWN = {
+    "path",
+    "topic",
+    "subscribe",
+    "subscribepattern",
+    "assign",
+    "startingoffsets",
+    "endingoffsets",
+    "basepath",
+}
 SHORTEST = 4  # characters; a shorter value is a flag or a number, unless the option's name says otherwise
 _SECRET = re.compile(
     r"secret|password|passphrase|token|credential|access.?key|account.?key|jaas|sas", re.IGNORECASE

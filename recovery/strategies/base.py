@@ -88,6 +88,9 @@ class Facts:
     usual_update_seconds: float | None = None
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
     repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
+    beside: tuple[
+        str, ...
+    ] = ()  # flows that an update of a declared sink runs too: no selection can name a sink
     between: tuple[Finding, ...] = ()  # what other flows share with this one and must not
     source_map: tuple[
         int | None, ...

@@ -7,7 +7,7 @@ from recovery.checkpoints.report import Severity
 from recovery.sources import files
 from recovery.sources.base import InputFile
 from recovery.strategies.base import Amount, Criterion, Facts, StepSpec
-from recovery.strategies.sinks import not_measured
+from recovery.strategies.sinks import is_table, not_measured
 
 OPERATOR_WORDS = {
     "dedupe": "dropDuplicates",
@@ -164,11 +164,6 @@ def steps(patch: bool, *middle: StepSpec) -> tuple[StepSpec, ...]:
     return (*first, *middle, StepSpec("verify", "Measure the criteria of this plan on the data."))
 
 
-def rerun(facts: Facts) -> StepSpec:
-    """The update of this flow's table alone."""
-    return StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]})
-
-
 def goes_on(last: int | None, offsets: Sequence[str | None]) -> dict[str, Any]:
     """What the first new batch is to be held to, where it comes after batch `last` and begins at `offsets`."""
     return {"batch": None if last is None else last + 1, "offsets": list(offsets)}
@@ -197,12 +192,33 @@ def criteria(
         "NOTHING_ELSE_CHANGED": {},
         "FURTHER_UPDATE_ADDS_NOTHING": {},
     }
-    without = not_measured(facts.sink.kind)
+    without = not_measured(facts.sink)
+    if facts.beside:  # the update runs them too
+        without |= {"NOTHING_ELSE_CHANGED"}
+    words = WORDS if is_table(facts) else {**WORDS, **SINK_WORDS}
     return tuple(
-        Criterion(code, WORDS[code], value) for code, value in expected.items() if code not in without
+        Criterion(code, words[code], value) for code, value in expected.items() if code not in without
     )
 
 
+def rerun(facts: Facts) -> StepSpec:
+    """The update that goes on with the flow: of its table alone, or of the pipeline, for no selection names a sink."""
+    if not facts.sink.declared:
+        return StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]})
+    return StepSpec("rerun", f"Update the pipeline, which sends to {facts.dataset}.", {"refresh": []})
+
+
+def rerun_anew(facts: Facts) -> StepSpec:
+    """The update that reads everything again."""
+    if not facts.sink.declared:
+        verb = "Empty" if is_table(facts) else "Reset"
+        says = f"{verb} {facts.dataset} and read everything again (full_refresh_selection)."
+        return StepSpec("rerun", says, {"full_refresh": [facts.dataset]})
+    says = f"Give {facts.flow} an empty checkpoint and read everything again (reset_checkpoint_selection)."
+    return StepSpec("rerun", says, {"refresh": [], "reset": [facts.flow]})
+
+
+SINK_WORDS = {"EVERY_ROW_ONCE": "The new batches sent every expected row exactly once."}
 WORDS = {
     "FIRST_BATCH_AT_POSITION": "The first new batch began at the planned position.",
     "EACH_FILE_ONCE": "Every input stands in exactly one committed batch.",

@@ -2,7 +2,7 @@
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.strategies import common, sinks, sources, starts
-from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.base import Amount, Facts, Forecast, Option
 from recovery.strategies.positions import positions
 
 
@@ -12,7 +12,9 @@ def judge(facts: Facts) -> Option:
     return Option(
         strategy="full-refresh",
         title="full-refresh",
-        summary="Empty the table, read everything again",
+        summary="Empty the table, read everything again"
+        if sinks.is_table(facts)
+        else "Reset the flow, send everything again",
         blocked=blocked(facts),
         forecast=Forecast(
             lost=_lost(facts),
@@ -26,12 +28,7 @@ def judge(facts: Facts) -> Option:
         findings=_findings(facts),
         steps=common.steps(
             facts.new_code.files != facts.code.files,
-            StepSpec(
-                "rerun",
-                f"{'Empty' if sinks.is_table(facts) else 'Reset'} {facts.dataset} and read everything again "
-                "(full_refresh_selection).",
-                {"full_refresh": [facts.dataset]},
-            ),
+            common.rerun_anew(facts),
         ),
         criteria=common.criteria(
             facts,

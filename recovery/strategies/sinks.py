@@ -5,6 +5,7 @@ from dataclasses import replace
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.sinks import registry
+from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Risk, Start, in_words
 from recovery.sources.base import Amount as Counted
 from recovery.sources.base import Distance, Precision
@@ -25,14 +26,31 @@ DISAGREE = (
 )
 
 
-def not_measured(sink_kind: str) -> frozenset[str]:
-    """Criteria that nobody can measure at such a sink."""
-    return frozenset() if registry.of(sink_kind).COMPARED else frozenset(ON_ROWS)
+def compared(sink: SinkReport) -> bool:
+    """Whether the rows that an update wrote there can be compared with those expected.
+
+    A table that the code names by its path alone has no name by which Spark could be asked.
+    """
+    kind = registry.of(sink.kind)
+    return kind.COMPARED and not (sink.declared and kind.TABLE)
+
+
+def not_measured(sink: SinkReport) -> frozenset[str]:
+    """Criteria that no plan for such a sink has. Where rows cannot be compared `EVERY_ROW_ONCE` stays, as what is not
+    measured: such a recovery is never proven."""
+    if not compared(sink):
+        return frozenset(ON_ROWS) - {"EVERY_ROW_ONCE"}
+    return frozenset() if registry.of(sink.kind).TABLE else frozenset({"TABLE_GREW_BY_NEW_BATCHES"})
+
+
+def not_required(sink: SinkReport) -> frozenset[str]:
+    """Criteria that a plan for such a sink may lack: an update of a declared sink may run other flows too."""
+    return not_measured(sink) | ({"NOTHING_ELSE_CHANGED"} if sink.declared else frozenset())
 
 
 def is_table(facts: Facts) -> bool:
     """Whether a full refresh empties what the flow writes."""
-    return registry.of(facts.sink.kind).TABLE
+    return registry.of(facts.sink.kind).TABLE and not facts.sink.declared
 
 
 def at_least_once(facts: Facts) -> bool:
@@ -107,6 +125,21 @@ def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
     found = risk(facts, of)
     if found.bars:
         return ()
+    return (*_run_too(facts), *_repeats(facts, found))
+
+
+def _run_too(facts: Facts) -> tuple[Finding, ...]:
+    """An update of a declared sink runs the whole pipeline."""
+    if not facts.beside:
+        return ()
+    says = (
+        f"Spark's selections name tables only, so an update of {facts.dataset} runs the whole pipeline: "
+        f"{', '.join(facts.beside)} too. That nothing else changed is not measured."
+    )
+    return (Finding("WHOLE_PIPELINE_RUNS", Severity.WARNING, says, "Mend or pause what must not run first."),)
+
+
+def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:
     if at_least_once(facts):
         kind = registry.of(facts.sink.kind)
         says = found.says if "least-once" in found.says else f"At-least-once: {found.says}"

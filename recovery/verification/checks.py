@@ -3,12 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
+from recovery.strategies.sinks import compared
+from recovery.verification import topics
 from recovery.verification.evidence import (
     Evidence,
     Reached,
@@ -18,17 +19,9 @@ from recovery.verification.evidence import (
     new_data_files,
     new_inputs,
 )
+from recovery.verification.finding import Finding
 
 SHOWN = 5  # names in a sentence
-
-
-@dataclass(frozen=True)
-class Finding:
-    """`ok` None: could not be measured. `why` is one or more whole sentences."""
-
-    measured: Any
-    ok: bool | None
-    why: str
 
 
 def first_batch_at_position(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
@@ -157,11 +150,15 @@ def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -
 def every_row_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     """What the code yields over the new input files, and what the new data files hold: the same rows."""
     measure, problem = _usable(evidence)
+    if evidence.sink_after is not None and not compared(evidence.sink_after):
+        return _unknown(f"Rows cannot be compared at a sink of kind {evidence.sink_after.kind}.")
     if measure is None or measure.missing is None or measure.extra is None:
         return _unknown(problem or "The rows could not be compared.")
     planned = [str(k).lower() for k in expected.get("key") or ()]
     if planned and planned != [k.lower() for k in measure.key]:
         return _unknown(f"The plan tells rows apart by {', '.join(planned)}; measured was {_key(measure)}.")
+    if measure.strange is not None:
+        return topics.every_row_once(expected, measure)
     added = _difference(measure.duplicates_in_table, measure.duplicates_before)
     measured = {
         "expected": measure.expected_rows,
@@ -204,6 +201,8 @@ def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Fi
     if (late or beyond) and evidence.arrived_rows is None:
         came = plural(len(late), "file") if late else f"More of source {', '.join(beyond)}"
         return _unknown(f"{came} arrived after the forecast, and their rows were not counted.")
+    if measure.strange:
+        return topics.written_by_others(measure)
     more = (evidence.arrived_rows or 0) if late or beyond else 0
     for name in ("new_rows", "table_after"):
         if name in wanted:
@@ -269,6 +268,8 @@ def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence)
             "further update added says nothing; verify again.",
         )
     grew = (further.rows_after or 0) - (further.rows_before or 0)
+    if evidence.measure is not None and evidence.measure.strange is not None:
+        return topics.more_came(measured, grew)
     return Finding(measured, False, f"It changed the table by {plural(grew, 'row')} without new input.")
 
 

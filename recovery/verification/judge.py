@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recovery.strategies.base import Criterion
-from recovery.strategies.sinks import not_measured
+from recovery.strategies.sinks import not_required
 from recovery.verification import checks, criteria
-from recovery.verification.checks import Finding
 from recovery.verification.evidence import Evidence
+from recovery.verification.finding import Finding
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def judge(strategy: str, planned: Sequence[Criterion | Mapping[str, Any]], evide
     given = [asdict(c) if isinstance(c, Criterion) else dict(c) for c in planned]
     named = {c["code"] for c in given}
     sink = evidence.sink_after
-    without = frozenset[str]() if sink is None else not_measured(sink.kind)
+    without = frozenset[str]() if sink is None else not_required(sink)
     absent = [c for c in criteria.REQUIRED.get(strategy, ()) if c not in named and c not in without]
     judged = [_one(c, evidence) for c in given] + [_absent(code) for code in absent]
     return Verdict(bool(judged) and all(j.ok is True for j in judged), tuple(judged))

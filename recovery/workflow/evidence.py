@@ -1,7 +1,8 @@
 """Reads what a verdict needs after the rerun: checkpoint, table log, events, and Spark's comparison."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from recovery.checkpoints import inspect
@@ -25,11 +26,12 @@ from recovery.verification.evidence import (
     new_data_files,
     new_inputs,
 )
-from recovery.workflow import rehearsing
+from recovery.workflow import rehearsing, topics
 from recovery.workflow.gather import NOTHING, Scene, listing, request_for
 from recovery.workflow.inputs import Counted
 from recovery.workflow.readers import Readers
 
+Ask = Callable[[MeasureRequest], Measure]
 # a repaired version holds the old one's logs, mended: it is cut back to the position as one that went on
 SCOPES = {"continue": "both", "rewind": "same", "revert": "same", "repair": "same", "full-refresh": "new"}
 
@@ -57,8 +59,14 @@ def seen(body: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
 
 
 def places(body: Mapping[str, Any]) -> dict[str, str]:
-    """Where the tables lie, as the plan knows it."""
-    return {body["dataset"]: body["table_place"], **body["other_tables"]}
+    """Where the tables lie, as the plan knows it. A sink that the code declares is asked for anew each time."""
+    own = "" if is_declared(body) else body["table_place"]
+    return {body["dataset"]: own, **body["other_tables"]}
+
+
+def is_declared(body: Mapping[str, Any]) -> bool:
+    """Whether the plan's flow writes to a sink that its code declares, and to no table of the catalog."""
+    return bool((body.get("sink") or {}).get("declared"))
 
 
 def arrived(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
@@ -82,11 +90,13 @@ def collect(
     sink_before: Sequence[str],
     version_before: int | None,
     update_id: str,
+    topic_before: topics.Noted | None = None,
 ) -> Evidence:
     """Evidence of one rerun, but for the other places and the further update, which come after.
 
     `readers`: those of the scene's code. `seen`: what was there right before the rerun. `sink_before`: the data files
     of the table's log then; `version_before`: its version, of a table that counts its commits.
+    `topic_before`: where a topic ended then.
     """
     scope = scope_of(body)
     new = scene.checkpoint
@@ -109,7 +119,7 @@ def collect(
     wanted = Counted({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
     evidence = replace(
         evidence,
-        measure=_measure(scene, body, scope, wanted, files, sink_before, since),
+        measure=_measure(scene, body, scope, wanted, files, sink_before, since, topic_before),
         measured_inputs=inputs,
         measured_files=files,
         measured_since=since,
@@ -248,6 +258,7 @@ def _measure(
     files: tuple[str, ...],
     sink_before: Sequence[str],
     since: int | None,
+    topic: topics.Noted | None,
 ) -> Measure:
     key = tuple(body["key"])
     asked = MeasureRequest(
@@ -260,13 +271,24 @@ def _measure(
         key=key or None,
         state_kept=body["state"] == "keep",
     )
-    found = measure(asked)
+    if is_declared(body):
+        ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))
+    else:
+        ask = measure
+    found = ask(asked)
     if found.problem is None or body["state"] == "keep" or not scene.checkpoint.state_operators:
         return found
-    return _measured_by_rehearsal(scene, body, asked) or found
+    return _measured_by_rehearsal(scene, body, asked, ask) or found
 
 
-def _measured_by_rehearsal(scene: Scene, body: Mapping[str, Any], asked: MeasureRequest) -> Measure | None:
+def _failed_counts(topic: topics.Noted | None, scope: str) -> topics.Noted | None:
+    """A refresh sends everything again, what a failed attempt had sent too: the plan says so."""
+    return topic if topic is None or scope != "new" else {**topic, "failed": None}
+
+
+def _measured_by_rehearsal(
+    scene: Scene, body: Mapping[str, Any], asked: MeasureRequest, ask: Ask
+) -> Measure | None:
     """Where a batch cannot stand for the state that the rerun began without: against what a rehearsal writes.
 
     None where it could not be run, or where the update may have written other rows (`Rehearsal.why`).
@@ -281,7 +303,7 @@ def _measured_by_rehearsal(scene: Scene, body: Mapping[str, Any], asked: Measure
     ) as found:
         if found.problem is not None or found.why:
             return None
-        return measure(replace(asked, expected=found.output))
+        return ask(replace(asked, expected=found.output))
 
 
 def _arrived_rows(
@@ -308,6 +330,8 @@ def table_rows(scene: Scene, dataset: str) -> int | None:
 
 
 def changed_since(scene: Scene, body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Data files that the table has gained or lost since `scene` was looked at."""
+    """Data files that the table has gained or lost since `scene` was looked at; none of a declared sink."""
+    if is_declared(body):
+        return ()
     now = sinks.read(body["table_place"], query_id=scene.checkpoint.query_id)
     return sinks.written_since(now, scene.sink.version, data_files(scene.sink))

@@ -17,6 +17,7 @@ from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.inputs import all_noted_ids, note_sources
 from recovery.pipelines.workspaces import client_for, spark_remote
+from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.base import Distance, InputFile, SourceFacts, Wanted
@@ -26,7 +27,7 @@ from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies import late
 from recovery.strategies.base import Facts
-from recovery.workflow import fingerprints, inputs, rehearsing, repairing
+from recovery.workflow import declared, fingerprints, inputs, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
@@ -62,6 +63,9 @@ class Scene:
     last_update: str | None
     storage: str = field(default="")
     noted: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # ids of Kafka topics, by source
+    writes: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # the sink as the code declares it, secrets included
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -77,7 +81,11 @@ class Scene:
                 "fingerprint": self.checkpoint.fingerprint,
             },
             "code": fingerprints.of_code(self.code),
-            "sink": {"head": self.sink.head, "fingerprint": self.sink.fingerprint},
+            "sink": {
+                "head": self.sink.head,
+                "fingerprint": self.sink.fingerprint,
+                **({"declared": self.sink.declared} if self.sink.declared else {}),
+            },
             "active_update": self.active_update,
         }
 
@@ -86,7 +94,7 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
     """Read API, source, checkpoint and sink of a flow.
 
     `known`: where tables lie, from a plan; without it Spark's catalog is asked (about 2 s). Raises
-    Unreachable (API, Spark, storage), NotFound (pipeline gone), Refused (no storage root, no table).
+    Unreachable (API, Spark, storage, Kafka), NotFound (pipeline gone), Refused (no storage root, no table and no sink).
     """
     client = client_for(flow.pipeline.workspace)
     answer = client.get_pipeline(flow.pipeline.pipeline_id)
@@ -95,15 +103,11 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
     libraries, code = read_code(client, spec)
     place = checkpoint_of(flow, storage)
     known = known or known_tables(flow)
-    own = known.get(flow.dataset)
-    if own is None:
-        raise Refused(
-            f"Table {flow.dataset} does not exist in Spark's catalog; there is nothing to recover into."
-        )
-    report = inspect(place, sink=own)
+    own = known.get(flow.dataset) or ""
+    report = inspect(place, sink=own or None)
     updates = answer.get("latest_updates") or []
     active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
-    return Scene(
+    scene = Scene(
         flow=flow,
         client=client,
         pipeline=answer,
@@ -112,12 +116,26 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         checkpoint_place=place,
         checkpoint=report,
         table_place=own,
-        sink=sinks.read(own, query_id=report.query_id),
+        sink=sinks.read(own, query_id=report.query_id) if own else unknown.report(flow.dataset),
         others={name: where for name, where in known.items() if name != flow.dataset},
         active_update=active,
         last_update=updates[0]["update_id"] if updates else None,
         storage=storage,
         noted=all_noted_ids(flow),
+    )
+    return scene if own else _into_sink(scene)
+
+
+def _into_sink(scene: Scene) -> Scene:
+    """The scene of a flow without a table: its code says which sink it declares. Raises Refused, Unreachable."""
+
+    def ask(files: Mapping[str, str]) -> Study:
+        return study(request_for(scene, files, NOTHING, ()))
+
+    codes = (lambda: scene.code), (lambda: last_good_code(scene))
+    found = declared.look(scene.flow.dataset, scene.checkpoint, scene.checkpoint_place, ask, codes)
+    return replace(
+        scene, checkpoint=found.checkpoint, table_place=found.place, sink=found.sink, writes=found.told
     )
 
 
@@ -153,8 +171,10 @@ def gather(
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
     found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
     found = replace(found, confirmed=tuple(confirmed))
-    written_by = (found.old_code.sources if found.old_code else ()) or found.new_code.sources
-    note_sources(flow, written_by, table=scene.table_place)
+    old = found.old_code
+    written_by = old if old and old.sources else found.new_code
+    digest = fingerprints.digest_of_code(written_by.files)
+    note_sources(flow, written_by.sources, table=scene.table_place, code=digest)
     return scene, found
 
 
@@ -220,6 +240,7 @@ def facts_of(
         usual_update_seconds=None,
         repair=repair,
         between=shared,
+        beside=declared.beside(flow) if scene.sink.declared else (),
         source_map=found.old,
         unread_of=_left_behind(scene, found, before),
     )
@@ -259,22 +280,29 @@ def request_for(
     by_file: bool = False,
 ) -> StudyRequest:
     """What the Spark room needs to study this flow with that code over those inputs."""
-    spec = scene.spec
-    return StudyRequest(
-        remote=spark_remote(scene.flow.pipeline.workspace),
-        files=dict(files),
-        root=spec.get("root_path") or "",
-        libraries=scene.libraries,
-        configuration=dict(spec.get("configuration") or {}),
-        catalog=spec.get("catalog") or "spark_catalog",
-        schema=spec.get("schema") or spec.get("target") or "default",
-        flow=scene.flow.name,
+    return replace(
+        code_request(scene.flow, scene.spec, scene.libraries, files),
         sets=dict(wanted.sets),
         slices=dict(wanted.slices),
         key=key or None,
-        table=scene.flow.dataset if wanted.sets or by_file else None,
+        table=scene.flow.dataset if (wanted.sets or by_file) and not scene.sink.declared else None,
         by_file=by_file,
-        write=None,
+    )
+
+
+def code_request(
+    flow: Flow, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
+) -> StudyRequest:
+    """What the Spark room needs to analyse a flow's code; it counts nothing. `spec`: the pipeline's settings."""
+    return StudyRequest(
+        remote=spark_remote(flow.pipeline.workspace),
+        files=dict(files),
+        root=spec.get("root_path") or "",
+        libraries=libraries,
+        configuration=dict(spec.get("configuration") or {}),
+        catalog=spec.get("catalog") or "spark_catalog",
+        schema=spec.get("schema") or spec.get("target") or "default",
+        flow=flow.name,
     )
 
 

@@ -29,7 +29,7 @@ def preview(
         operators=tuple(operators),
         listings={str(n): found for n, one in enumerate(inputs) if (found := _listed(one)) is not None},
     )
-    return plan_repair(place, known, sink=table)
+    return plan_repair(place, known, sink=table or None)
 
 
 def _listed(one: Mapping[str, Any]) -> Listed | None:

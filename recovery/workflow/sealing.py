@@ -111,6 +111,11 @@ def build(
         "dataset": facts.dataset,
         "checkpoint_place": scene.checkpoint_place,
         "table_place": scene.table_place,
+        "sink": {
+            "kind": scene.sink.kind,
+            "declared": scene.sink.declared,
+            "place": scene.sink.location,
+        },
         "other_tables": dict(scene.others),
         "diagnosis": {k: recovery.diagnosis.get(k) for k in ("condition", "title", "damaged", "severity")},
         "strategy": option.strategy,

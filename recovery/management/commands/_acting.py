@@ -52,9 +52,10 @@ def plan_options(parser: ArgumentParser) -> None:
         "--position",
         action="append",
         default=[],
-        metavar="SOURCE=WISH",
+        metavar="SOURCE[/PART]=WISH",
         help="Where a source, by its number in the code, or all of them shall start; may be given again for another "
-        f"one. WISH is {wishes.FORMS}, or committed. Without it a source goes on where its last committed batch ended.",
+        f"one. WISH is {wishes.FORMS}, or committed. Without it a source goes on where its last committed batch ended. "
+        f"One partition of Kafka, as 0/orders-3=1200, starts at {wishes.OF_A_PART}; the others as their source does.",
     )
     parser.add_argument(
         "--confirm",
@@ -153,6 +154,14 @@ def _criterion(one: Mapping[str, Any]) -> str:
     return f"  {mark:<13} {one['says']} {one['why']}"
 
 
+def _after(forecast: Mapping[str, Any]) -> str:
+    """What stands in the table then; where nobody knows, or there is none, what is written."""
+    rows, written = forecast["table_after"], forecast["new_rows"]
+    if rows is None:
+        return f"writes   {'an unknown number of' if written is None else f'{written:,}'} rows"
+    return f"table    {rows} rows afterwards"
+
+
 def forecast_text(data: Mapping[str, Any], then: str) -> str:
     """The forecast, the findings and the steps of a plan, for people."""
     forecast = data["forecast"]
@@ -162,7 +171,7 @@ def forecast_text(data: Mapping[str, Any], then: str) -> str:
         rows = "unknown" if part["rows"] is None else f"{part['rows']:,}"
         exact = "exact" if part["exact"] else "not exact"
         lines.append(f"  {name:<8} {rows:>8} rows in {part['files']} files, {exact}. {part['why']}")
-    lines.append(f"  table    {forecast['table_after']} rows afterwards; state: {forecast['state']}")
+    lines.append(f"  {_after(forecast)}; state: {forecast['state']}")
     for finding in data["findings"]:
         lines += ["", f"{finding['severity'].capitalize()}: {finding['says']}", f"  {finding['do']}"]
     lines += ["", "Steps"] + [

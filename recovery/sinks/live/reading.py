@@ -1,9 +1,23 @@
 """Reads a table's memory of the streams that write it, whichever kind of table it is."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from recovery.checkpoints.deltalog import FOLDER
 from recovery.checkpoints.storage import Store, reaching
+from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
-from recovery.sinks.live import delta, files
+from recovery.sinks.live import delta, files, kafka
+
+BY_PATH = {
+    "delta",
+    "parquet",
+    "json",
+    "csv",
+    "text",
+    "orc",
+}  # formats whose option path is a table of its own
 
 
 def read(location: str, *, query_id: str | None) -> SinkReport:
@@ -15,6 +29,28 @@ def read(location: str, *, query_id: str | None) -> SinkReport:
     with reaching(location):
         is_delta = Store.open(location).is_dir(FOLDER)
     return delta.read(location, query_id=query_id) if is_delta else files.read(location)
+
+
+def declared(
+    sink: Mapping[str, Any], *, query_id: str | None = None, failed_ms: int | None = None
+) -> SinkReport:
+    """The report of a sink that the code declares, {name, format, options}: a topic, a table by its path, or unknown.
+
+    `failed_ms`: when a batch was planned that was never committed. Raises Unreachable where it does not answer.
+    """
+    kind, options = str(sink["format"]), dict(sink["options"])
+    if kind == "kafka":
+        return kafka.read(options, failed_ms=failed_ms)
+    if place := place_of(sink):
+        return replace(read(place, query_id=query_id), declared=kind)
+    return replace(unknown.report(f"sink {sink['name']}"), declared=kind)
+
+
+def place_of(sink: Mapping[str, Any]) -> str:
+    """Where a sink that is a table by its path lies; "" for any other."""
+    if sink["format"] not in BY_PATH:
+        return ""
+    return next((str(value) for name, value in sink["options"].items() if name.lower() == "path"), "")
 
 
 def written_since(report: SinkReport, before: int | None, files_before: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """rerun: start one update, limited to this flow's table, and watch it to its end."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recovery.errors import Refused
@@ -52,7 +52,13 @@ def _start(context: Context) -> str:
 def _selection(args: Mapping[str, Any]) -> dict[str, Any]:
     if args.get("full_refresh"):
         return {"full_refresh_selection": list(args["full_refresh"])}
-    return {"refresh_selection": list(args["refresh"])}
+    reset = {"reset_checkpoint_selection": list(args["reset"])} if args.get("reset") else {}
+    return selected(args["refresh"]) | reset
+
+
+def selected(tables: Sequence[str]) -> dict[str, list[str]]:
+    """What a start request says of the tables to update; nothing, where the whole pipeline shall run."""
+    return {"refresh_selection": list(tables)} if tables else {}
 
 
 def _started_before(context: Context) -> str | None:

@@ -18,6 +18,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
 from recovery.errors import Refused
 from recovery.models import Step
+from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.spark.api import Rehearsal
 from recovery.workflow import rehearsing, repairing
@@ -36,7 +37,7 @@ def run(context: Context) -> Mapping[str, Any]:
     if not placing.probe(place, recovery=label).in_place:
         placing.clean(place, recovery=label)
     # beside its table, as when it was planned: a batch that only the table has finished counts as done
-    report = inspect(place, sink=context.body["table_place"])
+    report = inspect(place, sink=context.body["table_place"] or None)
     planned = context.body["preconditions"]["checkpoint"]
     if report.fingerprint != planned["fingerprint"]:
         raise Refused(
@@ -112,13 +113,21 @@ def _said(start: SourceStart) -> str:
     return f"Source {start.key} {whence}, after {start.offset_json or 'nothing: by its own options'}{files}."
 
 
+def _sink(context: Context, report: CheckpointReport) -> SinkReport:
+    """What the plan's table remembers now; a sink that is no table remembers nothing that a repair could use."""
+    place, told = context.body["table_place"], context.body.get("sink") or {}
+    if place:
+        return sinks.read(place, query_id=report.query_id)
+    return SinkReport(told.get("kind", "unknown"), told.get("place", ""), None)
+
+
 def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepared:
     """Lay the repair out again from what is there now; it must be the one that was sealed."""
     args, body = context.step.args, context.body
     plan = repairing.preview(
         place,
         table=body["table_place"],
-        sink=sinks.read(body["table_place"], query_id=report.query_id),
+        sink=_sink(context, report),
         query_id=args["query_id"],
         operators=args["operators"],
         inputs=body["inputs"],

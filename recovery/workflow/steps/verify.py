@@ -16,7 +16,9 @@ from recovery.spark.process import prepare
 from recovery.verification.evidence import Evidence, FurtherUpdate
 from recovery.verification.judge import judge
 from recovery.workflow import evidence as reading
+from recovery.workflow import topics
 from recovery.workflow.gather import Scene, look, other_fingerprints
+from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -39,6 +41,7 @@ def run(context: Context) -> Mapping[str, Any]:
         seen=done["rerun"].get("listed") or {},
         sink_before=done["stop"]["sink_files"],
         version_before=done["stop"].get("sink_version"),
+        topic_before=done["stop"].get("topic"),
         update_id=done["rerun"]["update_id"],
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
@@ -54,6 +57,8 @@ def run(context: Context) -> Mapping[str, Any]:
     for one in verdict["criteria"]:
         word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one["ok"]]
         context.log(f"{one['code']} {word}. {one['why']}")
+    if verdict["verified"]:
+        note_proven(scene, readers)
     return {"measured": {**verdict, "at": timezone.now().isoformat(), **_numbers(evidence)}}
 
 
@@ -61,20 +66,38 @@ def _further(context: Context, scene: Scene, readers: Readers, evidence: Evidenc
     body = context.body
     before = reading.seen(body, readers)
     context.watch.guard()
-    update_id = context.client.start_update(context.pipeline_id, refresh_selection=[body["dataset"]])
+    tables = [] if reading.is_declared(body) else [body["dataset"]]
+    update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
     context.log(f"Further update {update_id} accepted; it must add nothing.")
     state = rerun.watch(context, update_id)
     if state != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
     after = reading.seen(body, readers)
+    stood, stands = _rows(context, scene, evidence, ended=state == "COMPLETED")
     return FurtherUpdate(
         state=state,
-        rows_before=evidence.measure.table_rows if evidence.measure else None,
-        rows_after=reading.table_rows(scene, body["dataset"]) if state == "COMPLETED" else None,
+        rows_before=stood,
+        rows_after=stands,
         files_before=(),
         files_after=reading.changed_since(scene, body),
         arrived=reading.arrived(before, after),
     )
+
+
+def _rows(
+    context: Context, scene: Scene, evidence: Evidence, *, ended: bool
+) -> tuple[int | None, int | None]:
+    """Rows before and after the further update: of the table; of a topic, its records since the rerun began."""
+    measure, body = evidence.measure, context.body
+    if not reading.is_declared(body):
+        before = measure.table_rows if measure else None
+        return before, reading.table_rows(scene, body["dataset"]) if ended else None
+    stood = measure.new_rows if measure else None
+    if not ended or stood is None:
+        return stood, None
+    now = look(context.flow, known=reading.places(body))
+    came = topics.more(now, topics.ends(scene), topics.ends(now))
+    return stood, None if came is None else stood + came
 
 
 def _counts(evidence: Evidence) -> str:
@@ -93,7 +116,8 @@ def _numbers(evidence: Evidence) -> dict[str, Any]:
         "new_rows": found.new_rows,
         "expected_rows": found.expected_rows,
         "lost": found.missing,
-        "doubled": found.extra,
+        "doubled": found.extra if found.repeated is None else found.repeated + (found.failed_rows or 0),
+        "strange": found.strange,
         "table_rows": found.table_rows,
         "key": list(found.key),
         "key_from": found.key_from,

@@ -54,6 +54,7 @@ def planned() -> dict[str, Any]:
         ("checkpoint", {"version": 0, "last_committed": 2, "fingerprint": "b"}, "checkpoint", "have changed"),
         ("sink", {"head": 3, "fingerprint": "t"}, "sink", "batch 3"),
         ("sink", {"head": 2, "fingerprint": "t"}, "sink", "have changed"),
+        ("sink", {"head": None, "fingerprint": "t", "declared": "kafka"}, "sink", "another one"),
         ("code", {"/p/q.py": "2" * 64}, "code", "was edited"),
         ("code", {}, "code", "is gone"),
         ("code", {"/p/q.py": "1" * 64, "/p/new.py": "3"}, "code", "is new"),

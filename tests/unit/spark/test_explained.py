@@ -4,6 +4,7 @@ import pytest
 
 from recovery.spark.explained import (
     OPERATORS,
+    computed_anew,
     dedupe_columns,
     file_facts,
     has_watermark,
@@ -124,3 +125,19 @@ def test_it_is_seen_whether_a_query_asks_for_facts_of_its_files(columns: str, as
         f"== Analyzed Logical Plan ==\nProject [{columns}]\n+- StreamingRelation FileSource[/in/a], [id#1]\n"
     )
     assert file_facts(text) == asked
+
+
+@pytest.mark.parametrize(
+    ("columns", "anew"),
+    [
+        ("id#1, current_timestamp() AS at#2", ("current_timestamp",)),
+        ("uuid(Some(7)) AS a#2, rand(-12) AS b#3", ("rand", "uuid")),
+        ("current_date(Some(Etc/UTC)) AS day#2", ("current_date",)),
+        ("monotonically_increasing_id() AS n#2", ("monotonically_increasing_id",)),
+        ("to_json(struct(id, id#1), Some(Etc/UTC)) AS value#2, brand(3) AS b#3, current_price#4", ()),
+    ],
+)
+def test_functions_whose_value_differs_at_every_run_are_seen(columns: str, anew: tuple[str, ...]) -> None:
+    """The line of the columns' names comes first, and names what an alias was given."""
+    text = f"== Analyzed Logical Plan ==\nnow(): timestamp\nProject [{columns}]\n+- StreamingRelation kafka, [id#1]\n"
+    assert computed_anew(text) == anew

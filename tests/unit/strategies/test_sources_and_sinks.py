@@ -14,7 +14,8 @@ from recovery.sources import registry as sources
 from recovery.sources.base import Reach
 from recovery.strategies.base import Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
-from recovery.strategies.sinks import not_measured
+from recovery.strategies.common import WORDS
+from recovery.strategies.sinks import not_measured, not_required
 from tests.unit.strategies.facts import checkpoint
 from tests.unit.strategies.facts import facts as customers
 from tests.unit.strategies.streams import KAFKA, READABLE, of, source, stream
@@ -183,12 +184,47 @@ def test_at_least_once_is_recommended_only_where_nothing_is_written_again_and_no
     assert (doubled.rows, doubled.exact) == (0, False)
 
 
+ON_ROWS = {"TABLE_GREW_BY_NEW_BATCHES", "COUNTS_EQUAL_FORECAST", "FURTHER_UPDATE_ADDS_NOTHING"}
+CRITERIA = {
+    "files": set(),
+    "delta": set(),
+    "kafka": {"TABLE_GREW_BY_NEW_BATCHES"},  # what came is what the new batches sent: it says nothing
+    **dict.fromkeys([k.KIND for k in sinks.KINDS if not k.COMPARED], ON_ROWS),
+}
+
+
+@pytest.mark.parametrize("declared", ["", "some format"], ids=["table", "declared"])
 @pytest.mark.parametrize("kind", [k.KIND for k in sinks.KINDS])
-def test_criteria_that_nobody_can_measure_are_left_out(kind: str) -> None:
-    told = {c.code for c in options(stream(sink=SinkReport(kind, "/w", 2)))["continue"].criteria}
-    assert not told & not_measured(kind)
-    assert "EVERY_ROW_ONCE" not in told or kind in ("files", "delta")
-    assert {"FIRST_BATCH_AT_POSITION", "NOTHING_ELSE_CHANGED"} <= told
+def test_criteria_that_nobody_can_measure_are_left_out_but_for_the_one_that_proves(
+    kind: str, declared: str
+) -> None:
+    sink = SinkReport(kind, "/w", 2, declared=declared)
+    told = {c.code for c in options(stream(sink=sink))["continue"].criteria}
+    without = ON_ROWS if declared and kind != "kafka" else CRITERIA[kind]
+    assert told == set(WORDS) - without
+    assert not_measured(sink) == without
+
+
+def test_a_declared_sink_is_updated_with_its_whole_pipeline_and_the_plan_says_which_flows_run_too() -> None:
+    alone = stream(sink=replace(LOOSE["kafka"], declared="kafka"))
+    among = options(replace(alone, beside=("orders", "users")))["continue"]
+
+    assert options(alone)["continue"].steps[-2].args == {"refresh": []}
+    assert "WHOLE_PIPELINE_RUNS" not in codes(options(alone)["continue"])
+    says = next(f.says for f in among.findings if f.code == "WHOLE_PIPELINE_RUNS")
+    assert "orders, users too" in says
+    assert "NOTHING_ELSE_CHANGED" not in {c.code for c in among.criteria}
+    assert not_required(alone.sink) >= {"NOTHING_ELSE_CHANGED"}
+
+
+def test_a_declared_sink_is_read_again_by_resetting_its_flow_and_no_table() -> None:
+    sink = SinkReport("delta", "/w", 2, heads={"q-1": 2}, declared="delta")
+    option = options(stream(sink=sink))["full-refresh"]
+
+    rerun = next(s for s in option.steps if s.kind == "rerun")
+    assert rerun.args == {"refresh": [], "reset": [stream().flow]}
+    assert "SINK_NOT_EMPTIED" in codes(option)
+    assert option.forecast.table_after is None
 
 
 FOREACH = foreach_batch.Facts("orders", 4, True)

@@ -58,13 +58,13 @@ def test_a_criterion_that_the_plan_left_out_counts_as_not_measured(code: str) ->
     assert [(c.code, c.ok) for c in verdict.criteria if c.ok is not True] == [(code, None)]
 
 
-def test_a_criterion_that_nobody_could_measure_with_this_sink_is_not_asked_for() -> None:
+def test_what_nobody_could_measure_with_this_sink_is_not_asked_for_but_whether_its_rows_are_right() -> None:
     world = World()
     evidence = world.evidence()
     assert evidence.sink_after is not None
-    loose = replace(evidence, sink_after=replace(evidence.sink_after, kind="kafka"))
+    loose = replace(evidence, sink_after=replace(evidence.sink_after, kind="foreach_batch"))
     told = {c.code for c in judge("continue", [], loose).criteria}
-    assert told == {"FIRST_BATCH_AT_POSITION", "EACH_FILE_ONCE", "NOTHING_ELSE_CHANGED"}
+    assert told == {"FIRST_BATCH_AT_POSITION", "EACH_FILE_ONCE", "EVERY_ROW_ONCE", "NOTHING_ELSE_CHANGED"}
 
 
 def test_a_criterion_of_a_later_version_counts_as_not_measured() -> None:

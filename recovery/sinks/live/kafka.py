@@ -1,0 +1,121 @@
+"""Asks Kafka about the topic that a flow writes to: which one it is, and where it ends.
+
+The fingerprint is that of the topic's identity. Its end is not part of it: whatever others write there changes nothing
+that a plan relies on, and would void plan after plan.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+from recovery.checkpoints.report import Finding, Severity
+from recovery.errors import Refused
+from recovery.sinks.base import SinkReport
+from recovery.sinks.kafka import KIND, Facts
+from recovery.sources import slices
+from recovery.sources.kafka_facts import KafkaFacts, written
+from recovery.sources.live import kafka as live
+from recovery.sources.slices import Slice
+
+SKEW_MS = (
+    5_000  # by so much clocks of a cluster may differ: a record tells when its sender thinks it was sent
+)
+ROW_BY_ROW = (
+    "Each row names its own topic (the sink has no option topic), so what is in them cannot be counted here."
+)
+
+
+def read(options: Mapping[str, str], *, failed_ms: int | None = None) -> SinkReport:
+    """The topic's report. `failed_ms`: when a batch was planned that was never committed.
+
+    Raises Unreachable where the brokers do not answer. Options that cannot be followed from here are a finding.
+    """
+    topic = topic_of(options)
+    if topic is None:
+        return _unasked(Facts(problem=ROW_BY_ROW))
+    times = () if failed_ms is None else (failed_ms - SKEW_MS,)
+    try:
+        there = _asked(options, topic, times)
+    except Refused as problem:
+        return _unasked(Facts((topic,), problem=problem.sentence))
+    parts = {(name, n): p for name, of in there.topics.items() for n, p in of.partitions.items()}
+    ids = {name: of.topic_id or "" for name, of in there.topics.items()}
+    begun = {key: p.high if (at := p.at.get(times[0])) is None else at for key, p in parts.items() if times}
+    facts = Facts(
+        (topic,),
+        ends=written({key: p.high for key, p in parts.items()}),
+        failed=written(begun) if begun else None,
+        ids=ids,
+    )
+    mark = hashlib.sha256(f"{topic}\0{ids.get(topic, 'absent')}".encode()).hexdigest()
+    return SinkReport(KIND, f"topic {topic}", None, fingerprint=mark, declared=KIND, facts=facts)
+
+
+def between(
+    options: Mapping[str, str], start: str | None, end: str | None, ids: Mapping[str, str]
+) -> Slice | None:
+    """Records from `start` up to `end` (None: as far as there are any now); None: it cannot be told.
+
+    `ids`: those that the topics had at `start`. A partition that is new since then begins at its first record. Raises
+    Unreachable, Refused.
+    """
+    topic = topic_of(options)
+    if topic is None:
+        return None
+    there = _asked(options, topic, (), noted=ids)
+    held = there.topics.get(topic)
+    if held is None:
+        return None
+    now = written({(topic, n): p.high for n, p in held.partitions.items()})
+    return slices.of_kafka(_line(start), end or now, there)
+
+
+def count(options: Mapping[str, str], start: str, end: str) -> int | None:
+    """Committed records between two offset lines; None where nobody can count them all. Raises Unreachable."""
+    topic = topic_of(options)
+    if topic is None:
+        return None
+    there = live.facts(_reader(options, topic), positions=[_line(start), _line(end)])
+    part = slices.of_kafka(_line(start), end, there)
+    if part is None:
+        return None
+    spans = [((t, int(n)), at, part.end[t][n]) for t, held in part.start.items() for n, at in held.items()]
+    rows = there.rows(spans)
+    return rows.value if rows.exact or not rows.value else None
+
+
+def topic_of(options: Mapping[str, str]) -> str | None:
+    """The one topic of a sink; None where each row names its own."""
+    return next((value for name, value in options.items() if name.lower() == "topic"), None)
+
+
+def _line(offsets: str | None) -> str | None:
+    """A topic that was not there has no offsets: an empty line, which Spark never writes."""
+    return None if offsets in (None, "{}") else offsets
+
+
+def _unasked(facts: Facts) -> SinkReport:
+    where = f"topic {facts.topics[0]}" if facts.topics else "topics named row by row"
+    found = Finding(
+        "SINK_NOT_ASKED",
+        Severity.WARNING,
+        facts.problem,
+        "Count the records of the new batches yourself: the recovery can only end as unproven.",
+    )
+    return SinkReport(KIND, where, None, declared=KIND, findings=(found,), facts=facts)
+
+
+def _asked(
+    options: Mapping[str, str],
+    topic: str,
+    times: tuple[int, ...],
+    *,
+    noted: Mapping[str, str] | None = None,
+) -> KafkaFacts:
+    return live.facts(_reader(options, topic), times=times, noted=noted)
+
+
+def _reader(options: Mapping[str, str], topic: str) -> dict[str, str]:
+    """The options of a reader of that topic, by the writer's own login; records of open transactions are no rows."""
+    told = {name: value for name, value in options.items() if name.lower().startswith("kafka.")}
+    told = {n: v for n, v in told.items() if n.lower() != "kafka.isolation.level"}
+    return {**told, "subscribe": topic, "kafka.isolation.level": "read_committed"}

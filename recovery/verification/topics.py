@@ -1,0 +1,59 @@
+"""The criteria on rows where a flow sends records to a topic. Pure.
+
+Records do not say who sent them: what equals none of the expected rows may be another writer's, so it leaves a
+criterion unmeasured. What equals an expected row and is there too often is doubled, whoever sent it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.spark.api import Measure
+from recovery.strategies.common import plural
+from recovery.verification.finding import Finding
+
+
+def every_row_once(expected: Mapping[str, Any], measure: Measure) -> Finding:
+    """Each expected row among the records since the rerun began as often as expected, and not before it.
+
+    `expected["again"]`: rows that were sent before are sent again, and the plan said so.
+    """
+    measured = {
+        "expected": measure.expected_rows,
+        "found": measure.new_rows,
+        "missing": measure.missing,
+        "repeated": measure.repeated,
+        "sent_by_a_failed_attempt": measure.failed_rows,
+        "of_others": measure.strange,
+        "key": list(measure.key),
+    }
+    key = " and ".join(measure.key) or "key and value"
+    if measure.missing or measure.repeated:
+        says = f"{plural(measure.missing or 0, 'row')} missing, {measure.repeated} too many."
+        return Finding(measured, False, f"Told apart by {key}: {says}")
+    if measure.failed_rows and not expected.get("again"):
+        says = (
+            f"{plural(measure.failed_rows, 'row')} of the batch that failed had been sent before: they are there "
+            "twice."
+        )
+        return Finding(measured, False, f"Told apart by {key}: {says}")
+    if measure.strange:
+        return Finding(measured, None, written_by_others(measure).why)
+    return Finding(measured, True, f"{plural(measure.new_rows or 0, 'record')}, told apart by {key}.")
+
+
+def written_by_others(measure: Measure) -> Finding:
+    """Records that are none of the expected rows."""
+    says = (
+        f"{plural(measure.strange or 0, 'record')} that came meanwhile equal no expected row: another writer's, or "
+        "wrong ones. A topic does not tell whose a record is, so this could not be measured."
+    )
+    return Finding({"records": measure.new_rows, "of_others": measure.strange}, None, says)
+
+
+def more_came(measured: Mapping[str, Any], records: int) -> Finding:
+    """Records that came while the further update ran, and no input for it."""
+    says = (
+        f"{plural(records, 'more record')} came to the topic while the further update ran: sent by it, or by another "
+        "writer. Stop the others, then verify again."
+    )
+    return Finding(dict(measured), None, says)

@@ -1,0 +1,73 @@
+"""A flow that writes to a sink which its code declares (create_sink), and to no table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recovery.checkpoints import inspect
+from recovery.checkpoints.report import CheckpointReport
+from recovery.errors import Refused
+from recovery.models import Flow
+from recovery.sinks.base import SinkReport
+from recovery.sinks.live import reading as sinks
+from recovery.spark.api import Study
+
+Code = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """`told`: the sink as the code declares it, secrets included. `place`: of a table by its path, else "".
+
+    `checkpoint`: as judged beside that table.
+    """
+
+    told: Mapping[str, Any]
+    place: str
+    sink: SinkReport
+    checkpoint: CheckpointReport
+
+
+def look(
+    dataset: str,
+    report: CheckpointReport,
+    checkpoint_place: str,
+    ask: Callable[[Code], Study],
+    codes: tuple[Callable[[], Code | None], ...],
+) -> Declared:
+    """The sink of a flow that has no table, by the first of `codes` (today's, the last good one) that tells of it.
+
+    Raises Refused where none does, Unreachable where the sink does not answer.
+    """
+    told, problem = None, ""
+    for code in codes:
+        if (files := code()) is None:
+            continue
+        answer = ask(files)
+        told, problem = answer.sink, problem or answer.problem or ""
+        if answer.operators is not None:
+            break
+    if told is None:
+        why = f" The code could not be analysed: {problem}" if problem else ""
+        raise Refused(
+            f"Table {dataset} does not exist in Spark's catalog, and the code declares no sink of this name; there is "
+            f"nothing to recover into.{why}"
+        )
+    place = sinks.place_of(told)
+    if place:
+        report = inspect(checkpoint_place, sink=place)
+    found = sinks.declared(told, query_id=report.query_id, failed_ms=open_since(report))
+    return Declared(told, place, found, report)
+
+
+def open_since(report: CheckpointReport) -> int | None:
+    """When the oldest batch was planned that was never committed, in ms; None: no batch is open."""
+    last = -1 if report.last_committed is None else report.last_committed
+    begun = [b.get("timestamp_ms") for b in report.batches if b["batch"] > last and not b.get("committed")]
+    return min((ms for ms in begun if ms is not None), default=None)
+
+
+def beside(flow: Flow) -> tuple[str, ...]:
+    """Other flows of the pipeline: an update that is not limited to tables runs them too."""
+    others = flow.pipeline.flows.exclude(pk=flow.pk).exclude(state="unknown")
+    return tuple(sorted(others.values_list("short", flat=True)))

@@ -1,0 +1,70 @@
+"""The topic that a flow writes to, before a rerun and after it: what is noted, and what Spark is asked to compare."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from recovery.checkpoints.formats import Malformed
+from recovery.errors import Refused
+from recovery.sinks import kafka
+from recovery.sinks.live import kafka as live
+from recovery.spark.api import Measure, MeasureRequest, measure
+from recovery.workflow.gather import Scene
+
+Noted = Mapping[str, Any]
+NOT_NOTED = (
+    "Where the topic ended before the rerun was not noted, so nobody can tell what the rerun sent to it."
+)
+
+
+def noted(scene: Scene) -> Noted | None:
+    """Where the topic ends now, by offset lines (JSON); None: the flow writes to no topic, or nobody could ask."""
+    facts = kafka.facts_of(scene.sink)
+    if scene.sink.kind != kafka.KIND or facts.ends is None:
+        return None
+    return {"ends": facts.ends, "failed": facts.failed, "ids": dict(facts.ids), "topics": list(facts.topics)}
+
+
+def measured(scene: Scene, asked: MeasureRequest, before: Noted | None) -> Measure:
+    """The records that came since `before` beside those that had to come. Raises Unreachable.
+
+    `asked.topic` is filled in here.
+    """
+    facts = kafka.facts_of(scene.sink)
+    if scene.sink.kind != kafka.KIND:
+        return Measure(problem=f"What came into a sink of format {scene.sink.declared} cannot be read here.")
+    if facts.problem or before is None or list(facts.topics) != before["topics"]:
+        return Measure(problem=facts.problem or NOT_NOTED)
+    try:
+        since = live.between(_options(scene), before["ends"], facts.ends, before["ids"])
+        failed = before["failed"]
+        part = live.between(_options(scene), failed, before["ends"], before["ids"]) if failed else None
+    except (Refused, Malformed) as problem:
+        return Measure(problem=f"The topic could not be asked: {problem}")
+    if since is None or (failed and part is None):
+        return Measure(
+            problem="The topic was made anew since the rerun began, or records are gone from it already."
+        )
+    topic = {"since": since.as_dict(), "failed": part.as_dict() if part is not None else None}
+    return measure(replace(asked, topic=topic))
+
+
+def ends(scene: Scene) -> str | None:
+    """Where the topic ends, as an offset line; None: not known."""
+    return kafka.facts_of(scene.sink).ends
+
+
+def more(scene: Scene, before: str | None, after: str | None) -> int | None:
+    """Records that came between two ends; None: not known. Raises Unreachable."""
+    if before is None or after is None:
+        return None
+    if before == after:
+        return 0
+    try:
+        return live.count(_options(scene), before, after)
+    except (Refused, Malformed):
+        return None
+
+
+def _options(scene: Scene) -> dict[str, str]:
+    return dict(scene.writes["options"])

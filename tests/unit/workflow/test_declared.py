@@ -1,0 +1,79 @@
+"""Which sink a flow without a table writes to: told by its code, by the last good one, or refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import CheckpointReport
+from recovery.errors import Refused
+from recovery.spark.api import Study
+from recovery.workflow import declared
+from recovery.workflow.steps.rerun import selected
+
+REPORT = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 2)
+NOOP = {"name": "s", "format": "noop", "options": {}}
+TELLS = Study(operators=(), sink=NOOP)
+TABLE = Study(operators=())
+BROKEN = Study(problem="x.py, line 3: no")
+CASES = [
+    ("today's code tells", (TELLS,), None),
+    ("the last good one tells", (BROKEN, TELLS), None),
+    ("there is no good one", (BROKEN, None), "line 3: no"),
+    (
+        "it writes a table",
+        (TABLE, TELLS),
+        "declares no sink of this name; there is nothing to recover into.$",
+    ),
+]
+
+
+@pytest.mark.parametrize(("answers", "refused"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_the_first_code_that_can_be_analysed_says_where_the_flow_writes(
+    answers: tuple[Study | None, ...], refused: str | None
+) -> None:
+    """Code is named by its place among the answers."""
+    codes = tuple((lambda n=n, a=a: None if a is None else {"n": str(n)}) for n, a in enumerate(answers))
+
+    def ask(code: Mapping[str, str]) -> Study:
+        answer = answers[int(code["n"])]
+        assert answer is not None
+        return answer
+
+    def look() -> declared.Declared:
+        return declared.look("clicks_out", REPORT, "/c", ask, codes)
+
+    if refused:
+        with pytest.raises(Refused, match=refused):
+            look()
+        return
+    assert (look().told, look().place, look().sink.declared) == (NOOP, "", "noop")
+
+
+def batch(number: int, ms: int | None, *, committed: bool = False) -> dict[str, Any]:
+    return {"batch": number, "planned": True, "committed": committed, "timestamp_ms": ms}
+
+
+@pytest.mark.parametrize(
+    ("batches", "last", "since"),
+    [
+        ((batch(1, 20, committed=True), batch(0, 10, committed=True)), 1, None),
+        ((batch(2, 30), batch(1, 20, committed=True)), 1, 30),
+        ((batch(3, 40), batch(2, 30), batch(1, 20)), 1, 30),
+        ((batch(0, 5),), None, 5),
+        ((batch(2, None),), 1, None),
+    ],
+    ids=["none", "one", "the oldest of two", "the first of all", "its file cannot be read"],
+)
+def test_an_open_batch_was_planned_then(
+    batches: tuple[dict[str, Any], ...], last: int | None, since: int | None
+) -> None:
+    report = CheckpointReport("/c", "structured-streaming", 0, "q", last, 3, batches=batches)
+    assert declared.open_since(report) == since
+
+
+@pytest.mark.parametrize(("tables", "body"), [(["a.b.c"], {"refresh_selection": ["a.b.c"]}), ([], {})])
+def test_without_a_table_to_name_the_whole_pipeline_is_updated(
+    tables: list[str], body: dict[str, Any]
+) -> None:
+    assert selected(tables) == body
