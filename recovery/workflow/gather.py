@@ -31,7 +31,7 @@ from recovery.workflow import declared, fingerprints, inputs, rehearsing, repair
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
-from recovery.workflow.studied import code_facts, counts
+from recovery.workflow.studied import code_facts, code_request, counts
 
 ACTIVE = {
     "QUEUED",
@@ -281,28 +281,14 @@ def request_for(
 ) -> StudyRequest:
     """What the Spark room needs to study this flow with that code over those inputs."""
     return replace(
-        code_request(scene.flow, scene.spec, scene.libraries, files),
+        code_request(
+            spark_remote(scene.flow.pipeline.workspace), scene.flow.name, scene.spec, scene.libraries, files
+        ),
         sets=dict(wanted.sets),
         slices=dict(wanted.slices),
         key=key or None,
         table=scene.flow.dataset if (wanted.sets or by_file) and not scene.sink.declared else None,
         by_file=by_file,
-    )
-
-
-def code_request(
-    flow: Flow, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
-) -> StudyRequest:
-    """What the Spark room needs to analyse a flow's code; it counts nothing. `spec`: the pipeline's settings."""
-    return StudyRequest(
-        remote=spark_remote(flow.pipeline.workspace),
-        files=dict(files),
-        root=spec.get("root_path") or "",
-        libraries=libraries,
-        configuration=dict(spec.get("configuration") or {}),
-        catalog=spec.get("catalog") or "spark_catalog",
-        schema=spec.get("schema") or spec.get("target") or "default",
-        flow=flow.name,
     )
 
 

@@ -19,12 +19,13 @@ from recovery.audit import cleansing
 from recovery.errors import RepriseError
 from recovery.models import Flow, Pipeline, Recovery
 from recovery.pipelines.inputs import fault, note_sources
-from recovery.pipelines.workspaces import client_for
+from recovery.pipelines.workspaces import client_for, spark_remote
 from recovery.spark.api import Study, study
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.fingerprints import digest_of_code
-from recovery.workflow.gather import ACTIVE, Scene, code_request, known_tables
+from recovery.workflow.gather import ACTIVE, Scene, known_tables
 from recovery.workflow.readers import Readers
+from recovery.workflow.studied import code_request
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +124,8 @@ def _studied(flow: Flow, code: Deployed) -> str:
 
 
 def _ask(flow: Flow, code: Deployed, files: Mapping[str, str]) -> Study:
-    return study(code_request(flow, code.spec, code.libraries, files), timeout=SECONDS)
+    remote = spark_remote(flow.pipeline.workspace)
+    return study(code_request(remote, flow.name, code.spec, code.libraries, files), timeout=SECONDS)
 
 
 def _table(flow: Flow) -> str:

@@ -1,9 +1,26 @@
-"""What Spark said of a flow's code, as facts that a decision may look at."""
+"""What Spark is asked of a flow's code, and what it said, as facts that a decision may look at."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from recovery.spark.api import Study
+from recovery.spark.api import Study, StudyRequest
 from recovery.strategies.base import CodeFacts, Counts
+
+
+def code_request(
+    remote: str, flow: str, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
+) -> StudyRequest:
+    """What the Spark room needs to analyse the code of `flow`, verbatim; it counts nothing. `spec`: the pipeline's."""
+    return StudyRequest(
+        remote=remote,
+        files=dict(files),
+        root=spec.get("root_path") or "",
+        libraries=libraries,
+        configuration=dict(spec.get("configuration") or {}),
+        catalog=spec.get("catalog") or "spark_catalog",
+        schema=spec.get("schema") or spec.get("target") or "default",
+        flow=flow,
+    )
 
 
 def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
