@@ -138,6 +138,12 @@ class Env(BaseSettings):
         ge=0,
         description="People are told when unread input of a flow that stands still can be read for less than this.",
     )
+    study_seconds: float = Field(
+        default=3600.0,
+        ge=0,
+        description="How often a flow's code is looked at, to learn where it reads from; what changed is studied on "
+        "Spark, one flow at a time, while no update of its pipeline runs. 0: only recoveries study code.",
+    )
     mail_host: str = Field(default="", description="SMTP server for notifications; empty: no mail is sent.")
     mail_port: int = Field(default=587, description="Port of the SMTP server.")
     mail_user: str = Field(default="", description="Name at the SMTP server; empty: nobody signs in there.")

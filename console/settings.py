@@ -230,6 +230,7 @@ CELERY_TASK_ROUTES = {
     "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
     "recovery.audit.tasks.check_asked": {"queue": "probes"},
     "recovery.pipelines.tasks.look_at_workspace": {"queue": "probes"},
+    "recovery.workflow.tasks.learn_sources": {"queue": "probes"},
 }
 CELERY_BEAT_SCHEDULER = "console.life:Scheduler"
 CELERY_BEAT_SCHEDULE = {
@@ -242,6 +243,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "recovery.pipelines.tasks.look_at_inputs",
         "schedule": ENV.retention_seconds / 10,  # a tenth of the flows each time (pipelines.looks.ROUNDS)
         "options": {"expires": ENV.retention_seconds / 10},
+    },
+    "learn-sources": {
+        "task": "recovery.workflow.tasks.learn_sources",
+        "schedule": 60.0,  # at most one study each time
+        "options": {"expires": 60.0},
     },
     "sign-audit": {
         "task": "recovery.audit.tasks.sign",
@@ -313,6 +319,7 @@ REPRISE_SPARK_JARS = ENV.spark_jars
 REPRISE_HOME = HOME
 REPRISE_RETENTION_SECONDS = ENV.retention_seconds
 REPRISE_RETENTION_WARN_HOURS = ENV.retention_warn_hours
+REPRISE_STUDY_SECONDS = ENV.study_seconds
 REPRISE_RETAG_HOURS = ENV.retag_hours
 REPRISE_NOTIFY_HOURS = ENV.notify_hours
 REPRISE_NOTIFY_CA = ENV.notify_ca

@@ -15,7 +15,7 @@ from recovery.sources import showing, wishes
 from recovery.sources.base import Wanted
 from recovery.workflow import actions, by_hand, positioning
 from recovery.workflow.selectors import open_recovery_of, plan_of, recovery_or_404
-from recovery.workflow.studies import slot
+from recovery.workflow.studies import looked, slot
 
 CHOSEN = ("strategy", "key", "patch")
 
@@ -98,7 +98,7 @@ def _wanted(recovery: Recovery, given: list[str]) -> dict[str, Wanted | None]:
     every = named.pop("all", None)
     if every is None:
         return named
-    there = slot(recovery, positioning.LOOK).get("sources")
+    there = looked(recovery)["sources"]
     if not there:
         raise Refused(
             "Which sources there are was not looked up. Ask for positions without any wish first.",
@@ -118,8 +118,8 @@ def _shown(recovery: Recovery) -> dict[str, Any]:
 
 
 def _positions(recovery: Recovery) -> dict[str, Any]:
-    look, flow = slot(recovery, positioning.LOOK), recovery.flow
-    sources, asked = look.get("sources") or [], look.get("wishes") or {}
+    look, flow = looked(recovery), recovery.flow
+    sources, asked = look["sources"], look.get("wishes") or {}
     costs = showing.costs(sources)
     return {
         "flow": flow.name,

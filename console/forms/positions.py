@@ -6,7 +6,7 @@ from typing import Any
 from django.http import QueryDict
 
 from recovery.errors import WrongUse
-from recovery.sources import editing, wishes
+from recovery.sources import wishes
 from recovery.sources.base import Wanted
 
 KEEP, COMMITTED = "keep", "committed"
@@ -28,7 +28,9 @@ def _wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) -> Wa
     if edits and form != KEEP:
         raise WrongUse(f"Source {key}: set single parts, or the whole source. Both were given.")
     if edits:
-        return Wanted(by_hand=editing.edited(one["kind"], one["after"]["offset_json"], edits))
+        if "parts" not in one["can"]:
+            raise WrongUse(f"A source of kind {one['kind']} has no parts that can be set one by one.")
+        return wishes.with_parts(wishes.of(now[key]) if key in now else None, edits)
     if form == KEEP:
         if value:
             raise WrongUse(f"Source {key}: choose what {value!r} is: a time, a version, a file, or by hand.")
@@ -52,7 +54,7 @@ def _edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
         if name.startswith(prefix)
     }
     changed = {name: value for name, value in fields.items() if value and value != stands.get(name)}
-    return changed | editing.from_lines(str(post.get(f"parts.{one['source']}", "")))
+    return changed | wishes.from_lines(str(post.get(f"parts.{one['source']}", "")))
 
 
 def everywhere(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:

@@ -1,5 +1,8 @@
 """The bar at the bottom of each recovery page: the one primary button and what it will do."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.urls import reverse
 from django.utils import timezone
 
@@ -150,12 +153,13 @@ def offset(of: Scene) -> Bar:
     )
 
 
-def positions(of: Scene) -> Bar:
+def positions(of: Scene, look: Mapping[str, Any]) -> Bar:
+    """`look`: `studies.looked`."""
     back, href = (
         Link(reverse("offset", args=[of.pk]), "Back to the strategy"),
         reverse("positions", args=[of.pk]),
     )
-    look, chosen = of.recovery.choices.get("positions_look") or {}, of.recovery.choices.get("positions") or {}
+    chosen = of.recovery.choices.get("positions") or {}
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":

@@ -14,7 +14,7 @@ from console.presenters import positions as words
 from recovery.errors import Refused, WrongUse
 from recovery.people.roles import Actor, Right
 from recovery.workflow import positioning
-from recovery.workflow.studies import slot
+from recovery.workflow.studies import looked
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
@@ -29,13 +29,13 @@ def positions(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         if refusal is None:
             return redirect("patch" if request.POST.get("act") == "choose" else "positions", recovery_id)
     of = scene(recovery_id, by)
-    context = {**frame(of, "positions", here="offset"), **_shown(request, of), "bar": bars.positions(of)}
+    context = {**frame(of, "positions", here="offset"), **_shown(request, of)}
     code = 422 if isinstance(refusal, WrongUse) else None
     return show_live(request, "wizard/positions.html", context, refusal=refusal, status=code)
 
 
 def _act(request: Request, of: Scene, by: Actor) -> None:
-    post, look = request.POST, slot(of.recovery, positioning.LOOK)
+    post, look = request.POST, looked(of.recovery)
     act = post.get("act", "look")
     if act == "choose":
         _choose(request, of, by, look)
@@ -71,8 +71,10 @@ def _choose(request: Request, of: Scene, by: Actor, look: dict[str, Any]) -> Non
 def _shown(request: Request, of: Scene) -> dict[str, Any]:
     wanted, everything = request.GET.get("part-name", "").strip(), request.GET.get("show") == "all"
     typed = {name: str(value) for name, value in request.POST.items()}
-    shown = words.page(of.recovery, wanted=wanted, everything=everything, typed=typed)
+    look = looked(of.recovery)
+    shown = words.page(of.recovery, look, wanted=wanted, everything=everything, typed=typed)
     return {
+        "bar": bars.positions(of, look),
         "positions": shown,
         "sources": words.sources(of.recovery, positioning.mapping_of(of.recovery)),
         "takes": words.takes(of.recovery.choices.get("strategy") or ""),

@@ -81,7 +81,7 @@ def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
     needed = recovery.choices.get("strategy") in GO_BACK and not recovery.choices.get("positions")
     if request.POST.get("next") != "positions" and not needed:
         return "patch"
-    if not studies.slot(recovery, positioning.LOOK):
+    if not studies.slot(recovery, studies.LOOK):
         wanted = positioning.wished({"wishes": recovery.choices.get("positions")})
         tried(lambda: positioning.request_positions(recovery_id=recovery_id, positions=wanted, by=by))
     return "positions"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from console.presenters import words
 from console.presenters.status import Badge
-from recovery.sources import editing, showing, wishes
+from recovery.sources import showing, wishes
 from recovery.sources.mapping import confirmable
 from recovery.strategies.catalogue import POSITIONED
 
@@ -67,7 +67,8 @@ NAMED: Final = {"-2": "earliest", "-1": "latest"}
 
 @dataclass(frozen=True)
 class Row:
-    """One part before and after. `loud`: what has to be read before it is chosen. `stands`: what its field shows."""
+    """One part before and after. `loud`: what has to be read before it is chosen. `stands`: what its field shows.
+    `asked`: what was wished for this part alone, as people write it."""
 
     part: str
     before: str
@@ -77,6 +78,7 @@ class Row:
     quiet: bool
     loud: tuple[str, ...]
     stands: str
+    asked: str = ""
 
 
 @dataclass(frozen=True)
@@ -212,11 +214,13 @@ def takes(strategy: str) -> bool:
     return strategy in POSITIONED
 
 
-def page(recovery: Any, *, wanted: str, everything: bool, typed: Mapping[str, str]) -> Page:
-    """`wanted`: text that the names of shown parts contain. `typed`: what was sent and refused."""
-    look, choices = recovery.choices.get("positions_look") or {}, recovery.choices
-    looked, chosen = look.get("wishes") or {}, choices.get("positions") or {}
-    sources = look.get("sources") or []
+def page(
+    recovery: Any, look: Mapping[str, Any], *, wanted: str, everything: bool, typed: Mapping[str, str]
+) -> Page:
+    """`look`: `studies.looked`. `wanted`: text that the names of shown parts contain. `typed`: what was sent and
+    refused."""
+    looked, chosen = look.get("wishes") or {}, recovery.choices.get("positions") or {}
+    sources = look["sources"]
     told = showing.costs(sources)
     flow = recovery.flow
     call = showing.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
@@ -244,7 +248,9 @@ def _written(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
 def command(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs) -> str:
     """The same on the command line, where what it costs has to be accepted too."""
     told = [
-        f"--position {shlex.quote(f'{key}={wishes.text(wishes.of(body))}')}" for key, body in looked.items()
+        f"--position {shlex.quote(one)}"
+        for key, body in looked.items()
+        for one in wishes.arguments(key, wishes.of(body))
     ]
     told += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
     strategy = recovery.choices.get("strategy") or "continue"
@@ -261,7 +267,8 @@ def card(
 ) -> Card:
     """One source as `sources.showing.as_dict` gives it."""
     typed, key = typed or {}, one["source"]
-    rows = _rows(one, wanted)
+    wish = wishes.of(looked[key]) if key in looked else None
+    rows = _rows(one, wanted, {n: wishes.text_of_part(w) for n, w in wish.parts.items()} if wish else {})
     quiet = [r for r in rows if r.quiet and not wanted] if len(one["changes"]) > FEW else []
     loud = [r for r in rows if r not in quiet] if quiet else rows
     most = len(rows) if everything else SHOWN
@@ -269,7 +276,7 @@ def card(
         source=key,
         kind=KIND_WORDS.get(one["kind"], one["kind"]),
         location=one["location"],
-        wish=wishes.text(wishes.of(looked[key])) if key in looked else "",
+        wish=wishes.text(wish) if wish else "",
         problem=one["problem"],
         parts=len(one["changes"]),
         line=one["after"]["offset_json"],
@@ -294,11 +301,11 @@ def card(
 
 
 def _by_part(one: Mapping[str, Any]) -> bool:
-    return one["kind"] in editing.KINDS
+    return "parts" in one["can"]
 
 
-def _rows(one: Mapping[str, Any], wanted: str) -> list[Row]:
-    """Loud ones first, then what moves, then what stays; each in the order of the source."""
+def _rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list[Row]:
+    """Loud ones first, then what moves, then what stays; each in the order of the source. `asked`: wishes of parts."""
     labels = {side: {p["name"]: p for p in one[side]["parts"]} for side in ("committed", "after")}
     single = len(one["changes"]) == 1
     rows = []
@@ -317,6 +324,7 @@ def _rows(one: Mapping[str, Any], wanted: str) -> list[Row]:
                 quiet=change["moved"] == "same" and not loud,
                 loud=loud,
                 stands=change["after"] or "",
+                asked=asked.get(change["part"], ""),
             )
         )
     return sorted(rows, key=lambda r: (not r.loud, r.quiet))

@@ -54,11 +54,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Panel:
-    """What the flow page shows. `alarm`: the sentence of input that is at risk, "" where none is."""
+    """What the flow page shows. `alarm`: the sentence of input that is at risk, "" where none is. `why`: why nobody
+    knows which sources there are now, "" where that is known; `code_seen_at`: when the code was looked at for them."""
 
     sources: tuple[Source, ...]
     badge: Badge | None
     alarm: str
+    why: str = ""
+    code_seen_at: datetime | None = None
 
     @property
     def seen_at(self) -> datetime | None:
@@ -74,11 +77,14 @@ def panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
         tuple(_source(row, retention.standing(row, flow.state, now)) for row in held),
         BADGES[found.standing] if found else None,
         sentence(found, now) if found and risky else "",
+        retention.not_learned(flow) if flow.code_problem or not held else "",
+        flow.code_seen_at,
     )
 
 
 def sentence(found: Retention, now: datetime) -> str:
     """What is at risk, and by when."""
+    assert found.source is not None, "what is at risk is a source"
     of = f"of {found.source.place}"
     if found.standing is Standing.GONE:
         gone = _gone(found.source.lost)
@@ -136,7 +142,7 @@ def cell(found: Retention | None) -> Cell | None:
     """None: nothing to say of this flow."""
     if found is None or found.standing is Standing.SAFE:
         return None
-    if found.standing is Standing.UNKNOWN:
+    if found.standing is Standing.UNKNOWN or found.source is None:
         return Cell(found, None, None, "not known")
     badge = BADGES[found.standing] if found.standing.at_risk else None
     says = _gone(found.source.lost) if found.source.readable is False else ""

@@ -38,7 +38,7 @@ def of_rows(rows: Iterable[Row], now: datetime) -> str:
 def of_unread(panel: Panel, now: datetime) -> str:
     """Of a flow's unread input: what was seen of each source, and the clock by quarter minutes."""
     told = [(s.row.asked_at, s.row.noted_at, s.badge.word) for s in panel.sources]
-    return digest(told, tick(now, 15))
+    return digest([*told, panel.why, panel.code_seen_at], tick(now, 15))
 
 
 def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: int = 5) -> str:

@@ -107,14 +107,25 @@ def unread(now: datetime) -> Iterable[Metric]:
         "How long unread input of a source can still be read; 0 where it may go at any time, or some is gone.",
         labels=["workspace", "pipeline", "flow", "source"],
     )
-    rows = FlowInput.objects.filter(flow__pipeline__gone=False).select_related("flow__pipeline__workspace")
-    for row in rows.defer("reader", "flow__error", "flow__pipeline__spec", "flow__pipeline__updates"):
-        found = retention.Retention(retention.standing(row, row.flow.state, now), row)
-        left = found.seconds(now)
-        if left is not None:
-            owner = row.flow.pipeline
-            made.add_metric([owner.workspace.name, owner.name, row.flow.name, str(row.index)], left)
-    yield made
+    unknown = Gauge(
+        "reprise_flow_input_unknown",
+        "1 for a streaming flow of which it is not known how long its unread input can be read.",
+        labels=["workspace", "pipeline", "flow"],
+    )
+    held: dict[int, list[FlowInput]] = {}
+    for row in FlowInput.objects.filter(flow__pipeline__gone=False).defer("reader", "table"):
+        held.setdefault(row.flow_id, []).append(row)
+    streams = Flow.objects.filter(pipeline__gone=False, streaming=True).select_related("pipeline__workspace")
+    for flow in streams.defer("error", "pipeline__spec", "pipeline__updates").order_by("pk"):
+        labels, rows = [flow.pipeline.workspace.name, flow.pipeline.name, flow.name], held.get(flow.pk, [])
+        for row in rows:
+            left = retention.Retention(retention.standing(row, flow.state, now), row).seconds(now)
+            if left is not None:
+                made.add_metric([*labels, str(row.index)], left)
+        found = retention.of(flow, rows, now)
+        if found is not None and found.standing is retention.Standing.UNKNOWN:
+            unknown.add_metric(labels, 1.0)
+    yield from (made, unknown)
 
 
 FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (

@@ -13,6 +13,7 @@ from recovery.models.audit import (
 from recovery.models.heartbeat import Heartbeat
 from recovery.models.hold import Hold
 from recovery.models.kept import KeptFile
+from recovery.models.look import PositionsLook
 from recovery.models.notice import Channel, Delivery, Message
 from recovery.models.person import Invitation, Person, RoleIn, Token
 from recovery.models.pipeline import Flow, Pipeline
@@ -42,6 +43,7 @@ __all__ = [
     "Person",
     "Pipeline",
     "Plan",
+    "PositionsLook",
     "Recovery",
     "ReviewItem",
     "RoleIn",

@@ -37,7 +37,11 @@ class Flow(models.Model):
     """One flow. `name` is `origin.flow_name`, verbatim; `short` its last part.
 
     state: ok | failed | running | stopped | unknown. `error` is the failing event's cause chain,
-    outermost first: [{class_name, message}]. `good_source` is the code of the last good update.
+    outermost first: [{class_name, message}].
+
+    What its code says of where it reads from is in its `sources`. `code_digest`: of the code that was studied for that
+    last, "" where nobody noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
+    not be studied then, "" where it could; `code_due_at`: when it looks again (recovery/workflow/learning.py).
     """
 
     pipeline = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="flows")
@@ -56,6 +60,10 @@ class Flow(models.Model):
     last_progress = models.JSONField(default=dict)
     history = models.JSONField(default=list)  # last five outcomes, oldest first: ok|failed|stopped|none
     updated_at = models.DateTimeField()
+    code_digest = models.CharField(max_length=64, blank=True, default="")
+    code_seen_at = models.DateTimeField(null=True)
+    code_problem = models.TextField(blank=True, default="")
+    code_due_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["pipeline", "name"], name="one_row_per_flow")]

@@ -4,6 +4,8 @@ A reader's options may hold passwords, so they are encrypted (recovery/encryptio
 """
 
 import json
+import logging
+import traceback
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -16,6 +18,8 @@ from recovery.audit import cleansing
 from recovery.errors import Refused
 from recovery.models import Flow, FlowInput
 from recovery.sources import registry
+
+log = logging.getLogger(__name__)
 
 PURPOSE: Final = "reader options"
 KEPT: Final = ("format", "path", "options", "location")
@@ -34,8 +38,11 @@ NOT_SEEN: Final[Mapping[str, Any]] = {
 }
 
 
-def note_sources(flow: Flow, described: Sequence[Mapping[str, Any]], *, table: str = "") -> None:
-    """Keep where a flow reads from: `Study.sources`, in plan order. `table`: where its own table lies.
+def note_sources(
+    flow: Flow, described: Sequence[Mapping[str, Any]], *, table: str = "", code: str = ""
+) -> None:
+    """Keep where a flow reads from: `Study.sources`, in plan order. `table`: where its own table lies. `code`: digest
+    of the code that was studied (`fingerprints.digest_of_code`).
 
     Call it with the code that wrote the checkpoint. Nothing described is no news: the code could not be analysed.
     """
@@ -47,6 +54,7 @@ def note_sources(flow: Flow, described: Sequence[Mapping[str, Any]], *, table: s
         for index, one in enumerate(described):
             _note(flow, index, one, table, held.get(index), now)
         FlowInput.objects.filter(flow=flow, index__gte=len(described)).delete()
+        Flow.objects.filter(pk=flow.pk).update(code_digest=code, code_seen_at=now, code_problem="")
 
 
 def _note(
@@ -105,3 +113,10 @@ def all_noted_ids(flow: Flow) -> dict[str, dict[str, str]]:
     """
     rows = FlowInput.objects.filter(flow=flow).only("index", "topic_ids")
     return {str(row.index): dict(row.topic_ids) for row in rows}
+
+
+def fault(bug: Exception, what: str) -> str:
+    """The sentence for a bug of ours. Its own words are not kept: they may hold a value of a reader's options."""
+    where = "".join(traceback.format_tb(bug.__traceback__))
+    log.error("A source could not be %s: %s\n%s", what, type(bug).__name__, where)
+    return f"It could not be {what}, for a fault in Reprise ({type(bug).__name__})."

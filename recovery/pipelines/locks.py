@@ -10,8 +10,8 @@ from typing import Final
 from django.conf import settings
 from django.db import connection
 
-# Our classes among PostgreSQL's two-key advisory locks: "RpPl", "RpLk"
-_CLASSES: Final = {"poll": 0x5270506C, "look": 0x52704C6B}
+# Our classes among PostgreSQL's two-key advisory locks: "RpPl", "RpLk", "RpSt"
+_CLASSES: Final = {"poll": 0x5270506C, "look": 0x52704C6B, "study": 0x52705374}
 
 
 def only_poll(workspace_id: int) -> AbstractContextManager[bool]:
@@ -22,6 +22,11 @@ def only_poll(workspace_id: int) -> AbstractContextManager[bool]:
 def only_look(workspace_id: int) -> AbstractContextManager[bool]:
     """Yields whether nobody else looks at unread input of this workspace now."""
     return _only("look", workspace_id)
+
+
+def only_study() -> AbstractContextManager[bool]:
+    """Yields whether nobody else studies code in the background now, of whatever workspace."""
+    return _only("study", 0)
 
 
 @contextmanager

@@ -5,8 +5,6 @@ was seen last; nothing here raises, and nothing here writes down an option of a 
 """
 
 import json
-import logging
-import traceback
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -34,8 +32,6 @@ from recovery.sources.base import Distance
 from recovery.sources.live import unread
 from recovery.sources.live.unread import Ids
 from recovery.workflow.places import checkpoint_of
-
-log = logging.getLogger(__name__)
 
 ROUNDS: Final = 10
 """Looks are spread: of a workspace's flows a tenth, every tenth of REPRISE_RETENTION_SECONDS."""
@@ -201,9 +197,10 @@ def _tell(flow: Flow, known: Collection[int], now: datetime) -> None:
     found = retention.of(flow, rows, now)
     if found is None or not found.standing.at_risk:
         return
-    if found.standing is Standing.GONE and found.source.index in known:
-        return
     row, until = found.source, found.until
+    assert row is not None, "what is at risk is a source"
+    if found.standing is Standing.GONE and row.index in known:
+        return
     deadline = f"{until:%Y-%m-%d %H:%M} UTC" if until else None
     which = until.isoformat() if until else "gone:" + sha256((row.position or "").encode()).hexdigest()[:16]
     says = f"can be read until {deadline}" if deadline else "can no longer be read"
@@ -226,7 +223,4 @@ def _moment(ms: int | None) -> datetime | None:
 
 
 def _fault(bug: Exception) -> str:
-    """Its own words are not kept: they may hold a value of the reader's options."""
-    where = "".join(traceback.format_tb(bug.__traceback__))
-    log.error("A look at unread input failed: %s\n%s", type(bug).__name__, where)
-    return f"It could not be looked at, for a fault in Reprise ({type(bug).__name__})."
+    return inputs.fault(bug, "looked at")

@@ -40,15 +40,19 @@ ORDER = list(Standing)
 
 @dataclass(frozen=True)
 class Retention:
-    """The unread input of a flow: its worst source, by standing and then by deadline."""
+    """The unread input of a flow: its worst source, by standing and then by deadline.
+
+    `source` is None where nobody knows which sources there are; `why` says then why not.
+    """
 
     standing: Standing
-    source: FlowInput
+    source: FlowInput | None
+    why: str = ""
 
     @property
     def until(self) -> datetime | None:
         """When retention may take the first of it; None where it has already, or nobody knows."""
-        return None if self.standing is Standing.GONE else self.source.until
+        return None if self.standing is Standing.GONE or self.source is None else self.source.until
 
     def seconds(self, now: datetime) -> float | None:
         """What is left; 0 where it is over, None where there is no deadline."""
@@ -58,9 +62,28 @@ class Retention:
 
 
 def of(flow: Flow, sources: Iterable[FlowInput], now: datetime) -> Retention | None:
-    """None: nobody has noted where the flow reads from."""
+    """None for a flow that does not stream: it reads its input anew.
+
+    Not known where nobody has learned yet which sources there are, and where the code was changed since and could not
+    be studied: other sources may be there, so that what is known of the old ones promises nothing.
+    """
+    if not flow.streaming:
+        return None
     found = [Retention(standing(row, flow.state, now), row) for row in sources]
+    if flow.code_problem or not found:
+        found.append(Retention(Standing.UNKNOWN, None, not_learned(flow)))
     return min(found, key=lambda r: (ORDER.index(r.standing), r.seconds(now) or 0.0), default=None)
+
+
+def not_learned(flow: Flow) -> str:
+    """Why it is not known where a flow reads from, one sentence for people."""
+    if flow.code_problem:
+        return f"Where it reads from stands in its code, which could not be studied: {flow.code_problem}"
+    if not settings.REPRISE_STUDY_SECONDS:
+        return "Where it reads from stands in its code, which only a recovery studies here, and none has yet."
+    return (
+        "Where it reads from stands in its code, which is studied soon, while no update of the pipeline runs."
+    )
 
 
 def standing(row: FlowInput, state: str, now: datetime) -> Standing:
@@ -95,7 +118,7 @@ def at_risk(flows: QuerySet[Flow], now: datetime) -> int:
 
 
 def as_dict(flow: Flow, now: datetime) -> dict[str, Any] | None:
-    """The unread input of a flow as commands print it; None where nobody has noted where it reads from."""
+    """The unread input of a flow as commands print it; None for a flow that does not stream."""
     found = of(flow, flow.sources.all(), now)
     if found is None:
         return None
@@ -104,6 +127,8 @@ def as_dict(flow: Flow, now: datetime) -> dict[str, Any] | None:
         "standing": found.standing.value,
         "until": found.until.isoformat() if found.until else None,
         "seconds_left": None if left is None else round(left),
+        "problem": found.why or None,
+        "code_seen_at": flow.code_seen_at.isoformat() if flow.code_seen_at else None,
         "sources": [_source(row, flow, now) for row in flow.sources.all()],
     }
 

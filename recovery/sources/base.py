@@ -148,7 +148,11 @@ class StartOption:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A position that a person names. Exactly one is set; times are ms since the epoch, zone-free."""
+    """A position that a person names. Exactly one is set; times are ms since the epoch, zone-free.
+
+    `parts`: wishes for single parts by their names (`orders-3`), each with one field set, None: as committed. What it
+    does not name starts as the one field beside it says, and as committed where none is set.
+    """
 
     at_ms: int | None = None
     version: int | None = None
@@ -156,6 +160,13 @@ class Wanted:
     by_hand: str | None = None  # the source's own offset JSON
     earliest: bool = False
     latest: bool = False
+    parts: Mapping[str, "Wanted | None"] = field(default_factory=dict)
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Every time in it, ms since the epoch: the source has to be asked for each."""
+        told = [self.at_ms, *(part.at_ms for part in self.parts.values() if part)]
+        return tuple(dict.fromkeys(ms for ms in told if ms is not None))
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,10 @@ def option_of(options: Mapping[str, Any], name: str) -> str | None:
 
 
 def wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
-    """Which field of `wanted` is set; Refused unless it is exactly one, and one that this source can answer."""
+    """Which field of `wanted` is set; Refused unless it is exactly one, and one that this source can answer.
+
+    `parts` may stand beside another field, or alone: then it is the answer.
+    """
     told = {
         "at_ms": wanted.at_ms is not None,
         "version": wanted.version is not None,
@@ -96,7 +99,9 @@ def wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
         "earliest": wanted.earliest,
         "latest": wanted.latest,
     }
-    named = [name for name, is_set in told.items() if is_set]
+    if wanted.parts and "parts" not in can:
+        raise Refused(f"{_upper(of)} has no parts that can be set one by one.")
+    named = [name for name, is_set in told.items() if is_set] or ["parts"] * bool(wanted.parts)
     words = ", ".join(WISHES[c] for c in can)
     if len(named) != 1:
         raise Refused(f"Name exactly one position of {of}: {words}.")
@@ -112,6 +117,7 @@ WISHES = {
     "by_hand": "an offset by hand",
     "earliest": "the earliest",
     "latest": "the latest",
+    "parts": "single parts",
 }
 
 

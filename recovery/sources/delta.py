@@ -19,6 +19,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
+from recovery.sources.comparing import wish
 from recovery.sources.delta_facts import (
     BASE,
     DataFile,
@@ -279,6 +280,7 @@ def _code(options: Mapping[str, str]) -> str:
 
 def at(wanted: Wanted, committed: str | None, facts: DeltaFacts) -> Candidate:
     """A position that a person names. Raises Refused with the bounds, Malformed for a line that is none."""
+    wish(wanted, of="a Delta table", can=CAN)
     fallbacks: dict[str, str] = {}
     if wanted.by_hand is not None:
         offset = _by_hand(wanted.by_hand, facts)
@@ -294,10 +296,8 @@ def at(wanted: Wanted, committed: str | None, facts: DeltaFacts) -> Candidate:
             fallbacks[facts.table_id] = (
                 f"Versions before {facts.earliest} are no longer in the log; rows that came with them are not read."
             )
-    elif wanted.latest:
-        offset = DeltaOffset(facts.table_id, facts.latest + 1)
     else:
-        raise Refused("No position was named.")
+        offset = DeltaOffset(facts.table_id, facts.latest + 1)
     line = wanted.by_hand if wanted.by_hand is not None else offset.as_json()
     return _candidate(offset, line, committed, facts, fallbacks)
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
-from recovery.checkpoints.formats import Malformed
-from recovery.errors import Refused
 from recovery.sources.base import (
     Amount,
     Candidate,
@@ -31,12 +29,12 @@ from recovery.sources.kafka_facts import (
     KafkaFacts,
     Key,
     Offsets,
-    PartitionFacts,
     Span,
     name_of,
     parse,
     written,
 )
+from recovery.sources.kafka_positions import SHOWN, UNASKED, chosen, joined, names, resolved
 
 __all__ = [
     "CAN",
@@ -55,8 +53,7 @@ __all__ = [
 
 KIND = "kafka"
 UNIT = "record"
-SHOWN = 5
-CAN = ("at_ms", "by_hand", "earliest", "latest")
+CAN = ("at_ms", "by_hand", "earliest", "latest", "parts")
 PLACE = (
     'beside .option("subscribe", …) of this source in the code; Spark looks at it only while the checkpoint is '
     "empty, so it may stay there"
@@ -65,7 +62,6 @@ DATA_LOSS = (
     'With failOnDataLoss "true", the default, Spark stops where records are gone between a position and the first '
     'one that is kept; with "false" it goes on without a word.'
 )
-UNASKED = "Kafka was not asked, so nobody knows what is still there."
 UNTOLD = "A topic of this name is another one than the checkpoint read, so nobody can count against it."
 
 
@@ -76,7 +72,7 @@ def parts(offset_json: str | None) -> tuple[Part, ...]:
 
 def label(offset_json: str | None) -> str:
     """The position for people: the next offset of the first partitions, and how many more there are."""
-    return _joined([part.label for part in parts(offset_json)]) or NOTHING_READ
+    return joined([part.label for part in parts(offset_json)]) or NOTHING_READ
 
 
 def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
@@ -114,7 +110,7 @@ def distance(start: str | None, end: str | None, facts: KafkaFacts) -> Distance:
     told = parse(start), parse(end)
     if not all(facts.comparable(key, at) for offsets in told for key, at in offsets.items()):
         return Distance()
-    spans = _spans(_resolved(told[0], facts)[0], _resolved(told[1], facts)[0], facts)
+    spans = _spans(resolved(told[0], facts)[0], resolved(told[1], facts)[0], facts)
     return Distance(rows=facts.rows((key, min(a, b), max(a, b)) for key, a, b in spans))
 
 
@@ -181,7 +177,7 @@ def _until(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tuple[str, 
     Kafka deletes whole segments, when the newest record of one is too old: never before this, often later.
     """
     ends: dict[Key, int] = {}
-    for key, at in _resolved(offsets, facts)[0].items():
+    for key, at in resolved(offsets, facts)[0].items():
         topic, there = facts.topics[key[0]], facts.topics[key[0]].partitions[key[1]]
         if topic.retention_ms is not None and "delete" in topic.cleanup and at in there.times:
             ends[key] = there.times[at] + topic.retention_ms
@@ -205,9 +201,9 @@ def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
     told = {key: offsets.get(key, EARLIEST) for key in facts.subscribed() or offsets}
     notes = [DATA_LOSS]
     if added := [key for key in told if key not in offsets]:
-        notes.append(f"Came later, and will be read from its first record on (-2): {_names(added)}.")
+        notes.append(f"Came later, and will be read from its first record on (-2): {names(added)}.")
     if gone := [key for key in offsets if key not in told]:
-        notes.append(f"Left out, since it is no longer there or no longer read: {_names(gone)}.")
+        notes.append(f"Left out, since it is no longer there or no longer read: {names(gone)}.")
     whole = reach(offset_json, facts).readable is not False
     text = written(told)
     return StartOption(
@@ -225,21 +221,16 @@ def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
 def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
     """The position that a person names, for every partition, and what it costs.
 
-    Raises Refused for a position by version or file, which Kafka does not have, and for offsets by hand that
-    are out of bounds, leave a partition out, or name one that is not there; and where the brokers were not asked, at
-    all or for this time.
+    Raises Refused for a position by version or file, which Kafka does not have, and as `kafka_positions.chosen`.
     """
     wish(wanted, of="a Kafka source", can=CAN)
-    if wanted.by_hand is not None:
-        chosen, fallbacks = _by_hand(wanted.by_hand, committed, facts)
-    else:
-        chosen, fallbacks = _everywhere(wanted, committed, facts)
+    starts, fallbacks = chosen(wanted, committed, facts)
     before = parse(committed)
     strange = {key for key, at in before.items() if not facts.comparable(key, at)}
     not_told = {name_of(key): _why_strange(key, facts) for key in strange}
-    known = {key: at for key, at in before.items() if key in chosen and key not in strange}
-    spans = _spans(_resolved(known, facts)[0], chosen, facts)
-    after = written(chosen)
+    known = {key: at for key, at in before.items() if key in starts and key not in strange}
+    spans = _spans(resolved(known, facts)[0], starts, facts)
+    after = written(starts)
     return Candidate(
         offset_json=after,
         label=label(after),
@@ -273,7 +264,7 @@ def fresh(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fresh:
         return Fresh(True, None, UNASKED)
     cut = [key for key in facts.subscribed() if (there := facts.partition(key)) and there.low > 0]
     if cut or any("compact" in t.cleanup for t in facts.topics.values()):
-        first = f": {_names(cut)} no longer begin at offset 0" if cut else ", as the topic is compacted"
+        first = f": {names(cut)} no longer begin at offset 0" if cut else ", as the topic is compacted"
         return Fresh(True, False, f"Records that retention has taken are not read again{first}.")
     return Fresh(True, True, "Every partition is kept from offset 0 on.")
 
@@ -288,97 +279,7 @@ def _unclear(change: Change, strange: Set[str]) -> Change:
     return replace(change, moved=Moved.UNCLEAR) if there and change.part in strange else change
 
 
-def _everywhere(
-    wanted: Wanted, committed: str | None, facts: KafkaFacts
-) -> tuple[dict[Key, int], dict[str, str]]:
-    """The same wish for every partition."""
-    chosen: dict[Key, int] = {}
-    fallbacks: dict[str, str] = {}
-    for key, there in _there(committed, facts).items():
-        if wanted.at_ms is None:
-            chosen[key] = there.low if wanted.earliest else there.high
-            continue
-        chosen[key], said = _at_time(there, wanted.at_ms)
-        if said:
-            fallbacks[name_of(key)] = said
-    return chosen, fallbacks
-
-
-def _there(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts]:
-    """The partitions that a position must name. Raises Refused when none of them is there."""
-    if facts.asked_at_ms is None:
-        raise Refused(f"{UNASKED} Ask it, then choose a position.")
-    keys = facts.subscribed() or tuple(parse(committed))
-    found = {key: there for key in keys if (there := facts.partition(key))}
-    if not found:
-        raise Refused("No topic of this source is there; make the topic again, or change the subscription.")
-    return found
-
-
-def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:
-    """The offset for a time, and the sentence where the wish was not met as it was said."""
-    if at_ms not in there.at:
-        raise Refused(f"Kafka was not asked for {moment(at_ms)}; ask it with that time, then choose it.")
-    offset = there.at[at_ms]
-    if offset is None:
-        return there.high, (
-            f"No record is of {moment(at_ms)} or later, so its end was taken, {there.high}: what is written from "
-            "now on is read."
-        )
-    if offset <= there.low and there.low > 0:
-        return there.low, (
-            f"Its first record that is kept, {there.low}, is already of {moment(at_ms)} or later: records of that "
-            "time before it may be gone."
-        )
-    return max(offset, there.low), ""
-
-
-def _by_hand(text: str, committed: str | None, facts: KafkaFacts) -> tuple[dict[Key, int], dict[str, str]]:
-    try:
-        asked = parse(text)
-    except Malformed as problem:
-        raise Refused(
-            f"These are no offsets of Kafka: {problem.why}. Write them as "
-            '{"topic":{"0":23,"1":7}}, with every partition.'
-        ) from problem
-    there = _there(committed, facts)
-    if unknown := [key for key in asked if key not in there]:
-        raise Refused(f"Not there, or not read by this source: {_names(unknown)}; there are {_names(there)}.")
-    if missing := [key for key in there if key not in asked]:
-        raise Refused(f"Every partition needs an offset; these have none: {_names(missing)}.")
-    outside = [
-        f"{at} of {name_of(key)} is not between {there[key].low} and {there[key].high}"
-        for key, at in asked.items()
-        if at >= 0 and not there[key].low <= at <= there[key].high
-    ]
-    if outside:
-        raise Refused(
-            f"{_joined(outside)}; name offsets within the bounds, or -2 for earliest, -1 for latest."
-        )
-    return _resolved(asked, facts)
-
-
-def _resolved(offsets: Offsets, facts: KafkaFacts) -> tuple[dict[Key, int], dict[str, str]]:
-    """Named offsets as numbers, and a sentence for each of them. The partitions are there."""
-    found, said = {}, {}
-    for key, at in offsets.items():
-        found[key] = at
-        if at in NAMED:
-            there = facts.topics[key[0]].partitions[key[1]]
-            found[key] = there.low if at == EARLIEST else there.high
-            said[name_of(key)] = f"The {NAMED[at]} offset is {found[key]} now."
-    return found, said
-
-
 def _sentences(told: Iterable[str]) -> str:
     found = list(dict.fromkeys(told))
     more = f" {len(found) - SHOWN} more partitions are affected." if len(found) > SHOWN else ""
     return " ".join(found[:SHOWN]) + more
-
-
-def _names(keys: Iterable[Key]) -> str:
-    return _joined([name_of(key) for key in keys])
-
-
-def _joined(words: list[str]) -> str:
-    return ", ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")

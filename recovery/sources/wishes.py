@@ -1,7 +1,12 @@
-"""A position as people and programs write it: `earliest`, `latest`, `time=…`, `version=…`, `file=…`, `json=…`. Pure."""
+"""A position as people and programs write it: `earliest`, `latest`, `time=…`, `version=…`, `file=…`, `json=…`. Pure.
+
+Of a source whose parts have positions of their own (the partitions of Kafka) each part can be given one: `orders-3` at
+`1200` (the next offset to read), `earliest`, `latest`, `time=…`, or `committed`. What is kept is the wish, never what
+becomes of it: that is found out again wherever it is needed.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +20,7 @@ NAMES = {
     "by_hand": "json",
     "earliest": "earliest",
     "latest": "latest",
+    "parts": "parts",
 }  # field of `Wanted` -> how people write it
 WORDS = {
     "time": "time",
@@ -23,6 +29,8 @@ WORDS = {
     "json": "offset",
 }  # what stands behind `=`, for people
 FORMS = "earliest, latest, time=2026-11-22T03:00:00Z, version=12, file=<path>, json=<the source's own offset>"
+OF_A_PART = "the next offset to read (1200), earliest, latest, time=2026-11-22T03:00:00Z, or committed"
+COMMITTED = "committed"
 
 
 def parse(text: str) -> Wanted:
@@ -52,9 +60,69 @@ def _moment(text: str) -> int:
     return round(found.timestamp() * 1000)
 
 
+def of_part(name: str, text: str) -> Wanted | None:
+    """The wish for one part; None: as committed. Raises WrongUse, whose sentence names the forms."""
+    told = text.strip()
+    if told == COMMITTED:
+        return None
+    if told.isascii() and told.isdigit() and len(told) < 19:
+        return Wanted(by_hand=told)
+    if told in ("earliest", "latest") or told.startswith("time="):
+        return parse(told)
+    raise WrongUse(f"{told!r} is no position for {name}. Write {OF_A_PART}.")
+
+
+def with_parts(wanted: Wanted | None, edits: Mapping[str, str]) -> Wanted | None:
+    """A wish (None: as committed) with some parts set otherwise; None where nothing but the committed is left."""
+    parts = {
+        **(wanted.parts if wanted else {}),
+        **{name: of_part(name, told) for name, told in edits.items()},
+    }
+    if wanted is None or not _whole(wanted):
+        parts = {name: wish for name, wish in parts.items() if wish is not None}
+        return Wanted(parts=parts) if parts else None
+    return replace(wanted, parts=parts)
+
+
+def from_lines(text: str) -> dict[str, str]:
+    """`orders-3 = 1200`, a part a line, as `{part: wish}`. Raises WrongUse for a line without `=`."""
+    found = {}
+    for line in filter(None, (line.strip() for line in text.splitlines())):
+        name, separator, value = line.partition("=")
+        if not separator or not name.strip() or not value.strip():
+            raise WrongUse(f"{line!r} sets no part. Write one a line, as orders-3 = 1200.")
+        found[name.strip()] = value.strip()
+    return found
+
+
 def text(wanted: Wanted) -> str:
-    """How people write a wish: what `parse` takes."""
-    ((name, value),) = as_dict(wanted).items()
+    """A wish for people: as `parse` takes it, and its parts, `latest, orders-3=1200`."""
+    return ", ".join([*_whole(wanted), *_parts(wanted)])
+
+
+def arguments(key: str, wanted: Wanted) -> list[str]:
+    """A wish for source `key` as `by_source` takes it: `0=latest`, `0/orders-3=1200`."""
+    return [*(f"{key}={told}" for told in _whole(wanted)), *(f"{key}/{told}" for told in _parts(wanted))]
+
+
+def text_of_part(wish: Wanted | None) -> str:
+    """What `of_part` takes."""
+    if wish is None:
+        return COMMITTED
+    return wish.by_hand if wish.by_hand is not None else text(wish)
+
+
+def _parts(wanted: Wanted) -> list[str]:
+    return [f"{name}={text_of_part(wish)}" for name, wish in wanted.parts.items()]
+
+
+def _whole(wanted: Wanted) -> list[str]:
+    """What it says of the source itself: one text, or none."""
+    told = {name: value for name, value in as_dict(wanted).items() if name != "parts"}
+    return [_form(name, value) for name, value in told.items()]
+
+
+def _form(name: str, value: Any) -> str:
     if name == "at_ms":
         at = datetime.fromtimestamp(value / 1000, UTC)
         return f"time={at.isoformat(timespec='milliseconds' if value % 1000 else 'seconds').replace('+00:00', 'Z')}"
@@ -62,33 +130,58 @@ def text(wanted: Wanted) -> str:
 
 
 def as_dict(wanted: Wanted) -> dict[str, Any]:
-    """Plain JSON: the one field that is set."""
-    return {f.name: value for f in fields(wanted) if (value := getattr(wanted, f.name)) not in (None, False)}
+    """Plain JSON: the one field that is set, and `parts` where there are any."""
+    told = {f.name: getattr(wanted, f.name) for f in fields(wanted) if f.name != "parts"}
+    held = {name: value for name, value in told.items() if value is not None and value is not False}
+    parts = {name: wish and as_dict(wish) for name, wish in wanted.parts.items()}
+    return {**held, "parts": parts} if parts else held
 
 
 def of(body: Mapping[str, Any]) -> Wanted:
     """Back from `as_dict`. Raises WrongUse for what it never wrote."""
+    told = dict(body)
+    parts = told.pop("parts", None) or {}
     try:
-        found = Wanted(**body)
-    except TypeError as error:
+        found = Wanted(**told)
+        parts = {name: wish and of(wish) for name, wish in parts.items()}
+    except (TypeError, AttributeError) as error:
         raise WrongUse(f"This names no position. Write one of: {FORMS}.") from error
-    if len(as_dict(found)) != 1:
+    if len(_whole(found)) > 1 or not (_whole(found) or parts):
         raise WrongUse(f"Name one position for each source: {FORMS}.")
-    return found
+    for name, wish in parts.items():
+        of_part(name, text_of_part(wish))
+    return replace(found, parts=parts)
 
 
 def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
-    """`0=time=…`, `1=latest`, `all=earliest`, `0=committed` by source; None: as committed. Raises WrongUse."""
+    """`0=time=…`, `1=latest`, `all=earliest`, `0=committed`, `0/orders-3=1200` by source; None: as committed.
+
+    Parts that are not named start as their source does, and as committed where only parts of it are named. Raises
+    WrongUse.
+    """
     found: dict[str, Wanted | None] = {}
+    parts: dict[str, dict[str, str]] = {}
     for one in given:
-        source, separator, wish = one.partition("=")
-        source = source.strip()
-        if not separator or not source:
-            raise WrongUse(f"{one!r} names no source. Write it as 0={one}, or all={one}.")
-        if source in found:
-            raise WrongUse(f"Source {source} is given two positions. Name one.")
-        found[source] = None if wish.strip() == "committed" else parse(wish)
-    return found
+        named, separator, wish = (part.strip() for part in one.partition("="))
+        source, slash, part = (word.strip() for word in named.partition("/"))
+        if not separator or not source or (slash and not part):
+            raise WrongUse(
+                f"{one!r} names no source. Write it as 0={one}, or all={one}; a part of one as 0/orders-3=1200."
+            )
+        if source in found if not slash else part in parts.get(source, {}):
+            raise WrongUse(
+                f"{'Part' if slash else 'Source'} {part or source} is given two positions. Name one."
+            )
+        if slash:
+            parts.setdefault(source, {})[part] = wish
+        else:
+            found[source] = None if wish == COMMITTED else parse(wish)
+    if unclear := [s for s in parts if s == "all" or ("all" in found and s not in found)]:
+        raise WrongUse(
+            f"Where does the rest of source {', '.join(unclear)} start? Parts go with a source by its number, and "
+            "beside all= that source needs a start of its own, such as 0=committed."
+        )
+    return {**found, **{source: with_parts(found.get(source), edits) for source, edits in parts.items()}}
 
 
 def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wanted]:

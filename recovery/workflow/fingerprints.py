@@ -20,6 +20,11 @@ def of_code(files: Mapping[str, str]) -> dict[str, str]:
     return {path: hashlib.sha256(text.encode()).hexdigest() for path, text in sorted(files.items())}
 
 
+def digest_of_code(files: Mapping[str, str]) -> str:
+    """One sha256 over all source files: their paths and texts."""
+    return hashlib.sha256(repr(sorted(of_code(files).items())).encode()).hexdigest()
+
+
 def of_checkpoint(location: str) -> str:
     """As `of_tree`, for a flow's directory of checkpoint versions, without the files that hold state.
 

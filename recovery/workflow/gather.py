@@ -171,8 +171,10 @@ def gather(
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
     found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
     found = replace(found, confirmed=tuple(confirmed))
-    written_by = (found.old_code.sources if found.old_code else ()) or found.new_code.sources
-    note_sources(flow, written_by, table=scene.table_place)
+    old = found.old_code
+    written_by = old if old and old.sources else found.new_code
+    digest = fingerprints.digest_of_code(written_by.files)
+    note_sources(flow, written_by.sources, table=scene.table_place, code=digest)
     return scene, found
 
 
@@ -278,22 +280,29 @@ def request_for(
     by_file: bool = False,
 ) -> StudyRequest:
     """What the Spark room needs to study this flow with that code over those inputs."""
-    spec = scene.spec
-    return StudyRequest(
-        remote=spark_remote(scene.flow.pipeline.workspace),
-        files=dict(files),
-        root=spec.get("root_path") or "",
-        libraries=scene.libraries,
-        configuration=dict(spec.get("configuration") or {}),
-        catalog=spec.get("catalog") or "spark_catalog",
-        schema=spec.get("schema") or spec.get("target") or "default",
-        flow=scene.flow.name,
+    return replace(
+        code_request(scene.flow, scene.spec, scene.libraries, files),
         sets=dict(wanted.sets),
         slices=dict(wanted.slices),
         key=key or None,
         table=scene.flow.dataset if (wanted.sets or by_file) and not scene.sink.declared else None,
         by_file=by_file,
-        write=None,
+    )
+
+
+def code_request(
+    flow: Flow, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
+) -> StudyRequest:
+    """What the Spark room needs to analyse a flow's code; it counts nothing. `spec`: the pipeline's settings."""
+    return StudyRequest(
+        remote=spark_remote(flow.pipeline.workspace),
+        files=dict(files),
+        root=spec.get("root_path") or "",
+        libraries=libraries,
+        configuration=dict(spec.get("configuration") or {}),
+        catalog=spec.get("catalog") or "spark_catalog",
+        schema=spec.get("schema") or spec.get("target") or "default",
+        flow=flow.name,
     )
 
 

@@ -20,15 +20,15 @@ from recovery.strategies.catalogue import POSITIONED
 from recovery.workflow import broker, studies
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import get, lock, only_in
+from recovery.workflow.studies import LOOK
 
-CHOICES = ("positions", "positions_look", "confirmed")
+CHOICES = ("positions", LOOK, "confirmed")
 """What of `recovery.choices` rests on the strategy that was chosen."""
-LOOK = "positions_look"
 KEY = re.compile(r"[^->]+->[^->]*")
 
 
 def request_positions(*, recovery_id: int, positions: Mapping[str, Wanted | None], by: Actor) -> None:
-    """Have a worker look up what these positions would cost; the answer appears in `choices["positions_look"]`."""
+    """Have a worker look up what these positions would cost; the answer appears in `studies.looked`."""
     from recovery.workflow import tasks
 
     recovery = get(recovery_id)
@@ -125,7 +125,7 @@ def _may_choose(
             f"Start positions can be chosen with {' or '.join(POSITIONED)}; {strategy or 'no strategy'} is chosen.",
             code="no_positions",
         )
-    look = studies.slot(recovery, LOOK)
+    look = studies.looked(recovery)
     if look.get("status") != "ready" or look.get("wishes") != wanted:
         raise Refused(
             "What these positions cost was not looked up. Look first, then choose what was looked at.",
@@ -211,9 +211,9 @@ def wished(look: Mapping[str, Any]) -> dict[str, Wanted | None]:
 
 def sources_of(recovery: Recovery) -> set[str]:
     """Names of the sources that are known of this recovery: by the newest look, else by its facts."""
-    look, facts = studies.slot(recovery, LOOK), recovery.facts
-    if sources := look.get("sources"):
+    if sources := studies.looked(recovery)["sources"]:
         return {one["source"] for one in sources}
+    facts = recovery.facts
     options = facts.get("options") or []
     return {str(n) for option in options for n in range(len(option.get("positions") or []))}
 

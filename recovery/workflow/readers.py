@@ -18,11 +18,12 @@ class Readers:
         self._scene = scene
 
     @cached_property
-    def _told(self) -> tuple[Mapping[str, Any], ...]:
+    def all(self) -> tuple[Mapping[str, Any], ...]:
+        """Every reader in plan order; none where the code could not be analysed."""
         scene = self._scene()
         return study(request_for(scene, scene.code, NOTHING, ())).sources
 
     def of(self, number: str) -> Mapping[str, Any]:
         """The reader of a source, by its index as text: {format, path, options, location}; {} where there is none."""
-        known = number.isdigit() and int(number) < len(self._told)
-        return self._told[int(number)] if known else {}
+        known = number.isdigit() and int(number) < len(self.all)
+        return self.all[int(number)] if known else {}

@@ -7,7 +7,7 @@ away, so a slow old look never overwrites a newer one.
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -15,7 +15,7 @@ from django.utils.dateparse import parse_datetime
 
 from recovery.checkpoints.formats import Malformed
 from recovery.errors import Refused, RepriseError
-from recovery.models import Flow, Recovery
+from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
 from recovery.sources import showing, wishes
 from recovery.sources.base import Wanted
@@ -26,6 +26,8 @@ from recovery.workflow import sealing
 from recovery.workflow.chosen import chosen
 from recovery.workflow.gather import gather, positions
 from recovery.workflow.validation import validate
+
+LOOK: Final = "positions_look"
 
 
 def begin(recovery: Recovery, field: str, **values: Any) -> str:
@@ -44,9 +46,22 @@ def slot(recovery: Recovery, field: str) -> dict[str, Any]:
     return dict(recovery.choices.get(field) or {})
 
 
+def looked(recovery: Recovery) -> dict[str, Any]:
+    """The newest look at positions with its `sources`, which stand in a row of their own; none before its end."""
+    state = slot(recovery, LOOK)
+    found = PositionsLook.objects.filter(recovery=recovery.pk).first() if "wishes" in state else None
+    return {**state, "sources": found.sources if found else []}
+
+
 def put(recovery: Recovery, field: str, value: Mapping[str, Any]) -> None:
-    """Write one slot, under the row's lock (SQLite: the immediate transaction is the lock)."""
+    """Write one slot, under the row's lock (SQLite: the immediate transaction is the lock).
+
+    What a look found goes to its own row.
+    """
     row = Recovery.objects.select_for_update().get(pk=recovery.pk)
+    if field == LOOK and "sources" in value:
+        value = dict(value)
+        PositionsLook.objects.update_or_create(recovery=row, defaults={"sources": value.pop("sources")})
     if field == "facts":
         Recovery.objects.filter(pk=row.pk).update(facts=dict(value))
         recovery.facts = dict(value)
@@ -124,18 +139,18 @@ def shown(facts: Facts) -> dict[str, Any]:
 
 
 def look_positions(recovery_id: int, ticket: str) -> None:
-    """What the positions that were asked for would cost: `choices["positions_look"]`. Changes nothing else.
+    """What the positions that were asked for would cost: `looked`. Changes nothing else.
 
     `wishes` and `sources` are of the newest look that came to its end; a look that fails leaves them as they were.
     """
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
-        asked = slot(recovery, "positions_look")["asked"]
+        asked = slot(recovery, LOOK)["asked"]
         wanted = {key: wishes.of(body) for key, body in asked.items()}
         sources = positions_shown(recovery.flow, wanted, recovery.choices.get("patch"))
         return {"status": "ready", "wishes": asked, "sources": sources}
 
-    _run(recovery_id, "positions_look", ticket, work)
+    _run(recovery_id, LOOK, ticket, work)
 
 
 def positions_shown(
@@ -189,7 +204,7 @@ def reap(*, older_than: datetime) -> None:
     """A look whose worker died says so, instead of working for ever."""
     limit = 15  # times the silence limit: a look over many files may take minutes
     for recovery in Recovery.objects.filter(active=True):
-        for field in ("facts", "positions_look", "validation", "sealing"):
+        for field in ("facts", LOOK, "validation", "sealing"):
             state = slot(recovery, field)
             begun = (
                 parse_datetime(state.get("started_at") or "") if state.get("status") == "working" else None

@@ -8,7 +8,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from recovery.models import Step
-from recovery.workflow import engine, holds, studies
+from recovery.pipelines.locks import only_study
+from recovery.workflow import engine, holds, learning, studies
 
 
 @shared_task(name="recovery.workflow.tasks.run_step")
@@ -59,6 +60,14 @@ def reap() -> None:
     for step in Step.objects.filter(state="pending", woken_at__lt=silent):
         run_step.delay(step.pk, step.fence)
     studies.reap(older_than=silent)
+
+
+@shared_task(name="recovery.workflow.tasks.learn_sources")
+def learn_sources() -> None:
+    """Study the code of one flow whose sources are not known, or may be others, unless one is being studied."""
+    with only_study() as mine:
+        if mine:
+            learning.learn_round()
 
 
 @shared_task(name="recovery.workflow.tasks.restore_holds")

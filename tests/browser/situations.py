@@ -78,6 +78,7 @@ def addresses() -> dict[str, str]:
         "positions": ("positions", of(at.at_committed)),
         "positions-time": ("positions", of(at.at_a_time)),
         "positions-chosen": ("positions", of(at.at_earliest_chosen)),
+        "positions-part": ("positions", of(at.with_a_part)),
         "positions-many": ("positions", of(at.with_many)),
         "positions-sources": ("positions", of(at.other_sources)),
         "stop-done": ("stop", of(f.with_jobs)),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recovery.checkpoints.report import SourceEntry
-from recovery.models import Flow, Recovery
+from recovery.models import Flow, PositionsLook, Recovery
 from recovery.sources import file_facts, files, kafka, showing, wishes
 from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
@@ -90,9 +90,12 @@ def at_positions(
 ) -> Recovery:
     """On the page of start offsets, with this look."""
     made = at_patch(of, strategy)
+    slot = {name: value for name, value in (look or {}).items() if name != "sources"}
     Recovery.objects.filter(pk=made.pk).update(
-        choices={**made.choices, **({"positions_look": look} if look else {}), **values}
+        choices={**made.choices, **({"positions_look": slot} if look else {}), **values}
     )
+    if look:
+        PositionsLook.objects.update_or_create(recovery=made, defaults={"sources": look["sources"]})
     made.refresh_from_db()
     return made
 
@@ -115,11 +118,14 @@ def at_earliest_chosen(of: Flow | None = None) -> Recovery:
 
 def with_many(of: Flow | None = None, partitions: int = 1000) -> Recovery:
     """One partition of many set by hand."""
-    line, _ = topic(partitions)
-    moved = json.loads(line)
-    moved[TOPIC]["7"] = 600
-    wanted = {"0": Wanted(by_hand=json.dumps(moved, separators=(",", ":")))}
+    wanted = {"0": Wanted(parts={f"{TOPIC}-7": Wanted(by_hand="600")})}
     return at_positions(of, looked(wanted, [kafka_source(wanted["0"], partitions)]))
+
+
+def with_a_part(of: Flow | None = None) -> Recovery:
+    """One partition put to a time, the others where they were committed."""
+    wanted = {"0": Wanted(parts={f"{TOPIC}-1": Wanted(at_ms=NOON)})}
+    return at_positions(of, looked(wanted, [kafka_source(wanted["0"]), file_source()]))
 
 
 MAPPING: dict[str, Any] = {

@@ -131,10 +131,8 @@ def test_a_topic_that_is_gone_is_said_and_brokers_that_do_not_answer_take_nothin
     assert password not in repr(FlowInput.objects.values())
 
 
-def test_a_worker_looks_by_itself_at_a_flow_whose_code_was_studied(stack: Stack) -> None:
-    incident = stack.incident("watched")
-    code, _, err = stack.manage("plan", incident.name, "--flow", incident.flow, "--json", token="responder")
-    assert code == 0, err
+def test_a_worker_learns_by_itself_where_a_flow_reads_from_and_looks_there(stack: Stack) -> None:
+    incident = stack.incident("watched")  # nobody recovers it
 
     def seen() -> Any:
         _, out, _ = stack.manage("flows", "--json", token="viewer")
@@ -143,10 +141,12 @@ def test_a_worker_looks_by_itself_at_a_flow_whose_code_was_studied(stack: Stack)
             for f in json.loads(out)["flows"]
             if f["pipeline"]["id"] == incident.pipeline_id and f["flow"] == incident.flow
         )
-        return unread if unread and all(s["seen_at"] or s["problem"] for s in unread["sources"]) else None
+        there = unread and unread["sources"]
+        return unread if there and all(s["seen_at"] or s["problem"] for s in there) else None
 
     found = wait_for(seen, "nobody has looked at its unread input", 180)
 
     (source,) = found["sources"]
-    assert (found["standing"], source["problem"], source["kind"]) == ("safe", None, "files")
+    assert (found["standing"], found["problem"], source["problem"]) == ("safe", None, None)
+    assert (source["kind"], found["code_seen_at"] is None) == ("files", False)
     assert source["unread"]["files"] == {"value": len(incident.arrivals.waiting), "exact": True, "why": ""}

@@ -52,9 +52,10 @@ def plan_options(parser: ArgumentParser) -> None:
         "--position",
         action="append",
         default=[],
-        metavar="SOURCE=WISH",
+        metavar="SOURCE[/PART]=WISH",
         help="Where a source, by its number in the code, or all of them shall start; may be given again for another "
-        f"one. WISH is {wishes.FORMS}, or committed. Without it a source goes on where its last committed batch ended.",
+        f"one. WISH is {wishes.FORMS}, or committed. Without it a source goes on where its last committed batch ended. "
+        f"One partition of Kafka, as 0/orders-3=1200, starts at {wishes.OF_A_PART}; the others as their source does.",
     )
     parser.add_argument(
         "--confirm",

@@ -105,7 +105,8 @@ def readable(flow: Flow) -> str:
     """How long its unread input can be read, as far as it is known and ends at all."""
     found, now = retention.of(flow, flow.sources.all(), timezone.now()), timezone.now()
     if found is None or found.until is None:
-        return "gone" if found and found.standing is retention.Standing.GONE else ""
+        words = {retention.Standing.GONE: "gone", retention.Standing.UNKNOWN: "not known"}
+        return words.get(found.standing, "") if found else ""
     left = "at any time" if found.until <= now else f"in {lasting((found.until - now).total_seconds())}"
     return f"{found.until:%Y-%m-%d %H:%M} UTC, {left}"
 

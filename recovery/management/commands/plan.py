@@ -25,6 +25,7 @@ class Command(RepriseCommand):
   plan customers --positions
   plan R-12 --positions --position all=time=2026-11-22T03:00:00Z
   plan R-12 --again --position 0=time=2026-11-22T03:00:00Z --position 1=version=12 --accept-repeats
+  plan R-12 --again --position 0/orders-3=1200 --position 0/orders-4=time=2026-11-22T03:00:00Z --accept-repeats
   plan R-12 --again --position 0='json={"orders":{"0":1200,"1":-2}}' --accept-loss
 """
     right = Right.RECOVER

@@ -151,7 +151,7 @@ def _kafka(asked: Asked) -> SourceFacts:
     committed, wanted, options = asked.progress.offset_json, asked.wanted, options_of(asked.described)
     if not options:
         return _unasked(asked, NO_PLACE)
-    times = [wanted.at_ms] if wanted and wanted.at_ms is not None else []
+    times = wanted.times if wanted else ()
     there = live_kafka.facts(options, positions=[committed], times=times, noted=asked.noted)
     start, problem = _met(lambda w: kafka.at(w, committed, there), wanted)
     if start is not None:  # asked again, so that the records up to that start are counted too

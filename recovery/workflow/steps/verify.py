@@ -18,6 +18,7 @@ from recovery.verification.judge import judge
 from recovery.workflow import evidence as reading
 from recovery.workflow import topics
 from recovery.workflow.gather import Scene, look, other_fingerprints
+from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -56,6 +57,8 @@ def run(context: Context) -> Mapping[str, Any]:
     for one in verdict["criteria"]:
         word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one["ok"]]
         context.log(f"{one['code']} {word}. {one['why']}")
+    if verdict["verified"]:
+        note_proven(scene, readers)
     return {"measured": {**verdict, "at": timezone.now().isoformat(), **_numbers(evidence)}}
 
 

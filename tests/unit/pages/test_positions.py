@@ -129,11 +129,22 @@ WISHES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "the earliest": ({"form.0": "earliest"}, {"0": {"earliest": True}}),
     "one part by hand": (
         {"part.0.crm.customers.changes-1": "510", "part.0.crm.customers.changes-0": "500"},
-        {"0": {"by_hand": '{"crm.customers.changes":{"0":500,"1":510,"2":500}}'}},
+        {"0": {"parts": {"crm.customers.changes-1": {"by_hand": "510"}}}},
     ),
     "several parts in lines": (
         {"parts.0": "crm.customers.changes-0 = 501\r\ncrm.customers.changes-2=latest\r\n"},
-        {"0": {"by_hand": '{"crm.customers.changes":{"0":501,"1":500,"2":-1}}'}},
+        {
+            "0": {
+                "parts": {
+                    "crm.customers.changes-0": {"by_hand": "501"},
+                    "crm.customers.changes-2": {"latest": True},
+                }
+            }
+        },
+    ),
+    "one part at a time": (
+        {"part.0.crm.customers.changes-1": "time=2026-11-22T03:00:00Z"},
+        {"0": {"parts": {"crm.customers.changes-1": {"at_ms": 1795316400000}}}},
     ),
     "nothing": ({}, {}),
 }
@@ -163,8 +174,8 @@ REFUSED = {
     "nothing written": ({"form.0": "time"}, "Source 0: write the time beside the choice."),
     "no choice": ({"value.0": "12"}, "choose what '12' is"),
     "two at once": ({"form.0": "latest", "parts.0": "a-0 = 1"}, "Both were given."),
-    "no partition": ({"parts.0": "orders = 1"}, "'orders' names no partition."),
-    "no offset": ({"part.0.crm.customers.changes-1": "x"}, "'x' is no offset"),
+    "no offset": ({"part.0.crm.customers.changes-1": "x"}, "'x' is no position for crm.customers.changes-1"),
+    "a part at no zone": ({"parts.0": "a-0 = time=2026-11-22T03:00"}, "names no zone"),
     "no line": ({"parts.0": "orders-1"}, "'orders-1' sets no part."),
     "not of this kind": ({"part.1.directory": "2"}, "kind files has no parts"),
 }
@@ -344,6 +355,40 @@ def test_what_was_confirmed_stays_confirmed_when_the_facts_no_longer_ask_for_it(
     page = text(responder, address(of))
     assert "Everything that had to be confirmed is." in page
     assert page.count(" checked") == 2
+
+
+def test_a_part_set_beside_a_wish_keeps_the_wish_for_the_others_and_is_taken_back_by_a_word(
+    responder: Client,
+) -> None:
+    of = p.at_a_time()
+    part = "crm.customers.changes-1"
+    responder.post(
+        address(of), {"act": "look", f"part.0.{part}": "510", "part.0.crm.customers.changes-0": "700"}
+    )
+    assert choices(of)["positions_look"]["asked"] == {
+        "0": {"at_ms": p.NOON, "parts": {part: {"by_hand": "510"}}}
+    }
+
+    of = p.with_a_part(f.failed_flow(f.pipeline(name="other")))
+    page = text(responder, address(of))
+    assert "500 700 Ahead What lies between is never read. Asked: time=" in row(page, part)
+    assert "Asked" not in row(page, "crm.customers.changes-0")
+    assert f"--position 0/{part}=time=" in plain(page)
+    responder.post(address(of), {"act": "look", f"part.0.{part}": "committed"})
+    assert choices(of)["positions_look"]["asked"] == {}
+
+
+@pytest.mark.parametrize(
+    ("query", "most"), [("", 125_000), ("?part-name=changes-12", 125_000), ("?show=all", 450_000)]
+)
+def test_a_thousand_partitions_cost_few_queries_and_a_page_of_bearable_size(
+    responder: Client, django_assert_max_num_queries: Any, query: str, most: int
+) -> None:
+    of = p.with_many()
+    responder.get(address(of))  # what is asked once for each session
+    with django_assert_max_num_queries(16):
+        page = responder.get(address(of) + query).content
+    assert len(page) < most
 
 
 GO_BACK = "Choose how far to go back first: every row of the windows after 09:06 has to be read again."

@@ -1,5 +1,6 @@
 """Unread input on the flow page, in the inventory, on the command line and among the metrics."""
 
+import html
 import json
 import re
 from io import StringIO
@@ -11,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from recovery.models import FlowInput
+from recovery.models import Flow, FlowInput
 from recovery.people import actions
 from recovery.people.roles import SYSTEM
 from tests import factories as f
@@ -96,7 +97,9 @@ def test_without_a_studied_code_the_page_says_why_nobody_knows_and_a_view_has_no
     flow = f.flow()
     view = f.view(flow.pipeline)
 
-    assert "no recovery has studied that yet" in words(responder, f"/flows/{flow.pk}")
+    assert "Not known. Where it reads from stands in its code, which is studied soon" in words(
+        responder, f"/flows/{flow.pk}"
+    )
     assert "Unread input" not in words(responder, f"/flows/{view.pk}")
 
 
@@ -194,7 +197,7 @@ def test_the_command_lists_it_for_people(monkeypatch: pytest.MonkeyPatch, severa
     }
     assert re.search(r"\d\d:\d\d UTC, in 5 h 1\d min", lines["a_soon"])
     assert lines["b_gone"].endswith("gone")
-    assert "UTC" not in lines["d_unknown"]
+    assert lines["d_unknown"].endswith("not known")
 
 
 def test_the_command_tells_it_to_programs(monkeypatch: pytest.MonkeyPatch, several: None) -> None:
@@ -203,7 +206,8 @@ def test_the_command_tells_it_to_programs(monkeypatch: pytest.MonkeyPatch, sever
         for one in json.loads(flows(monkeypatch, "--json"))["flows"]
     }
 
-    assert found["d_unknown"] is None
+    assert (found["d_unknown"]["standing"], found["d_unknown"]["sources"]) == ("unknown", [])
+    assert found["d_unknown"]["problem"].startswith("Where it reads from stands in its code")
     assert (found["b_gone"]["standing"], found["b_gone"]["seconds_left"], found["b_gone"]["until"]) == (
         "gone",
         0,
@@ -219,14 +223,55 @@ def test_the_command_tells_it_to_programs(monkeypatch: pytest.MonkeyPatch, sever
     assert "reader" not in source
 
 
-def test_the_metrics_say_what_is_left(client: Client, several: None) -> None:
+def gauges(client: Client, name: str) -> dict[str, float]:
+    """A metric's values by the last part of the flow's name."""
     lines = client.get("/metrics").content.decode().splitlines()
-    found = {
+    return {
         line.split('flow="', 1)[1].split('"')[0].rsplit(".", 1)[-1]: float(line.rsplit(" ", 1)[1])
         for line in lines
-        if line.startswith("reprise_flow_input_readable_until_seconds{")
+        if line.startswith(f"{name}{{")
     }
 
+
+def test_the_metrics_say_what_is_left(client: Client, several: None) -> None:
+    found = gauges(client, "reprise_flow_input_readable_until_seconds")
+
+    assert gauges(client, "reprise_flow_input_unknown") == {"d_unknown": 1.0}
     assert set(found) == {"a_soon", "b_gone", "c_days"}
     assert found["b_gone"] == 0
     assert 18_600 < found["a_soon"] <= 18_720
+
+
+def test_code_that_could_not_be_studied_is_said_and_is_no_promise(
+    responder: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = f.flow(f.pipeline(), "changed", state="stopped")
+    f.source(flow, until=None)
+    Flow.objects.filter(pk=flow.pk).update(
+        code_seen_at=f.ago(minutes=7), code_problem="name 'spark_' is not defined."
+    )
+
+    page = words(responder, f"/flows/{flow.pk}")
+    assert "could not be studied: name 'spark_' is not defined. What stands below is of the code before." in (
+        html.unescape(page)
+    )
+    assert re.search(r"Its code was last looked at .*, 7 min ago", page)
+    assert "not known" in words(responder, "/?show=all")
+    assert "changed" in gauges(responder, "reprise_flow_input_unknown")
+    assert flows(monkeypatch).splitlines()[1].rstrip().endswith("not known")
+
+
+def test_what_is_at_risk_stays_so_though_the_code_could_not_be_studied(responder: Client) -> None:
+    flow = f.flow(state="stopped")
+    f.source(flow)
+    Flow.objects.filter(pk=flow.pk).update(code_problem="It is away.")
+
+    assert "Not for long" in words(responder, f"/flows/{flow.pk}")
+
+
+def test_where_nothing_is_studied_in_the_background_the_page_waits_for_a_recovery(
+    responder: Client, settings: Any
+) -> None:
+    settings.REPRISE_STUDY_SECONDS = 0
+
+    assert "which only a recovery studies here, and none has yet" in words(responder, f"/flows/{f.flow().pk}")

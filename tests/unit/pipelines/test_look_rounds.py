@@ -265,4 +265,4 @@ def test_a_flow_stands_as_its_worst_source_does_and_of_equals_as_the_one_that_go
 
     assert found is not None
     assert (found.source, found.standing, found.seconds(now)) == (near, Standing.SOON, 7200)
-    assert retention.of(flow, [], now) is None
+    assert retention.of(Flow(streaming=False), [], now) is None

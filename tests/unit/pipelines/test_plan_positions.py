@@ -1,11 +1,12 @@
 """`plan --position` and `--positions` as a person types them: costs are told, and refused until accepted."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from recovery.errors import Unreachable
+from recovery.errors import Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Workspace
 from recovery.people.roles import Actor, Role
 from recovery.sources import kafka
@@ -28,10 +29,14 @@ def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[So
     sources = []
     for n in range(2):
         wish = wanted.get(str(n))
-        start = kafka.at(wish, line, told) if wish else None
+        start, problem = None, None
+        try:
+            start = kafka.at(wish, line, told) if wish else None
+        except Refused as refusal:
+            problem = refusal.sentence
         position = Position(n, "kafka", line, kafka.label(line), Precision.EXACT, True)
         facts = {"facts": told, "option": kafka.option(line, told), "reach": kafka.reach(line, told)}
-        sources.append(SourceFacts(position, at.TOPIC, start=start, **facts))
+        sources.append(SourceFacts(position, at.TOPIC, start=start, problem=problem, **facts))
     return sources
 
 
@@ -90,6 +95,27 @@ def test_one_source_is_an_exception_from_all(monkeypatch: pytest.MonkeyPatch, to
     assert [c["moved"] for c in told["sources"][1]["changes"]] == ["same"] * 3
 
 
+def test_one_partition_is_given_a_time_and_the_others_stay(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    noon = f"time={datetime.fromtimestamp(at.NOON / 1000, UTC).isoformat(timespec='milliseconds')}"
+    code, out, _ = run(
+        monkeypatch, token, "plan", "shop", "--positions", "--position", f"0/{at.TOPIC}-1={noon}"
+    )
+    assert code == 0
+    assert f"{at.TOPIC}-1  500        700        ahead, what lies between is never read" in out
+    assert "never read  200 rows" in out
+    assert "2 parts unchanged" in out
+
+    given = ("--position", f"0/{at.TOPIC}-1=600", "--position", "0=earliest")
+    code, told = run_json(monkeypatch, token, "plan", "shop", *given, "--accept-repeats", "--accept-loss")
+    assert code == 0, told
+    chosen = AuditEntry.objects.get(action="recovery.positions", outcome="done")
+    wish = {"earliest": True, "parts": {f"{at.TOPIC}-1": {"by_hand": "600"}}}
+    assert chosen.after == {"positions": {"0": wish}}
+    assert chosen.says == f"Start positions chosen: source 0 at earliest, {at.TOPIC}-1=600."
+
+
 def test_a_plan_is_sealed_with_the_positions_that_were_given(
     monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
@@ -106,6 +132,19 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str, str]] = {
     "no wish": (("0=tomorrow",), 2, "wrong_use", "'tomorrow' names no position."),
     "no source": (("latest",), 2, "wrong_use", "'latest' names no source. Write it as 0=latest"),
     "twice": (("0=latest", "0=earliest"), 2, "wrong_use", "Source 0 is given two positions."),
+    "a part out of bounds": (
+        (f"0/{at.TOPIC}-1=9",),
+        1,
+        "no_such_position",
+        f"9 of {at.TOPIC}-1 is not between 100 and 751",
+    ),
+    "no such part": (
+        (f"0/{at.TOPIC}-7=600",),
+        1,
+        "no_such_position",
+        f"not read by this source: {at.TOPIC}-7",
+    ),
+    "a part of all": (("all/a-1=600",), 2, "wrong_use", "Parts go with a source by its number"),
     "a time without a zone": ((f"0=time={TIME[:-1]}",), 2, "wrong_use", "names no zone"),
 }
 

@@ -312,7 +312,7 @@ def test_a_chosen_position_tells_what_is_lost_and_read_again(
         (Wanted(by_hand=line(9)), "out of bounds"),
         (Wanted(by_hand=line(1, table_id="old")), "names table old"),
         (Wanted(by_hand=line(9, initial=True)), "cannot be told from the log"),
-        (Wanted(), "No position was named"),
+        (Wanted(), "Name exactly one position of a Delta table"),
     ],
 )
 def test_a_wish_out_of_bounds_is_refused_with_the_bounds(plain: Path, wanted: Wanted, says: str) -> None:

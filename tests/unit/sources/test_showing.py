@@ -67,7 +67,7 @@ def test_a_source_that_stays_says_so_for_every_part() -> None:
     assert shown["lost"]["rows"] == shown["reread"]["rows"] == {"value": 0, "exact": True, "why": ""}
     assert shown["unread"]["rows"]["value"] == 4
     assert (shown["reach"]["readable"], shown["problem"], shown["fallbacks"]) == (True, None, {})
-    assert shown["can"] == ["time", "json", "earliest", "latest"]
+    assert shown["can"] == ["time", "json", "earliest", "latest", "parts"]
     assert shown["option"]["options"] == {"startingOffsets": LINE}
 
 

@@ -1,8 +1,12 @@
 """What commands find in their way: an open recovery in each state, and what it says to do."""
 
+from argparse import ArgumentParser
+from typing import Any
+
 import pytest
 
 from recovery.errors import RepriseError
+from recovery.management.commands import _acting
 from recovery.models import Recovery
 from recovery.workflow import broker, by_hand
 from tests.unit.workflow.rows import RESPONDER, plan, recovery
@@ -61,3 +65,18 @@ def test_a_pipeline_is_stopped_where_it_runs_and_where_something_can_start_it(
     monkeypatch.setattr(broker, "check", lambda: None)
     by_hand.stop_first(flow=row.flow, recovery_id=row.pk, by=RESPONDER, say=lambda line: None)
     assert row.steps.filter(kind="stop").count() == stops
+
+
+def test_the_options_of_a_plan_are_what_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser, sealed, flow = ArgumentParser(), dict[str, Any](), recovery("diagnosing").flow
+    _acting.plan_options(parser)
+    given = "orders --strategy rewind --key a,b --position 0=earliest --position 1=latest --accept-loss --confirm 0->1"
+    monkeypatch.setattr(by_hand, "make_plan", lambda **told: sealed.update(told))
+
+    _acting.seal(flow, vars(parser.parse_args(given.split())), {"/p/q.py": "x = 1"}, by=RESPONDER, again=True)
+
+    assert sealed == {
+        "flow": flow, "strategy": "rewind", "patch": {"/p/q.py": "x = 1"}, "key": ["a", "b"], "by": RESPONDER,
+        "again": True, "positions": ["0=earliest", "1=latest"], "accept_loss": True, "accept_repeats": False,
+        "confirmed": ["0->1"],
+    }  # fmt: skip

@@ -49,7 +49,7 @@ def looked_at(of: Recovery, wanted: Mapping[str, Wanted]) -> dict[str, Any]:
     of.refresh_from_db()
     studies.look_positions(of.pk, of.choices["positions_look"]["ticket"])
     of.refresh_from_db()
-    return dict(of.choices["positions_look"])
+    return studies.looked(of)
 
 
 def last() -> AuditEntry:

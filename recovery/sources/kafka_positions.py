@@ -1,0 +1,176 @@
+"""The offsets that a person's wish names, partition by partition, checked against what the brokers hold. Pure."""
+
+from collections.abc import Iterable, Mapping
+
+from recovery.checkpoints.formats import Malformed
+from recovery.errors import Refused
+from recovery.sources.base import Wanted
+from recovery.sources.comparing import moment
+from recovery.sources.kafka_facts import (
+    EARLIEST,
+    NAMED,
+    KafkaFacts,
+    Key,
+    Offsets,
+    PartitionFacts,
+    name_of,
+    parse,
+)
+
+SHOWN = 5
+UNASKED = "Kafka was not asked, so nobody knows what is still there."
+Chosen = tuple[dict[Key, int], dict[str, str]]
+"""Next offset of each partition, and by its name the sentence where the wish was not met as it was said."""
+
+
+def chosen(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
+    """Where each partition shall start. One that is left out begins at its first record, as Spark begins new ones.
+
+    Raises Refused for offsets out of bounds, for partitions that are not there, and for those that a whole line leaves
+    out; and where the brokers were not asked, at all or for a time of the wish.
+    """
+    if wanted.by_hand is not None:
+        offsets, said = _by_hand(wanted.by_hand, committed, facts)
+    elif wanted.at_ms is not None or wanted.earliest or wanted.latest:
+        offsets, said = _everywhere(wanted, committed, facts)
+    else:
+        offsets, said = _as_committed(committed, facts)
+    return _with_parts(wanted.parts, (offsets, said), committed, facts) if wanted.parts else (offsets, said)
+
+
+def _everywhere(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
+    """The same wish for every partition."""
+    offsets: dict[Key, int] = {}
+    said: dict[str, str] = {}
+    for key, there in _there(committed, facts).items():
+        offsets[key], why = _at(wanted, there)
+        if why:
+            said[name_of(key)] = why
+    return offsets, said
+
+
+def _as_committed(committed: str | None, facts: KafkaFacts) -> Chosen:
+    """Every partition that is there, where it was committed."""
+    before, there = parse(committed), _there(committed, facts)
+    return resolved({key: at for key, at in before.items() if key in there}, facts)
+
+
+def _with_parts(
+    parts: Mapping[str, Wanted | None], base: Chosen, committed: str | None, facts: KafkaFacts
+) -> Chosen:
+    """`base` with single partitions set otherwise."""
+    there, before = _there(committed, facts), _as_committed(committed, facts)[0]
+    keys = {name_of(key): key for key in there}
+    if unknown := [name for name in parts if name not in keys]:
+        raise Refused(_not_there(unknown, there))
+    offsets, said = dict(base[0]), dict(base[1])
+    by_hand = {keys[name]: int(w.by_hand) for name, w in parts.items() if w and w.by_hand is not None}
+    _within(by_hand, there)
+    for name, wish in parts.items():
+        key = keys[name]
+        said.pop(name, None)
+        if wish is not None:
+            offsets[key], why = (by_hand[key], "") if key in by_hand else _at(wish, there[key])
+        elif key in before:
+            offsets[key], why = before[key], ""
+        else:
+            offsets.pop(key, None)
+            why = "Nothing was committed of it yet, so it begins at its first record."
+        if why:
+            said[name] = why
+    if committed is None and (left := [key for key in there if key not in offsets]):
+        raise Refused(
+            f"Nothing was read yet, so these have no position: {names(left)}. Name one for the whole source too."
+        )
+    return dict(sorted(offsets.items())), said
+
+
+def _at(wanted: Wanted, there: PartitionFacts) -> tuple[int, str]:
+    if wanted.at_ms is not None:
+        return _at_time(there, wanted.at_ms)
+    return there.low if wanted.earliest else there.high, ""
+
+
+def _there(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts]:
+    """The partitions that a position must name. Raises Refused when none of them is there."""
+    if facts.asked_at_ms is None:
+        raise Refused(f"{UNASKED} Ask it, then choose a position.")
+    keys = facts.subscribed() or tuple(parse(committed))
+    found = {key: there for key in keys if (there := facts.partition(key))}
+    if not found:
+        raise Refused("No topic of this source is there; make the topic again, or change the subscription.")
+    return found
+
+
+def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:
+    """The offset for a time, and the sentence where the wish was not met as it was said."""
+    if at_ms not in there.at:
+        raise Refused(f"Kafka was not asked for {moment(at_ms)}; ask it with that time, then choose it.")
+    offset = there.at[at_ms]
+    if offset is None:
+        return there.high, (
+            f"No record is of {moment(at_ms)} or later, so its end was taken, {there.high}: what is written from "
+            "now on is read."
+        )
+    if offset <= there.low and there.low > 0:
+        return there.low, (
+            f"Its first record that is kept, {there.low}, is already of {moment(at_ms)} or later: records of that "
+            "time before it may be gone."
+        )
+    return max(offset, there.low), ""
+
+
+def _by_hand(text: str, committed: str | None, facts: KafkaFacts) -> Chosen:
+    try:
+        asked = parse(text)
+    except Malformed as problem:
+        raise Refused(
+            f"These are no offsets of Kafka: {problem.why}. Write them as "
+            '{"topic":{"0":23,"1":7}}, with every partition.'
+        ) from problem
+    there = _there(committed, facts)
+    if unknown := [name_of(key) for key in asked if key not in there]:
+        raise Refused(_not_there(unknown, there))
+    if missing := [key for key in there if key not in asked]:
+        raise Refused(f"Every partition needs an offset; these have none: {names(missing)}.")
+    _within(asked, there)
+    return resolved(asked, facts)
+
+
+def _within(asked: Offsets, there: Mapping[Key, PartitionFacts]) -> None:
+    """Raise Refused, naming the bounds, for an offset outside of them; named ones (-2, -1) are always within."""
+    outside = [
+        f"{at} of {name_of(key)} is not between {there[key].low} and {there[key].high}"
+        for key, at in asked.items()
+        if at >= 0 and not there[key].low <= at <= there[key].high
+    ]
+    if outside:
+        raise Refused(
+            f"{joined(outside)}; name offsets within the bounds, or earliest (-2 in a whole line), latest (-1)."
+        )
+
+
+def _not_there(unknown: list[str], there: Iterable[Key]) -> str:
+    return f"Not there, or not read by this source: {joined(unknown)}; there are {names(there)}."
+
+
+def resolved(offsets: Offsets, facts: KafkaFacts) -> Chosen:
+    """Named offsets as numbers, and a sentence for each of them. The partitions are there."""
+    found, said = {}, {}
+    for key, at in offsets.items():
+        found[key] = at
+        if at in NAMED:
+            there = facts.topics[key[0]].partitions[key[1]]
+            found[key] = there.low if at == EARLIEST else there.high
+            said[name_of(key)] = f"The {NAMED[at]} offset is {found[key]} now."
+    return found, said
+
+
+def names(keys: Iterable[Key]) -> str:
+    """The first few, and how many more there are."""
+    return joined([name_of(key) for key in keys])
+
+
+def joined(words: list[str]) -> str:
+    """As `names`."""
+    return ", ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")

@@ -1,0 +1,157 @@
+"""Single parts of a source are wished for in words, come back from JSON and from the command line as they were."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recovery.errors import WrongUse
+from recovery.sources import wishes
+from recovery.sources.base import Wanted
+
+AT = 1795316400000
+TIME = "time=2026-11-22T03:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "wish"),
+    [
+        ("1200", Wanted(by_hand="1200")),
+        ("0", Wanted(by_hand="0")),
+        ("earliest", Wanted(earliest=True)),
+        ("latest", Wanted(latest=True)),
+        (TIME, Wanted(at_ms=AT)),
+        ("committed", None),
+    ],
+)
+def test_a_part_is_wished_for_in_the_words_that_come_back(text: str, wish: Wanted | None) -> None:
+    assert wishes.of_part("orders-3", f" {text} ") == wish
+    assert wishes.text_of_part(wish) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "1.5", "version=3", "file=/in/a", 'json={"a":1}', "9" * 19, "٣"]
+)
+def test_what_is_no_position_of_a_part_is_refused_with_the_forms(text: str) -> None:
+    with pytest.raises(WrongUse, match=r"is no position for orders-3\. Write the next offset"):
+        wishes.of_part("orders-3", text)
+    with pytest.raises(WrongUse, match="names no zone"):
+        wishes.of_part("orders-3", "time=2026-11-22T03:00:00")
+
+
+GIVEN: dict[str, tuple[list[str], dict[str, Wanted | None]]] = {
+    "one part": (["0/orders-3=1200"], {"0": Wanted(parts={"orders-3": Wanted(by_hand="1200")})}),
+    "a part at a time, the rest at the end": (
+        ["0=latest", f"0/orders-3={TIME}"],
+        {"0": Wanted(latest=True, parts={"orders-3": Wanted(at_ms=AT)})},
+    ),
+    "the part before its source": (
+        ["0/orders-3=committed", "0=earliest"],
+        {"0": Wanted(earliest=True, parts={"orders-3": None})},
+    ),
+    "two sources": (
+        ["0/a-1=5", "1=version=0", "0/a-2=latest"],
+        {
+            "0": Wanted(parts={"a-1": Wanted(by_hand="5"), "a-2": Wanted(latest=True)}),
+            "1": Wanted(version=0),
+        },
+    ),
+    "all, and one of its own": (
+        ["all=latest", "0=committed", "0/a-1=5"],
+        {"all": Wanted(latest=True), "0": Wanted(parts={"a-1": Wanted(by_hand="5")})},
+    ),
+    "as committed in every part": (["0/a-1=committed"], {"0": None}),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_parts_are_given_beside_their_source(name: str) -> None:
+    given, wanted = GIVEN[name]
+    assert wishes.by_source(given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["0/orders-3=1", "0/orders-3=2"], "Part orders-3 is given two positions"),
+        (["0=latest", "0=earliest"], "Source 0 is given two positions"),
+        (["0/=1"], "names no source"),
+        (["/orders-3=1"], "names no source"),
+        (["0/orders-3"], "a part of one as 0/orders-3=1200"),
+        (["0/orders-3=version=2"], "is no position for orders-3"),
+        (["all/orders-3=1"], "Where does the rest of source all start?"),
+        (["all=latest", "1/orders-3=1"], "Where does the rest of source 1 start?"),
+    ],
+)
+def test_what_leaves_open_where_something_starts_is_refused(given: list[str], says: str) -> None:
+    with pytest.raises(WrongUse) as told:
+        wishes.by_source(given)
+    assert says in told.value.sentence
+
+
+PART = st.one_of(
+    st.none(),
+    st.builds(Wanted, by_hand=st.integers(0, 10**18 - 1).map(str)),
+    st.builds(Wanted, at_ms=st.integers(0, 4 * 10**12)),
+    st.sampled_from([Wanted(earliest=True), Wanted(latest=True)]),
+)
+WHOLE = st.one_of(
+    st.builds(Wanted, at_ms=st.integers(0, 4 * 10**12)),
+    st.builds(Wanted, version=st.integers(0, 10**18 - 1)),
+    st.sampled_from([Wanted(earliest=True), Wanted(latest=True), Wanted(by_hand='{"a":{"0":1}}')]),
+)
+NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}-[0-9]{1,4}", fullmatch=True)
+
+
+@given(WHOLE, st.dictionaries(NAMES, PART, max_size=4))
+def test_a_wish_comes_back_from_json_and_from_the_command_line(whole: Wanted, parts: dict[str, Any]) -> None:
+    wish = Wanted(**{**wishes.as_dict(whole), "parts": parts})
+    assert wishes.of(wishes.as_dict(wish)) == wish
+    assert wishes.by_source(wishes.arguments("0", wish)) == {"0": wish}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"parts": {}},
+        {"parts": {"a-0": {"version": 3}}},
+        {"parts": {"a-0": {"by_hand": "x"}}},
+        {"parts": {"a-0": {"parts": {"a-1": None}}}},
+        {"parts": {"a-0": 5}},
+        {"parts": ["a-0"]},
+        {"latest": True, "earliest": True, "parts": {"a-0": None}},
+    ],
+)
+def test_stored_parts_are_wishes_of_parts(body: dict[str, Any]) -> None:
+    with pytest.raises(WrongUse):
+        wishes.of(body)
+
+
+def test_parts_are_changed_one_by_one_and_taken_back() -> None:
+    one = wishes.with_parts(None, {"a-0": "5"})
+    two = wishes.with_parts(one, {"a-1": "latest"})
+    assert two == Wanted(parts={"a-0": Wanted(by_hand="5"), "a-1": Wanted(latest=True)})
+    assert wishes.with_parts(two, {"a-0": "committed"}) == Wanted(parts={"a-1": Wanted(latest=True)})
+    assert wishes.with_parts(one, {"a-0": "committed"}) is None
+    kept = wishes.with_parts(Wanted(earliest=True), {"a-0": "committed"})
+    assert kept == Wanted(earliest=True, parts={"a-0": None})
+    assert kept is not None
+    assert wishes.text(kept) == "earliest, a-0=committed"
+
+
+@pytest.mark.parametrize("text", ["orders-3", "orders-3 =", "= 5"])
+def test_a_line_that_sets_no_part_is_refused(text: str) -> None:
+    with pytest.raises(WrongUse, match="sets no part"):
+        wishes.from_lines(text)
+
+
+def test_parts_are_written_in_lines_too() -> None:
+    assert wishes.from_lines(f"a-0 = 5\r\n\n a-1={TIME}\n") == {"a-0": "5", "a-1": TIME}
+
+
+def test_every_time_of_a_wish_is_told_once() -> None:
+    wish = Wanted(
+        at_ms=5, parts={"a": Wanted(at_ms=7), "b": None, "c": Wanted(at_ms=5), "d": Wanted(latest=True)}
+    )
+    assert wish.times == (5, 7)
