@@ -108,7 +108,7 @@ def records(servers: str, topic: str) -> list[tuple[str, str]]:
                 record = consumer.poll(30)
                 assert record is not None
                 assert record.error() is None
-                found.append((record.key().decode(), record.value().decode()))
+                found.append(((record.key() or b"").decode(), (record.value() or b"").decode()))
     finally:
         consumer.close()
     return found
