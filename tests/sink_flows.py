@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from console.incident.clicks import PARTITIONS, Clicks, arrive, clicks, make_topic
-from console.incident.updates import Wanted, ensure, failing_update, good_updates, quiet
+from console.incident.updates import Edit, Wanted, ensure, failing_update, good_updates, quiet
 from recovery.pipelines.client import PipelinesClient
 
 SINK, FLOW = "clicks_out", "to_sink"
@@ -87,9 +87,12 @@ def fail(
         return "clicks"
 
     good_updates(client, pipeline, len(coming.good), some, quiet)
-    client.import_file(wanted.source, code("").encode(), overwrite=True)
-    arrive(servers, source, coming.all())
-    failing_update(client, pipeline)
+
+    def the_rest() -> str:
+        arrive(servers, source, coming.all())
+        return "clicks"
+
+    failing_update(client, pipeline, Edit(wanted.source, code(""), "no dropDuplicates"), the_rest, quiet)
     return SinkFlow(name, pipeline, servers, topic, coming)
 
 
@@ -105,7 +108,7 @@ def records(servers: str, topic: str) -> list[tuple[str, str]]:
                 record = consumer.poll(30)
                 assert record is not None
                 assert record.error() is None
-                found.append((record.key().decode(), record.value().decode()))
+                found.append(((record.key() or b"").decode(), (record.value() or b"").decode()))
     finally:
         consumer.close()
     return found
