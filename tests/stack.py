@@ -231,13 +231,14 @@ def connected() -> Iterator[Stack]:
 
 
 @contextlib.contextmanager
-def instance(*arguments: str) -> Iterator[Stack]:
-    """A running instance, without incidents, while this lasts."""
+def instance(*arguments: str, **more: str) -> Iterator[Stack]:
+    """A running instance, without incidents, while this lasts; `more` are variables."""
     home = Path(tempfile.mkdtemp(prefix="reprise-stack-"))
     # a silent step is found out after seconds, not minutes: the kill tests wait for it
     quick = {"REPRISE_HEARTBEAT_SECONDS": "0.5", "REPRISE_SILENCE_SECONDS": "4"}
+    alone = {"REPRISE_STUDY_SECONDS": "0"}  # nothing is studied that no test asked for
     made = databases.fresh(os.environ.get(databases.VARIABLE, ""))
-    running = start(home, "--no-incident", *arguments, **quick, **made)
+    running = start(home, "--no-incident", *arguments, **{**quick, **alone, **made, **more})
     try:
         yield running
     finally:

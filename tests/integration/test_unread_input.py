@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from recovery.models import Flow, FlowInput, Message
 from recovery.pipelines import inputs, looks, retention
 from recovery.pipelines.retention import Standing
 from tests.kafka import KafkaBroker, until
-from tests.stack import Stack, wait_for
+from tests.stack import Stack, instance, wait_for
 from tests.unread import flow_at, stand
 
 HOUR_MS = 3_600_000
@@ -131,8 +131,15 @@ def test_a_topic_that_is_gone_is_said_and_brokers_that_do_not_answer_take_nothin
     assert password not in repr(FlowInput.objects.values())
 
 
-def test_a_worker_learns_by_itself_where_a_flow_reads_from_and_looks_there(stack: Stack) -> None:
-    incident = stack.incident("watched")  # nobody recovers it
+@pytest.fixture
+def learning() -> Iterator[Stack]:
+    """An instance that studies code by itself."""
+    with instance(REPRISE_STUDY_SECONDS="3600") as running:
+        yield running
+
+
+def test_a_worker_learns_by_itself_where_a_flow_reads_from_and_looks_there(learning: Stack) -> None:
+    stack, incident = learning, learning.incident("watched")  # nobody recovers it
 
     def seen() -> Any:
         _, out, _ = stack.manage("flows", "--json", token="viewer")
