@@ -100,9 +100,13 @@ class World:
         """An update that must succeed; everything was read then."""
         said = self.update()
         assert "problem" not in said, said["problem"]
+        self.took()
+        self.old = Old(self.code(), tuple(self.sources), self.operator)
+
+    def took(self) -> None:
+        """An update has read all that waited."""
         self.read.update(n for _, n in self.unread)
         self.unread.clear()
-        self.old = Old(self.code(), tuple(self.sources), self.operator)
 
     def rows(self) -> Counter[int]:
         return self.sink.rows()
