@@ -120,14 +120,11 @@ def empty_reset(
     waiting: Sequence[InputFile],
     max_files_per_trigger: int | None,
 ) -> EmptyReset:
-    """What becomes of each file when all are read again from batch 0 on. `risk`: that of such a start at this sink.
+    """What becomes of each file when all are read again from batch 0 on, at a sink that passes over batches (`risk`).
 
     Batches are cut as Spark does: by mtime, `max_files_per_trigger` at a time (None: all in one). Exact for
     one source; files that differ in nothing but listing order may change places.
     """
-    if not risk.vanished:
-        absorbed = risk.doubled is not None and not risk.doubled.value
-        return {"swallowed_waiting": (), "doubled": () if absorbed else tuple(processed)}
     old = {f.path for f in processed}
     files = sorted([*processed, *waiting], key=lambda f: f.mtime_ms)
     size = max_files_per_trigger or max(len(files), 1)

@@ -13,7 +13,8 @@ def judge(facts: Facts) -> Option:
     """The option: always blocked, with the rows that the sink would swallow or write twice."""
     risk = sinks.risk(facts, sinks.anew(facts))
     lost, doubled = _fate(facts, risk)
-    new_rows = _new_rows(facts, risk, lost, doubled)
+    reread = _reread(facts)
+    new_rows = _new_rows(facts, risk, lost, doubled if risk.vanished else reread)
     return Option(
         strategy="empty",
         title="empty",
@@ -22,7 +23,7 @@ def judge(facts: Facts) -> Option:
         forecast=Forecast(
             lost=lost,
             doubled=doubled,
-            reread=_reread(facts),
+            reread=reread,
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
             state=common.state_dropped(facts),
@@ -49,13 +50,13 @@ def _reread(facts: Facts) -> Amount:
     return Amount(rows, 0, "the first that is kept", sources.standing(facts), rows is not None, why)
 
 
-def _new_rows(facts: Facts, risk: Risk, lost: Amount, doubled: Amount) -> int | None:
-    """By how much the table grows: what waits, less what is lost, and what comes twice; None: nobody can tell."""
+def _new_rows(facts: Facts, risk: Risk, lost: Amount, again: Amount) -> int | None:
+    """By how much the table grows: what waits, less what is lost, and what is written `again`; None: not known."""
     counts = facts.counts
-    if counts.waiting is None or lost.rows is None or doubled.rows is None or not lost.exact:
+    if counts.waiting is None or lost.rows is None or again.rows is None or not lost.exact:
         return None
     if not facts.new_code.operators:
-        return counts.waiting - lost.rows + doubled.rows
+        return counts.waiting - lost.rows + again.rows
     # what waits may repeat what is read again, and then comes out once
     return None if risk.vanished or lost.rows else counts.everything
 
@@ -113,6 +114,8 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
 
 
 def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
+    if not risk.vanished:
+        return sources.nothing("Every file that lies there is read."), _written_again(facts)
     # each source adds so many files to a batch as its own limit says, from its own beginning
     fates = [empty_reset(risk, s.processed, s.waiting, s.max_files_per_trigger) for s in facts.sources]
     exact = not facts.new_code.operators
@@ -138,6 +141,14 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     )
 
 
+def _written_again(facts: Facts) -> Amount:
+    """What a sink that passes over nothing has twice, a planned batch that it may hold among it, with its files."""
+    found = sinks.doubled(facts, sinks.anew(facts), "No file was read yet.")
+    again = common.files_of(facts, "processed") if found.rows != 0 else ()
+    exact = found.exact and (not facts.new_code.operators or not again)
+    return common.amount(found.rows, again, found.why, exact=exact)
+
+
 def _passed_over(facts: Facts, risk: Risk) -> str:
     head = risk.vanished.stop - 1
     return f"The table's log already has batches 0 to {head}; it silently skips new batches of those numbers."
@@ -150,12 +161,16 @@ def _rows(facts: Facts, files: Sequence[InputFile]) -> int | None:
 
 def _reason(lost: Amount, doubled: Amount) -> str:
     if lost.files or lost.rows:
-        rows = "rows" if lost.rows is None else common.plural(lost.rows, "row")
-        return f"It would silently lose {rows}: {lost.why}"
+        return f"It would silently lose {_many(lost)}: {lost.why}"
     if doubled.files or doubled.rows:
-        rows = "rows" if doubled.rows is None else common.plural(doubled.rows, "row")
-        return f"It would double {rows}: {doubled.why}"
+        return f"It would double {_many(doubled)}: {doubled.why}"
     if lost.rows is None or doubled.rows is None:
         why = lost.why if lost.rows is None else doubled.why
         return f"Nobody can tell what it would lose and double: {why} Take continue, which reads on where it stood."
     return "It would be right only by luck of equal batches. Take continue: the same rows, without luck."
+
+
+def _many(of: Amount) -> str:
+    if of.rows is None:
+        return "rows"
+    return f"{'' if of.exact else 'up to '}{common.plural(of.rows, 'row')}"

@@ -170,7 +170,8 @@ def gather(
     old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
     found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
-    found = replace(found, confirmed=tuple(confirmed))
+    beside = declared.beside(flow) if scene.sink.declared else ()
+    found = replace(found, confirmed=tuple(confirmed), beside=beside)
     old = found.old_code
     written_by = old if old and old.sources else found.new_code
     digest = fingerprints.digest_of_code(written_by.files)
@@ -240,7 +241,6 @@ def facts_of(
         usual_update_seconds=None,
         repair=repair,
         between=shared,
-        beside=declared.beside(flow) if scene.sink.declared else (),
         source_map=found.old,
         unread_of=_left_behind(scene, found, before),
     )

@@ -67,7 +67,7 @@ def _flow(world: World) -> Any:
 
 
 def _rerun(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, str]) -> dict[str, Any]:
-    if step.args.get("full_refresh") or not step.args:
+    if step.args.get("full_refresh") or step.args.get("reset") or not step.args:
         _next_version(world)
     if step.args.get("full_refresh"):
         world.sink.empty()

@@ -34,7 +34,7 @@ def scene_of(world: World) -> Scene:
         libraries=(PATH,),
         checkpoint_place=str(world.place),
         checkpoint=report,
-        table_place=world.sink.place or str(world.no_table),
+        table_place=world.sink.place,
         sink=world.sink.report(report.query_id),
         others={},
         active_update=None,

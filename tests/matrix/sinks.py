@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from recovery.sinks import foreach_batch, kafka
+from recovery.sinks import foreach_batch
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading
 from tests.kafka import KafkaBroker
@@ -66,7 +66,9 @@ class Topic:
         return f'{sink}{flow}    return {frame}.selectExpr("to_json(struct(id, k)) as value")\n'
 
     def report(self, query_id: str | None) -> SinkReport:
-        return SinkReport("kafka", self.topic, None, facts=kafka.Facts((self.topic,)))
+        return reading.declared(
+            {"name": self.name, "format": "kafka", "options": self.options}, query_id=query_id
+        )
 
     def rows(self) -> Counter[int]:
         start = {self.topic: {"0": self.mark}}

@@ -56,12 +56,6 @@ class World:
         return f"spark_catalog.default.{self.name}"
 
     @property
-    def no_table(self) -> Path:
-        """A folder where no table is, for sinks that are none."""
-        (self.root / "none").mkdir(exist_ok=True)
-        return self.root / "none"
-
-    @property
     def place(self) -> Path:
         """The flow's folder of checkpoint versions."""
         return self.root / "_checkpoints" / "spark_catalog" / "default" / self.name / self.name
