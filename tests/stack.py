@@ -218,8 +218,12 @@ def start(home: Path, *arguments: str, command: tuple[str, ...] = (), **more: st
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    """The shared instance, without the demo's incident."""
-    with instance() as running:
+    """The shared instance, without the demo's incident.
+
+    Spark Connect keeps what a stopped query held for an hour (SparkConnectStreamingQueryCache), some 1.3 MB each: the
+    hundreds of streams of all tests would fill a driver of the usual size, and it would end.
+    """
+    with instance(REPRISE_SPARK_CONF="spark.driver.memory 2g") as running:
         yield running
 
 

@@ -34,6 +34,8 @@ def of(waits: Slice, options: Mapping[str, str]) -> Batches:
     lower = {name.lower(): value for name, value in options.items()}
     if unknown := next((n for n in ("maxbytespertrigger", "minoffsetspertrigger") if n in lower), None):
         return Batches((waits,), f"its batches depend on {_SPELLED[unknown]}")
+    if waits.changes is not None:
+        return Batches((waits,), "the changes of its table are read in one")
     limit = _limit(waits.kind, lower)
     if limit is None:
         return Batches((waits,))
@@ -123,6 +125,8 @@ def joined(parts: Sequence[Slice]) -> Slice | None:
                 return None
             start = {**_flat(part.start), **_flat(first.start)}
             first = Slice("kafka", start=_by_topic(start), end=_by_topic({**behind, **_flat(part.end)}))
+        elif first.changes or part.changes:
+            return None  # of no feed more than one slice is ever asked
         else:
             first = Slice(
                 first.kind,

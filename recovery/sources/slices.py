@@ -20,7 +20,8 @@ class Slice:
     files: `files`, decoded URIs. kafka: `start` and `end`, topic -> partition -> offset, every partition by number;
     `start` is read, `end` is not. delta: `versions`, each with the paths (as the log writes them) that the stream
     reads: they are in the table's state at that version. `direct`: read as Parquet they yield the same; where that is
-    not so, all of the version has to be read to pick theirs out of it.
+    not so, all of the version has to be read to pick theirs out of it. Of a change feed `versions` are the snapshot
+    that it begins with, committed at `snapshot_ms`, and `changes` the first and last version whose changes it reads.
     """
 
     kind: str
@@ -29,12 +30,15 @@ class Slice:
     end: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     versions: tuple[tuple[int, tuple[str, ...]], ...] = ()
     direct: bool = False
+    changes: tuple[int, int] | None = None
+    snapshot_ms: int | None = None
 
     @property
     def empty(self) -> bool:
         """Whether nothing lies in it."""
         spans = ((t, p, at) for t, held in self.start.items() for p, at in held.items())
-        return not self.files and not self.versions and all(self.end[t][p] <= at for t, p, at in spans)
+        held = self.files or self.versions or self.changes
+        return not held and all(self.end[t][p] <= at for t, p, at in spans)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -45,7 +49,24 @@ class Slice:
             "end": {t: dict(held) for t, held in self.end.items()},
             "versions": [[version, list(paths)] for version, paths in self.versions],
             "direct": self.direct,
+            "changes": None if self.changes is None else list(self.changes),
+            "snapshot_ms": self.snapshot_ms,
         }
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Slice":
+        """The slice that `as_dict` told."""
+        changes = told.get("changes")
+        return cls(
+            told["kind"],
+            files=tuple(told["files"]),
+            start=told["start"],
+            end=told["end"],
+            versions=tuple((version, tuple(paths)) for version, paths in told["versions"]),
+            direct=told.get("direct", False),
+            changes=None if changes is None else (changes[0], changes[1]),
+            snapshot_ms=told.get("snapshot_ms"),
+        )
 
 
 def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | None:
@@ -73,20 +94,35 @@ def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | N
 def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> Slice | None:
     """Files that a stream reads after `start` and up to `end`, by the version in which it reads them.
 
-    `start` None is where an empty checkpoint would begin. None where the facts do not hold them, for a change feed,
-    and where the table is another one. Nothing where `end` is not after `start`.
+    `start` None is where an empty checkpoint would begin. None where the facts do not hold them, where a change feed
+    stands within a version, and where the table is another one. Nothing where `end` is not after `start`.
     """
     before = facts.fresh() if start is None else parse_delta(start)
     after = None if end is None else parse_delta(end)
-    if before is None or after is None or facts.reading.change_feed or facts.reading.exclude:
+    if before is None or after is None or facts.reading.exclude:
         return None
     if {before.table_id, after.table_id} != {facts.table_id}:
         return None
     read = _versions(before, after, facts)
     if read is None:
         return None
+    if facts.reading.change_feed:
+        return _feed(before, read, facts)
     told = tuple((v, tuple(f.path for f in files)) for v, files in read)
     return Slice("delta", versions=_together(told, facts), direct=_direct(read, facts))
+
+
+def _feed(before: DeltaOffset, read: "Files", facts: DeltaFacts) -> Slice | None:
+    """The snapshot that a change feed begins with, and the changes of whole versions: Spark gives no part of one."""
+    head = tuple(
+        (v, tuple(f.path for f in files)) for v, files in read if before.initial and v == before.version
+    )
+    changed = [(v, files) for v, files in read if not (before.initial and v == before.version)]
+    at_ms = facts.times.get(before.version)
+    if (head and at_ms is None) or any(len(files) < len(facts.commits[v].files) for v, files in changed):
+        return None
+    span = (changed[0][0], changed[-1][0]) if changed else None  # versions between them change no row
+    return Slice("delta", versions=head, changes=span, snapshot_ms=at_ms if head else None)
 
 
 MOST_DIRECT = 5000  # files; each is looked for by Spark, which takes the whole of a version from the log

@@ -141,7 +141,7 @@ class Copies:
     def _waits(self, number: int, read: SourceRead) -> Slice:
         """What is asked of one source, all labels together, in their order."""
         told = [label[str(number)] for label in self._study["slices"].values() if str(number) in label]
-        parts = [_slice(part) for part in told]
+        parts = [Slice.of(part) for part in told]
         if hasattr(read.plan, "_paths") and read.described["format"].lower() in FORMATS | {""}:
             listed = dict.fromkeys(f for files in self._study["sets"].values() for f in files)
             mine = (
@@ -203,14 +203,3 @@ def _note_settings(spark: Any, place: str) -> None:
 def _recursive(read: SourceRead) -> bool:
     options = {k.lower(): v.lower() for k, v in read.described["options"].items()}
     return options.get("recursivefilelookup") == "true"
-
-
-def _slice(told: Mapping[str, Any]) -> Slice:
-    return Slice(
-        told["kind"],
-        files=tuple(told["files"]),
-        start=told["start"],
-        end=told["end"],
-        versions=tuple((version, tuple(paths)) for version, paths in told["versions"]),
-        direct=told.get("direct", False),
-    )

@@ -14,6 +14,7 @@ from recovery.spark.paths import literal, plain
 Slice = Mapping[str, Any]
 Held = dict[str, dict[str, int]]  # topic -> partition -> offset
 KAFKA_CHOICE = ("subscribe", "subscribepattern", "assign")
+CHANGE = "_change_type"  # a column that a change feed has beside the table's
 # Options of `KafkaSourceProvider` that say where a stream starts and stops and how much it takes at a time.
 KAFKA_STREAM_ONLY = (
     "startingoffsets",
@@ -62,6 +63,7 @@ def _joined(ranges: list[list[int]]) -> list[list[int]]:
 
 
 def _delta_once(slices: Sequence[Slice]) -> list[Slice]:
+    """One slice with each file once; and, of a change feed, one for each run of versions."""
     seen: set[str] = set()
     by_version: dict[int, list[str]] = {}
     for part in slices:
@@ -70,20 +72,29 @@ def _delta_once(slices: Sequence[Slice]) -> list[Slice]:
             seen.update(paths)
     versions = [[version, paths] for version, paths in sorted(by_version.items()) if paths]
     direct = all(part.get("direct") for part in slices if part.get("versions"))
-    return [{"kind": "delta", "versions": versions, "direct": direct}] if versions else []
+    moments = [part["snapshot_ms"] for part in slices if part.get("snapshot_ms") is not None]
+    spans = _joined([[part["changes"][0], part["changes"][1] + 1] for part in slices if part.get("changes")])
+    once = {
+        "kind": "delta",
+        "versions": versions,
+        "direct": direct,
+        "snapshot_ms": max(moments, default=None),
+    }
+    feeds = [{"kind": "delta", "versions": [], "changes": [first, end - 1]} for first, end in spans]
+    return [*([once] if versions else []), *feeds]
 
 
 def kafka(spark: Any, plan: Any, stream: Any, slices: Sequence[Slice]) -> Any:
     """Records of the slices, as the reader of the stream would give them; none where they name none."""
     from pyspark.sql.connect.dataframe import DataFrame
-    from pyspark.sql.connect.plan import DataSource, LocalRelation
+    from pyspark.sql.connect.plan import DataSource
 
     frames = [
         DataFrame(DataSource(format=plan._format, options=kafka_options(plan._options or {}, part)), spark)
         for part in slices
         if part["kind"] == "kafka"
     ]
-    return _union(frames) or DataFrame(LocalRelation(None, schema=stream.schema.json()), spark)
+    return _union(frames) or _nothing(stream)
 
 
 def kafka_options(options: Mapping[str, str], part: Slice) -> dict[str, str]:
@@ -109,16 +120,42 @@ def delta(read: Any, parquet: Any, location: str, stream: Any, slices: Sequence[
     `read(options)` reads the table, `parquet(schema, paths)` files below it. Where the slice does not say that its
     files stand for themselves (`sources.slices.Slice.direct`) the table is read and not its files, so that deletion
     vectors, column mapping and partition columns come out as they do in the stream; `_metadata.file_path` picks the
-    files, and Spark reads all of the version for it.
+    files, and Spark reads all of the version for it. A change feed is read as one, by its versions.
     """
     frames = []
     for part in slices:
         for version, paths in part.get("versions") or ():
             if part.get("direct"):
                 frames.append(parquet(bare(stream.schema), below(location, paths)))
-            else:
-                frames.append(_files_of(read({"versionAsOf": str(version)}), location, paths))
-    return _union([aligned(f, stream.schema) for f in frames or [read({}).where("false")]])
+                continue
+            found = _files_of(read({"versionAsOf": str(version)}), location, paths)
+            at_ms = part.get("snapshot_ms")
+            frames.append(found if at_ms is None else _inserted(found, version, at_ms))
+        if changes := part.get("changes"):
+            frames.append(read(changes_of(*changes)))
+    if not frames:
+        return _nothing(stream) if CHANGE in stream.schema.names else read({}).where("false")
+    return _union([aligned(f, stream.schema) for f in frames])
+
+
+def changes_of(first: int, last: int) -> dict[str, str]:
+    """Options of a batch reader for the change feed of these versions, both included."""
+    return {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
+
+
+def _inserted(frame: Any, version: int, at_ms: int) -> Any:
+    """A snapshot as a change feed begins with it: every row was inserted by that version (CDCReader)."""
+    from pyspark.sql import functions as F
+
+    told = {CHANGE: F.lit("insert"), "_commit_version": F.lit(version).cast("long")}
+    return frame.withColumns({**told, "_commit_timestamp": F.timestamp_millis(F.lit(at_ms))})
+
+
+def _nothing(stream: Any) -> Any:
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.plan import LocalRelation
+
+    return DataFrame(LocalRelation(None, schema=stream.schema.json()), stream._session)
 
 
 def _files_of(frame: Any, location: str, paths: Sequence[str]) -> Any:

@@ -196,6 +196,9 @@ def _bytes(source: SourceFacts, span: Slice | None) -> float:
 
 def _bytes_of_delta(facts: DeltaFacts, span: Slice) -> float:
     """The files of a slice that can be read by themselves; else every version that they have to be picked out of."""
+    if span.changes is not None:
+        versions = range(span.changes[0], span.changes[1] + 1)
+        return sum(f.size for v in versions if v in facts.commits for f in facts.commits[v].files)
     if not span.direct:
         whole = [facts.size_of(version) for version, _ in span.versions]
         return sum(math.inf if size is None else size for size in whole)

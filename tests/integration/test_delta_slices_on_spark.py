@@ -234,6 +234,100 @@ def test_a_file_that_does_not_stand_for_itself_is_picked_out_of_its_version(
     assert ids == ([0, 2, 3] if case == "deleted rows" else [0, 1, 2, 3])
 
 
+CHANGED = (
+    "UPDATE {t} SET k = k + 100 WHERE id IN (1, 4)",
+    "ALTER TABLE {t} ADD COLUMNS (note STRING)",
+    "INSERT INTO {t} VALUES (10, 10, 'x'), (11, 11, NULL)",
+    "DELETE FROM {t} WHERE id < 2 OR id = 10",
+    "OPTIMIZE {t}",
+    "MERGE INTO {t} USING (SELECT 5 AS id UNION ALL SELECT 20) AS s ON {t}.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET note = 'm' WHEN NOT MATCHED THEN INSERT (id, k, note) VALUES (20, 0, 'n')",
+)
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("options", [{}, {"startingVersion": "1"}], ids=["from a snapshot", "from a version"])
+def test_a_change_feed_yields_in_slices_what_its_stream_reads(
+    bare: Room, bare_session: Any, vectors: str, options: dict[str, str]
+) -> None:
+    """Type, version and time of each change among it. The snapshot is the table as it was when the stream began."""
+    table, told = bare.folder / "t", {"readChangeFeed": "true", **options}
+    run(
+        bare_session,
+        table,
+        "CREATE TABLE {t} (id INT, k INT) USING delta TBLPROPERTIES "
+        f"('delta.enableChangeDataFeed'='true','delta.enableDeletionVectors'='{vectors}')",
+        "INSERT INTO {t} SELECT id, id FROM range(0, 6, 1, 3)",
+    )
+    place = bare.folder / "ck"
+    if not options:  # it begins now, and goes on after the changes
+        streamed(bare_session, table, told, place)
+    run(bare_session, table, *CHANGED)
+    rows = streamed(bare_session, table, told, place)
+
+    table_id = str(live.table_id(str(table)))
+    begins = DeltaOffset(table_id, 1, initial=not options).as_json()
+    facts = live.read(str(table), offsets=[begins], options=told)
+    parts = [of_delta(begins, DeltaOffset(table_id, v).as_json(), facts) for v in (3, facts.latest + 1)]
+    middle, whole = parts
+    assert middle
+    assert whole
+    rest = of_delta(
+        DeltaOffset(table_id, 3).as_json(), DeltaOffset(table_id, facts.latest + 1).as_json(), facts
+    )
+    assert rest
+    reader = f'format("delta").options(**{told!r}).load("{table}")'
+    text = code(reader, ".withColumn('_commit_timestamp', F.unix_millis('_commit_timestamp'))")
+    text = f"from pyspark.sql import functions as F\n{text}"
+    assert alike(rows_of_slice(bare, bare_session, text, whole)) == alike(rows)
+    both = [*rows_of_slice(bare, bare_session, text, middle), *rows_of_slice(bare, bare_session, text, rest)]
+    assert alike(both) == alike(rows)
+    nothing = bare.look(text, slices={"none": {"0": Slice("delta").as_dict()}}, key=("id",))
+    assert (nothing.problem, nothing.rows) == (None, {"none": 0})
+
+
+def alike(rows: list[dict[str, Any]]) -> list[str]:
+    """Whatever order rows and columns come in."""
+    return sorted(str(sorted(row.items())) for row in rows)
+
+
+def streamed(session: Any, table: Path, options: dict[str, str], place: Path) -> list[dict[str, Any]]:
+    """All rows that a stream over this checkpoint has written so far."""
+    stream = session.readStream.format("delta").options(**options).load(str(table))
+    stream = stream.selectExpr(
+        "* EXCEPT (_commit_timestamp)", "unix_millis(_commit_timestamp) AS _commit_timestamp"
+    )
+    writer = stream.writeStream.format("delta").option("mergeSchema", "true").trigger(availableNow=True)
+    writer.option("checkpointLocation", str(place)).start(str(place.parent / "read")).awaitTermination()
+    return [
+        r.asDict(recursive=True)
+        for r in session.read.format("delta").load(str(place.parent / "read")).collect()
+    ]
+
+
+def test_a_change_feed_that_stands_within_a_version_is_not_counted(bare: Room, bare_session: Any) -> None:
+    """Spark gives whole versions only, so that no slice is better than one that is too large."""
+    table = bare.folder / "t"
+    run(
+        bare_session,
+        table,
+        "CREATE TABLE {t} (id INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed'='true')",
+        "INSERT INTO {t} SELECT id FROM range(0, 6, 1, 3)",
+        "INSERT INTO {t} SELECT id FROM range(0, 6, 1, 3)",
+    )
+    table_id = str(live.table_id(str(table)))
+    facts = live.read(
+        str(table), offsets=[DeltaOffset(table_id, 1).as_json()], options={"readChangeFeed": "true"}
+    )
+    files = len(facts.commits[1].files)
+    assert files > 1
+    end = DeltaOffset(table_id, 3).as_json()
+    assert of_delta(DeltaOffset(table_id, 1, 0).as_json(), end, facts) is None
+    read_whole = of_delta(DeltaOffset(table_id, 1, files - 1).as_json(), end, facts)
+    assert read_whole
+    assert read_whole.changes == (2, 2)
+
+
 def test_a_version_is_as_large_as_its_files_whatever_came_and_went(bare: Room, bare_session: Any) -> None:
     table = bare.folder / "t"
     run(

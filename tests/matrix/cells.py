@@ -20,6 +20,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "files": ("files",),
     "kafka": ("kafka",),
     "delta": ("delta",),
+    "change feed": ("change feed",),
     "files and kafka": ("files", "kafka"),
     "delta and delta": ("delta", "delta"),
 }
@@ -30,6 +31,7 @@ PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
     **{(s, k): incidents.NAMES for k in ("delta", "parquet") for s in ("kafka", "files", "delta")},
     ("files and kafka", "delta"): ("stateful operator removed", "source added", "source removed"),
     ("delta and delta", "parquet"): ("stateful operator removed", "source removed", "source replaced"),
+    ("change feed", "delta"): incidents.NAMES,
     ("kafka", "kafka"): ONE_OPERATOR,
     ("files", "foreachBatch"): ONE_OPERATOR,
 }
@@ -45,6 +47,7 @@ CHOSEN = (
     ("delta and delta", "parquet", "source replaced"),
     ("kafka", "delta", "stateful operator changed"),
     ("files", "delta", "stateful operator added"),
+    ("change feed", "delta", "stateful operator removed"),
 )
 EARLIER, LATER, FRESH = "continue from earlier", "continue from later", "continue, new source from its start"
 ANEW = "rewind to the start"

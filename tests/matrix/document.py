@@ -76,6 +76,7 @@ def text(cells: Sequence[Cell]) -> str:
 SINK_WORDS = {
     "parquet": "a file table",
     "delta": "a Delta table",
+    "change feed": "the change feed of a Delta table",
     "kafka": "Kafka",
     "foreachBatch": "foreachBatch",
 }

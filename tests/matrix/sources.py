@@ -141,10 +141,31 @@ class Delta:
         return Wanted(version=1)
 
 
+class Feed(Delta):
+    """The change feed of such a table: every row that it is given, as an insert."""
+
+    kind = "change feed"
+
+    def __init__(self, room: Room, place: Path, name: str) -> None:
+        super().__init__(room, place, name)
+        settings = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+        room.sql(f"CREATE TABLE delta.`{self.table}` (id BIGINT, k BIGINT) USING delta {settings}")
+        self.held.append([])
+
+    @property
+    def reads(self) -> str:
+        feed = (
+            '.option("readChangeFeed", "true").option("startingVersion", 0).option("maxFilesPerTrigger", 4)'
+        )
+        return f'spark.readStream.format("delta"){feed}.load("{self.table}").select("id", "k")'
+
+
 Source = Files | Kafka | Delta
 
 
 def make(kind: str, *, room: Room, broker: Any, place: Path, name: str) -> Source:
     if kind == "files":
         return Files(place, name)
+    if kind == "change feed":
+        return Feed(room, place, name)
     return Kafka(broker, name.replace("/", "-")) if kind == "kafka" else Delta(room, place, name)

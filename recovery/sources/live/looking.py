@@ -224,9 +224,22 @@ def _without(everything: Slice | None, unread: Slice | None) -> Slice | None:
     """What was read of a table, as far as it is in its newest state: all of that but the unread files."""
     if everything is None or unread is None:
         return None
+    if everything.changes or unread.changes or everything.snapshot_ms is not None:
+        return _feed_without(everything, unread)
     left = {path for _, paths in unread.versions for path in paths}
     held = ((v, tuple(p for p in paths if p not in left)) for v, paths in everything.versions)
     return replace(everything, versions=tuple((v, paths) for v, paths in held if paths))
+
+
+def _feed_without(everything: Slice, unread: Slice) -> Slice | None:
+    """Of a change feed: its changes up to the first unread one. None: it would begin with a snapshot of now, which is
+    no change that was ever read."""
+    if everything.versions or unread.versions or everything.changes is None:
+        return None
+    if unread.changes is None:
+        return everything
+    first, last = everything.changes[0], unread.changes[0] - 1
+    return replace(everything, changes=(first, last) if first <= last else None)
 
 
 def _about(progress: SourceProgress, begins: str | None, kind: Any, facts: Any, location: str) -> SourceFacts:
