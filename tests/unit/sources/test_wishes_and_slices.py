@@ -1,5 +1,6 @@
 """What a person writes becomes one wish, or a sentence; what lies between two positions is told to the record."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from recovery.errors import WrongUse
 from recovery.sources import batches, slices, wishes
 from recovery.sources.base import Wanted
-from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset
+from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset, Reading
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
+from recovery.sources.live import looking
 from recovery.sources.slices import Slice
 from recovery.spark.slicing import merged
 
@@ -167,6 +169,68 @@ def test_slices_put_together_are_read_as_each_of_them_can_be(one: bool, other: b
     assert found.direct is both
     assert [cut.direct for cut in batches.of(found, {"maxFilesPerTrigger": "2"}).cuts] == [both, both]
     assert merged([part.as_dict() for part in parts])[0]["direct"] is both
+
+
+def feed() -> DeltaFacts:
+    """Versions 1 to 3 of which a change feed is read; version 4 changed no row."""
+    told = delta()
+    commits = {**told.commits, 4: Commit(4, 4)}
+    return replace(told, commits=commits, latest=4, times={3: 77}, reading=Reading(change_feed=True))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "versions", "changes"),
+    [
+        (line(1), line(4), (), (1, 3)),
+        (line(1, 1), line(5), (), (2, 3)),  # all of version 1 is read, though it stays there
+        (line(4), line(5), (), None),
+        (line(3), line(2), (), None),
+        (line(2, 0), line(2, 0), (), None),
+        (line(3, 1, True), line(5), ((3, ("c", "d")),), None),
+        (line(3, -100, True), line(5), ((3, ("a", "b", "c", "d")),), None),
+    ],
+)
+def test_a_slice_of_a_change_feed_is_a_snapshot_and_the_changes_of_whole_versions(
+    start: str, end: str, versions: Any, changes: tuple[int, int] | None
+) -> None:
+    found = slices.of_delta(start, end, feed())
+    assert found is not None
+    assert (found.versions, found.changes, found.snapshot_ms) == (versions, changes, 77 if versions else None)
+    assert (found.empty, found.direct) == (not versions and changes is None, False)
+    assert Slice.of(json.loads(json.dumps(found.as_dict()))).as_dict() == found.as_dict()
+
+
+@pytest.mark.parametrize(("start", "end"), [(line(1, 0), line(4)), (line(0), line(4)), (line(1), line(1, 0))])
+def test_of_a_change_feed_no_part_of_a_version_is_a_slice(start: str, end: str) -> None:
+    assert slices.of_delta(start, end, feed()) is None
+
+
+def test_a_change_feed_is_read_in_one_and_never_twice() -> None:
+    waits = Slice("delta", changes=(4, 6))
+    assert batches.of(waits, {"maxFilesPerTrigger": "1"}).why == "the changes of its table are read in one"
+    assert batches.joined([waits, Slice("delta", changes=(7, 7))]) is None
+    parts = [Slice("delta", changes=c).as_dict() for c in ((6, 9), (1, 3), (4, 7), (12, 12))]
+    assert [part["changes"] for part in merged(parts)] == [[1, 9], [12, 12]]
+
+
+@pytest.mark.parametrize(
+    ("unread", "read"), [((5, 9), (1, 4)), (None, (1, 9)), ((1, 9), None)], ids=["some", "all", "nothing"]
+)
+def test_what_was_read_of_a_change_feed_are_its_changes_before_the_first_unread_one(
+    unread: Any, read: Any
+) -> None:
+    everything = Slice("delta", changes=(1, 9))
+    found = looking._without(everything, Slice("delta", changes=unread))
+    assert found is not None
+    assert found.changes == read
+
+
+@pytest.mark.parametrize("unread", [None, (5, 9)])
+def test_a_change_feed_that_would_begin_with_a_snapshot_of_now_does_not_tell_what_was_read(
+    unread: Any,
+) -> None:
+    now = Slice("delta", versions=((9, ("a",)),), snapshot_ms=77)
+    assert looking._without(now, Slice("delta", changes=unread)) is None
 
 
 @pytest.mark.parametrize("end", [None, DeltaOffset("other", 4).as_json(), line(2, 5, True)])
