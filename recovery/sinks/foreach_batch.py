@@ -81,7 +81,19 @@ def risk(start: Start, facts: Facts) -> Risk:
 
 
 def _again(start: Start, facts: Facts) -> Risk:
-    """The batch that the table holds is tried again, and skipped there; what else the code does happens again."""
+    """The batch that the table holds is tried again, and skipped there; what else the code does happens again.
+
+    A skipped write computes nothing: on Spark 4.2 a batch with state then fails
+    (STATE_STORE_COMMIT_VALIDATION_FAILED, StateStoreCoordinator; run in tests/matrix).
+    """
+    if start.stateful:
+        return Risk(
+            None,
+            f"Batch {start.planned} would be run again, and its write skipped by the table, which has it: its state is "
+            "not computed then, and Spark fails the batch (STATE_STORE_COMMIT_VALIDATION_FAILED).",
+            do="Let the function compute each batch before it writes (batch.persist(), then batch.count()).",
+            bars=True,
+        )
     guarded = facts.every_write_guarded is True and not facts.side_effects
     doubled = Amount(0) if guarded else start.planned_rows
     more = (

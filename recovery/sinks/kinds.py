@@ -32,6 +32,7 @@ class Start:
     of committed batches that the position reads again. `planned`: a batch that was planned and never committed and is
     read again too; it may be in the sink whole, in part or not at all. `planned_rows`: how many rows it had.
     `same_range`: its range is on disk and stays, so that it runs again as it was planned, whatever the query's id.
+    `stateful`: the checkpoint holds state, which a batch that runs again has to write again.
     """
 
     next_batch: int
@@ -40,6 +41,7 @@ class Start:
     planned: int | None = None
     planned_rows: Amount | None = None
     same_range: bool = False
+    stateful: bool = False
 
     def repeats(self, head: int | None) -> bool:
         """Whether the first batch is the planned one as it was, and the sink's newest is of that number."""

@@ -118,7 +118,8 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
         return sources.nothing("Every file that lies there is read."), _written_again(facts)
     # each source adds so many files to a batch as its own limit says, from its own beginning
     fates = [empty_reset(risk, s.processed, s.waiting, s.max_files_per_trigger) for s in facts.sources]
-    exact = not facts.new_code.operators
+    # a planned batch whose number the sink has is in it, and not lost where it is passed over
+    exact = not facts.new_code.operators and sinks.anew(facts).planned not in risk.vanished
     swallowed = tuple(f for fate in fates for f in fate["swallowed_waiting"])
     doubled = tuple(f for fate in fates for f in fate["doubled"])
     return (

@@ -54,7 +54,17 @@ def blocked(facts: Facts) -> str | None:
     if facts.new_code.operators is None:
         return f"The code could not be analysed: {facts.new_code.problem}"
     failing = next((f for f in sources.anew(facts) if f.fails), None)
-    return None if failing is None else failing.why
+    if failing is not None:
+        return failing.why
+    return None if sinks.is_table(facts) else _passed_over(facts)
+
+
+def _passed_over(facts: Facts) -> str | None:
+    """Whether a sink that is not emptied takes batches from 0 on; why not."""
+    found = sinks.risk(facts, sinks.anew(facts))
+    if not found.vanished:
+        return None
+    return f"{found.says} A full refresh begins with batch 0 and does not empty it. Take continue."
 
 
 def _difference(facts: Facts) -> int | None:

@@ -77,6 +77,7 @@ def start(
         planned=open_batch,
         planned_rows=None if open_batch is None else _planned_rows(facts, open_batch),
         same_range=same_range,
+        stateful=bool(facts.checkpoint.state_operators),
     )
 
 

@@ -24,7 +24,6 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "files and kafka": ("files", "kafka"),
     "delta and delta": ("delta", "delta"),
 }
-SINKS = ("parquet", "delta", "kafka", "foreachBatch")
 ONE_OPERATOR = ("stateful operator removed", "offsets damaged", "uncommitted batch")
 # Which incidents are run for a pair. Sources and sinks do not know of each other, so each is paired with one or two.
 PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -34,6 +33,7 @@ PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("change feed", "delta"): incidents.NAMES,
     ("kafka", "kafka"): ONE_OPERATOR,
     ("files", "foreachBatch"): ONE_OPERATOR,
+    ("files", "foreachBatch with txnAppId"): ONE_OPERATOR,
 }
 # Run at every `bin/test`, and first of all: each source, sink and incident once.
 CHOSEN = (

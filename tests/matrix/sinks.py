@@ -121,10 +121,36 @@ class Batches:
         """It goes with the world's folder."""
 
 
+class Guarded(Batches):
+    """foreachBatch, which writes each batch into a Delta table with an id of its own and the batch's number."""
+
+    def __init__(self, room: Room, name: str, folder: Path) -> None:
+        super().__init__(room, name, folder)
+        self.told = {"sink": "guarded", "table": str(folder), "options": {"txnAppId": f"app-{name}"}}
+
+    def report(self, query_id: str | None) -> SinkReport:
+        app = f"app-{self.name}"
+        head = reading.read(str(self.folder), query_id=None).heads.get(app)
+        seen = foreach_batch.Facts(app, head, every_write_guarded=True)
+        return SinkReport("foreach_batch", str(self.folder), None, facts=seen)
+
+    def rows(self) -> Counter[int]:
+        return self.room.rows(f"delta.`{self.folder}`")
+
+    def back(self, folder: Path) -> None:
+        super().back(folder)
+        self.room.forget()
+
+
 Sink = Table | Topic | Batches
 
 
 def make(kind: str, *, room: Room, broker: Any, name: str, root: Path) -> Sink:
     if kind == "kafka":
         return Topic(room, broker, name)
-    return Batches(room, name, root / "out") if kind == "foreachBatch" else Table(room, name, kind)
+    if kind in BATCHES:
+        return BATCHES[kind](room, name, root / "out")
+    return Table(room, name, kind)
+
+
+BATCHES = {"foreachBatch": Batches, "foreachBatch with txnAppId": Guarded}

@@ -334,6 +334,37 @@ def test_a_planned_batch_may_be_sent_again_by_a_start_from_nothing() -> None:
         assert (told.doubled.rows, told.doubled.exact, told.new_rows) == (15, False, 15), name
 
 
+@pytest.mark.parametrize(
+    ("sink", "blocks"),
+    [
+        (replace(FILES, declared="parquet"), True),
+        (SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", 2, True)), True),
+        (SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", None, True)), False),
+        (replace(DELTA, declared="delta"), False),  # under a new query id it takes every number
+        (LOOSE["kafka"], False),
+    ],
+    ids=["files", "txnAppId", "txnAppId, nothing written", "delta", "kafka"],
+)
+def test_a_full_refresh_is_blocked_at_a_sink_that_keeps_its_numbers_and_is_not_emptied(
+    sink: SinkReport, blocks: bool
+) -> None:
+    """It would begin with batch 0, and the rows of every batch that the sink has would vanish."""
+    reason = options(stream(sink=sink, sources=(source("kafka", options={"startingOffsets": "earliest"}),)))
+    found = reason["full-refresh"].blocked or ""
+    assert ("passes over" in found) is blocks
+    assert bool(found) is blocks
+
+
+def test_a_batch_with_state_is_not_tried_again_where_txn_app_id_skips_its_write() -> None:
+    """Nothing computes its state then, and Spark fails it."""
+    held = stream(sink=SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", 3, True)))
+    planned = replace(held, checkpoint=replace(held.checkpoint, last_planned=3))
+    assert "STATE_STORE_COMMIT_VALIDATION_FAILED" in (options(planned)["revert"].blocked or "")
+    plain = replace(planned, checkpoint=replace(planned.checkpoint, state_operators=()))
+    old = replace(planned.old_code, operators=()) if planned.old_code else None
+    assert options(replace(plain, old_code=old))["revert"].blocked is None
+
+
 def test_files_of_a_planned_batch_may_be_handed_to_foreach_batch_again_too() -> None:
     """13 rows were committed, and at most the 8 that wait may be out; each of them comes once now."""
     read = customers(sink=LOOSE["foreach_batch"])
