@@ -69,7 +69,7 @@ def text(cells: Sequence[Cell]) -> str:
     parts = [HEAD, "## In numbers\n", *_numbers(ran)]
     for source, sink in dict.fromkeys((c.source, c.sink) for c in cells):
         mine = [c for c in cells if (c.source, c.sink) == (source, sink)]
-        parts += [f"\n## {source.capitalize()} into {SINK_WORDS[sink]}\n", *_section(mine)]
+        parts += [f"\n## {_headed(source)} into {SINK_WORDS[sink]}\n", *_section(mine)]
     return "\n".join([*parts, *_not_run()]).rstrip() + "\n"
 
 
@@ -96,6 +96,11 @@ NOT_RUN = {
 }
 
 
+def _headed(source: str) -> str:
+    name = source.replace("kafka", "Kafka").replace("delta", "Delta")
+    return name[0].upper() + name[1:]
+
+
 def _not_run() -> list[str]:
     return [
         "\n## Not run, and why\n",
@@ -106,9 +111,13 @@ def _not_run() -> list[str]:
 
 
 def _numbers(cells: Iterable[Cell]) -> list[str]:
-    verdicts = Counter(r.verdict for c in cells for r in c.results.values())
+    held = list(cells)
+    verdicts = Counter(r.verdict for c in held for r in c.results.values())
+    said = f"{len(held)} cells, {verdicts.total()} plans. No forecast was wrong."
+    if wrong := verdicts["differs"] + verdicts["failed"]:
+        said = f"{len(held)} cells, {verdicts.total()} plans, **{wrong} of them not as forecast**."
     rows = [f"| {WORDS[v]} | {verdicts[v]} |" for v in WORDS if verdicts[v]]
-    return ["| Forecast | Plans |", "|---|---:|", *rows]
+    return [f"{said}\n", "| Forecast | Plans |", "|---|---:|", *rows]
 
 
 def _section(cells: Sequence[Cell]) -> list[str]:
