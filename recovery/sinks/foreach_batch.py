@@ -21,13 +21,15 @@ class Facts:
     """What the code was seen to do. `txn_app_id`: the id of its Delta writes (None: none, or not seen).
 
     `head`: the newest txnVersion that the table has for that id. `every_write_guarded`: no other write was found (None:
-    the code was not read). `side_effects`: other things that it does, in a few words each.
+    the code was not read). `side_effects`: other things that it does, in a few words each. `computes_first`: it computes
+    each batch before it writes.
     """
 
     txn_app_id: str | None = None
     head: int | None = None
     every_write_guarded: bool | None = None
     side_effects: tuple[str, ...] = ()
+    computes_first: bool = False
 
 
 def facts_of(report: SinkReport) -> Facts:
@@ -86,7 +88,7 @@ def _again(start: Start, facts: Facts) -> Risk:
     A skipped write computes nothing: on Spark 4.2 a batch with state then fails
     (STATE_STORE_COMMIT_VALIDATION_FAILED, StateStoreCoordinator; run in tests/matrix).
     """
-    if start.stateful:
+    if start.stateful and not facts.computes_first:
         return Risk(
             None,
             f"Batch {start.planned} would be run again, and its write skipped by the table, which has it: its state is "

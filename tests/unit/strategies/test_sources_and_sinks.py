@@ -360,6 +360,9 @@ def test_a_batch_with_state_is_not_tried_again_where_txn_app_id_skips_its_write(
     held = stream(sink=SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", 3, True)))
     planned = replace(held, checkpoint=replace(held.checkpoint, last_planned=3))
     assert "STATE_STORE_COMMIT_VALIDATION_FAILED" in (options(planned)["revert"].blocked or "")
+    first = foreach_batch.Facts("app", 3, True, computes_first=True)
+    computes = replace(planned, sink=SinkReport("foreach_batch", "f", None, facts=first))
+    assert options(computes)["revert"].blocked is None
     plain = replace(planned, checkpoint=replace(planned.checkpoint, state_operators=()))
     old = replace(planned.old_code, operators=()) if planned.old_code else None
     assert options(replace(plain, old_code=old))["revert"].blocked is None
