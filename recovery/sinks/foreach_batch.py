@@ -21,8 +21,8 @@ class Facts:
     """What the code was seen to do. `txn_app_id`: the id of its Delta writes (None: none, or not seen).
 
     `head`: the newest txnVersion that the table has for that id. `every_write_guarded`: no other write was found (None:
-    the code was not read). `side_effects`: other things that it does, in a few words each. `computes_first`: it computes
-    each batch before it writes.
+    the code was not read). `side_effects`: other things that it does, in a few words each. `computes_first`: each batch
+    is computed before it is written.
     """
 
     txn_app_id: str | None = None
