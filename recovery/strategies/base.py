@@ -98,7 +98,8 @@ class Facts:
     confirmed: tuple[str, ...] = ()  # keys of `mapping.Proposal.unconfirmed` that a person has confirmed
     unread_of: Mapping[int, Distance] = field(
         default_factory=dict
-    )  # what waits in a checkpoint's source, by index
+    )  # what waits in a checkpoint's source that the new code leaves behind, by index
+    yields_of: Mapping[int, int] = field(default_factory=dict)  # rows that the old code would write of it
 
 
 @dataclass(frozen=True)

@@ -78,19 +78,26 @@ def mismatch(facts: Facts, held: Sequence[object], so: str = CARRIED_OVER) -> st
 
 
 def left_behind(facts: Facts) -> Amount | None:
-    """Unread rows of sources that no source of the new code continues; None where there are none."""
+    """Unread rows of sources that no source of the new code continues; None where there are none.
+
+    As the old code would have written them, where Spark counted that; else as many as lie there, at most.
+    """
     found = proposal(facts)
     waits = [d for d in (found.dropped if found else ()) if d.unread is None or not nothing_in(d.unread)]
     if not waits:
         return None
-    rows = [d.unread.rows if d.unread else None for d in waits]
+    index = {s.name or str(s.index): s.index for s in facts.checkpoint.sources}
+    written = [facts.yields_of.get(index[d.old]) for d in waits]
+    lying = [d.unread.rows.value if d.unread and d.unread.rows else None for d in waits]
+    rows = [lies if counted is None else counted for counted, lies in zip(written, lying, strict=True)]
     files = [d.unread.files if d.unread else None for d in waits]
+    every_row = facts.old_code is not None and facts.old_code.operators == ()
     return Amount(
-        rows=None if None in rows else sum(r.value for r in rows if r is not None),
+        rows=None if None in rows else sum(r for r in rows if r is not None),
         files=sum(f.value for f in files if f is not None),
         start=None,
         end=None,
-        exact=False,
+        exact=every_row and None not in written,
         why=" ".join(d.says for d in waits),
     )
 

@@ -20,14 +20,14 @@ from recovery.pipelines.workspaces import client_for, spark_remote
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
-from recovery.sources.base import Distance, InputFile, SourceFacts, Wanted
+from recovery.sources.base import InputFile, SourceFacts, Wanted
 from recovery.sources.live import asking
 from recovery.sources.live import files as live_files
 from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies import late
 from recovery.strategies.base import Facts
-from recovery.workflow import declared, fingerprints, inputs, rehearsing, repairing
+from recovery.workflow import declared, fingerprints, inputs, leaving, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
@@ -201,9 +201,11 @@ def facts_of(
             raise Refused(f"Source {source.position.source}: {source.problem}", code="no_such_position")
     wanted = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES)
     before, problem = _inputs_before(scene, known, old_known, repair)
+    left = leaving.sources(scene.checkpoint.sources, found.old)
     old_wanted = wanted  # the same readers
     if before is not None:
         old_wanted = inputs.counted(before, settings.REPRISE_COUNT_BYTES) if before else NOTHING
+        old_wanted = leaving.asked(old_wanted, before, left, settings.REPRISE_COUNT_BYTES)
     new_study, old_study = _both(scene, new_files, old_files, wanted, key, old_wanted=old_wanted)
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
@@ -242,7 +244,8 @@ def facts_of(
         repair=repair,
         between=shared,
         source_map=found.old,
-        unread_of=_left_behind(scene, found, before),
+        unread_of=leaving.unread(before, left),
+        yields_of=leaving.yields(old_study, left),
     )
 
 
@@ -366,17 +369,6 @@ def _inputs_before(
     if found.old != tuple(range(len(found.old))):
         return (), "Its sources are not those of the checkpoint, or stand in another order there."
     return found.sources, ""
-
-
-def _left_behind(
-    scene: Scene, found: inputs.Inputs, before: Sequence[SourceFacts] | None
-) -> dict[int, Distance]:
-    """What waits unread in sources of the checkpoint that no source of the code goes on as, by their index.
-
-    Only the old code tells where they read.
-    """
-    left = [s.index for s in scene.checkpoint.sources if s.index not in found.old]
-    return {index: before[index].unread for index in left if before and index < len(before)}
 
 
 def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:

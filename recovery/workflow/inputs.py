@@ -178,10 +178,10 @@ def with_rows(
 def _too_large(label: str, sources: Sequence[SourceFacts], limit: int) -> bool:
     """`processed` is only told together with all that is there: one is not worth the reading without the other."""
     of = "everything" if label == "processed" else label
-    return sum(_bytes(s, getattr(s.spans, of)) for s in sources) > limit
+    return sum(bytes_of(s, getattr(s.spans, of)) for s in sources) > limit
 
 
-def _bytes(source: SourceFacts, span: Slice | None) -> float:
+def bytes_of(source: SourceFacts, span: Slice | None) -> float:
     """What is really read for a span; infinity where nobody can say."""
     if span is None:
         return 0

@@ -101,6 +101,16 @@ def test_unread_rows_of_a_dropped_source_are_lost(
     assert option.recommended == recommended
 
 
+def test_unread_rows_of_a_dropped_source_are_those_that_the_old_code_would_have_written() -> None:
+    """It leaves out 3 of the 7 that lie there, or takes 3 for repeats of each other; others it may know already."""
+    given = replace(dropped(of(7), "1->"), yields_of={1: 4})
+    assert given.old_code is not None
+    for operators, exact in (((), True), (("dedupe",), False)):
+        told = replace(given, old_code=replace(given.old_code, operators=operators))
+        lost = judged(told).forecast.lost
+        assert (lost.rows, lost.exact) == (4, exact)
+
+
 def test_sources_that_changed_places_keep_their_positions() -> None:
     told = [at(0, RETURNS), at(1, ORDERS)]
     option = judged(mapped([ORDERS, RETURNS], ["returns", "orders"], told, source_map=(1, 0)))

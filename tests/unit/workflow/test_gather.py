@@ -113,6 +113,25 @@ def test_a_source_that_was_removed_waits_for_the_old_code_alone() -> None:
     assert found.old_counts is not None
     assert (found.counts.waiting, found.old_counts.waiting) == (5, 10)
     assert {n: d.rows.value for n, d in found.unread_of.items() if d.rows} == {1: 5}
+    assert found.yields_of == {1: 5}
+
+
+@pytest.mark.parametrize(
+    ("operators", "told"),
+    [((), {1: 5}), (("dedupe",), {1: 5}), (("symmetricHashJoin",), {}), (None, {})],
+    ids=["row by row", "at most", "a join", "not analysed"],
+)
+def test_what_waits_in_a_source_that_is_left_behind_is_counted_with_the_old_code(
+    monkeypatch: pytest.MonkeyPatch, operators: tuple[str, ...] | None, told: dict[int, int]
+) -> None:
+    monkeypatch.setattr(gather, "study", lambda asked: replace(study(asked), operators=operators))
+    assert facts("old", "both", "orders", "returns").yields_of == told
+
+
+def test_of_a_source_that_is_left_behind_no_more_is_counted_than_was_allowed(settings: Any) -> None:
+    settings.REPRISE_COUNT_BYTES = 1
+    found = facts("old", "both", "orders", "returns")
+    assert (found.yields_of, list(found.unread_of)) == ({}, [1])
 
 
 def test_a_source_of_the_old_code_that_cannot_be_looked_at_stops_nobody_else(

@@ -1,0 +1,46 @@
+"""What waits in sources that the new code leaves behind: only the old code tells where they read."""
+
+from collections.abc import Iterable, Sequence
+
+from recovery.checkpoints.report import SourceProgress
+from recovery.sources.base import Distance, SourceFacts
+from recovery.spark.api import Study
+from recovery.workflow import inputs
+from recovery.workflow.inputs import Counted
+
+# Old code of which the rows of one source alone tell what it would have written of them, or at most that.
+ROW_BY_ROW: tuple[tuple[str, ...], ...] = ((), ("dedupe",))
+
+
+def sources(held: Sequence[SourceProgress], goes_on: Iterable[int | None]) -> tuple[int, ...]:
+    """Indices of the checkpoint's sources that no source of the code goes on as."""
+    continued = set(goes_on)
+    return tuple(s.index for s in held if s.index not in continued)
+
+
+def unread(before: Sequence[SourceFacts] | None, left: Iterable[int]) -> dict[int, Distance]:
+    """What waits there, as far as the old code's sources (`before`) were looked at."""
+    return {n: before[n].unread for n in left if before and n < len(before)}
+
+
+def asked(of: Counted, before: Sequence[SourceFacts], left: Iterable[int], limit: int) -> Counted:
+    """And what the old code yields of each of them alone, up to `limit` bytes."""
+    sets, slices = dict(of.sets), dict(of.slices)
+    for n in left:
+        span = before[n].spans.unread if n < len(before) else None
+        if span is None or inputs.bytes_of(before[n], span) > limit:
+            continue
+        sets[_label(n)] = span.files
+        slices[_label(n)] = {} if span.kind == "files" else {str(n): span.as_dict()}
+    return Counted(sets, slices if any(slices.values()) else {})
+
+
+def yields(answer: Study | None, left: Iterable[int]) -> dict[int, int]:
+    """Rows that the old code would write of them: so many, or at most so many where it drops repeats."""
+    if answer is None or answer.operators not in ROW_BY_ROW:
+        return {}
+    return {n: answer.rows[_label(n)] for n in left if _label(n) in answer.rows}
+
+
+def _label(source: int) -> str:
+    return f"left {source}"
