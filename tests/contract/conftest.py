@@ -17,8 +17,6 @@ def pipelines_server(stack: Stack) -> PipelinesServer:
         token=told["pipelines_token"],
         spark_remote=told["spark_remote"],
         home=stack.home,
-        pid=told["pids"]["pipelines"],
-        spark_pid=told["pids"]["spark"],
     )
 
 

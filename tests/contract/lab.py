@@ -23,14 +23,17 @@ NO_RETRY = {"spark.sql.pipelines.maxFlowRetryAttempts": "0"}
 
 @dataclass(frozen=True)
 class PipelinesServer:
-    """A running server. `home` is its REPRISE_HOME, `process` its process where the test started it itself."""
+    """A running server. `home` is its REPRISE_HOME; the others are told of one that the test started itself.
+
+    That of the shared instance is killed and started again by tests of the demo: `Stack.demo` tells its pids.
+    """
 
     url: str
     token: str
     spark_remote: str
     home: Path
-    pid: int
-    spark_pid: int
+    pid: int = 0
+    spark_pid: int = 0
     process: "subprocess.Popen[str] | None" = None
 
 

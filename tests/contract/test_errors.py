@@ -6,6 +6,7 @@ import pytest
 import requests
 
 from tests.contract.lab import Api, PipelinesServer
+from tests.stack import Stack
 
 GHOST = "00000000-0000-0000-0000-000000000000"
 NAMED = {"name": "never made"}
@@ -94,10 +95,10 @@ def test_discovery_is_public(pipelines_server: PipelinesServer) -> None:
     assert response.json()["oidc_endpoint"].endswith("/oidc")
 
 
-def test_health_tells_of_spark(api: Api) -> None:
+def test_health_tells_of_spark(api: Api, stack: Stack) -> None:
     health = api.call("GET", "/x-reprise/health")
     assert health["spark"] == "ok"
-    assert health["spark_pid"] == api.server.spark_pid
+    assert health["spark_pid"] == stack.demo["pids"]["spark"]
 
 
 def test_a_second_pipeline_of_one_name_needs_to_be_allowed(api: Api) -> None:

@@ -21,6 +21,7 @@ from tests.contract.lab import (
     until,
     wait_ready,
 )
+from tests.stack import Stack
 
 
 def refusal(home: Path, *arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
@@ -53,11 +54,12 @@ def test_a_port_in_use_is_one_sentence_and_starts_no_spark(tmp_path: Path) -> No
     assert not (tmp_path / "home" / "logs" / "spark.log").exists()
 
 
-def test_a_second_server_in_one_home_is_refused(pipelines_server: PipelinesServer) -> None:
+def test_a_second_server_in_one_home_is_refused(pipelines_server: PipelinesServer, stack: Stack) -> None:
+    pid = stack.demo["pids"]["pipelines"]
     code, sentence = refusal(pipelines_server.home)
     assert code == 2
     assert "already runs in" in sentence
-    assert alive(pipelines_server.pid)
+    assert alive(pid)
     assert (pipelines_server.home / "pipelines.json").exists()
 
 
