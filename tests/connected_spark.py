@@ -9,7 +9,7 @@ from typing import Any
 from console.supervisor import jars
 from recovery.server.driver import connectors
 from tests.s3 import free_port
-from tests.spark_child import SparkChild
+from tests.spark_child import QUICK, SparkChild
 
 # Runs the code that a line of stdin holds, with `spark` and what the line's `words` name; `answer` goes back.
 CHILD = """
@@ -36,6 +36,7 @@ SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK,
 }
 
 

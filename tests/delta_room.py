@@ -8,7 +8,7 @@ from typing import Any
 
 from console.supervisor import jars
 from recovery.server.driver import connectors
-from tests.spark_child import SparkChild
+from tests.spark_child import QUICK, SparkChild
 
 CHILD = '''
 import json, sys, time
@@ -85,7 +85,7 @@ CONF = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": QUICK,
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.session.timeZone": "UTC",

@@ -11,6 +11,9 @@ from typing import Any
 
 from recovery.server.java import find_java
 
+# A test's JVM ends before the better compiler has paid for itself, and shares few cores with much else.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 class SparkChild:
     """Runs `script` with `told` as its argument; it answers each line of stdin by a line `ANSWER …`, all of it JSON."""

@@ -30,10 +30,12 @@ from console.incident.making import Incident, make_incident
 from console.supervisor.home import read_env, read_json
 from recovery.pipelines.client import PipelinesClient
 from tests import databases
+from tests.spark_child import QUICK
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 240
 END_SECONDS = 60
+SPARK_CONF = f"spark.driver.defaultJavaOptions {QUICK}"
 
 
 def clean_environment(home: Path, **more: str) -> dict[str, str]:
@@ -223,7 +225,7 @@ def stack() -> Iterator[Stack]:
     Spark Connect keeps what a stopped query held for an hour (SparkConnectStreamingQueryCache), some 1.3 MB each: the
     hundreds of streams of all tests would fill a driver of the usual size, and it would end.
     """
-    with instance(REPRISE_SPARK_CONF="spark.driver.memory 2g") as running:
+    with instance(REPRISE_SPARK_CONF=f"{SPARK_CONF}\nspark.driver.memory 2g") as running:
         yield running
 
 
@@ -242,7 +244,8 @@ def instance(*arguments: str, **more: str) -> Iterator[Stack]:
     quick = {"REPRISE_HEARTBEAT_SECONDS": "0.5", "REPRISE_SILENCE_SECONDS": "4"}
     alone = {"REPRISE_STUDY_SECONDS": "0"}  # nothing is studied that no test asked for
     made = databases.fresh(os.environ.get(databases.VARIABLE, ""))
-    running = start(home, "--no-incident", *arguments, **{**quick, **alone, **made, **more})
+    spark = {"REPRISE_SPARK_CONF": SPARK_CONF}
+    running = start(home, "--no-incident", *arguments, **{**quick, **alone, **spark, **made, **more})
     try:
         yield running
     finally:

@@ -21,7 +21,6 @@ SETTINGS = {
     "spark.databricks.delta.properties.defaults.checkpointInterval": "5",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 # One update of one flow, as a pipeline makes it: the code defines the query, a trigger of AvailableNow runs it.
 UPDATE = """
