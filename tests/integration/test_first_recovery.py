@@ -61,7 +61,7 @@ def test_continue_puts_every_row_into_the_table_exactly_once(stack: Stack) -> No
 
 
 def test_a_union_of_two_sources_with_compacted_logs_goes_on_where_each_stood(stack: Stack) -> None:
-    incident = stack.incident("orders", schema="shop_eu", explicit_flows=False, sources=2, batches=25)
+    incident = stack.incident("orders", schema="shop_eu", explicit_flows=False, sources=2, batches=12)
     sources = checkpoint(stack, incident) / "sources"
     assert list(sources.glob("*/*.compact")), "the logs were not compacted, so this proves nothing"
     code, answer = recover(stack, incident)

@@ -38,14 +38,14 @@ PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
 # Run at every `bin/test`, and first of all: each source, sink and incident once.
 CHOSEN = (
     ("files", "parquet", "stateful operator removed"),
-    ("delta", "delta", "source added"),
+    ("files", "delta", "source added"),
     ("files", "parquet", "offsets damaged"),
     ("files", "foreachBatch", "offsets damaged"),
     ("kafka", "delta", "uncommitted batch"),
     ("kafka", "parquet", "retention passed"),
     ("files and kafka", "delta", "source removed"),
     ("delta and delta", "parquet", "source replaced"),
-    ("kafka", "delta", "stateful operator changed"),
+    ("files", "parquet", "stateful operator changed"),
     ("files", "delta", "stateful operator added"),
     ("change feed", "delta", "stateful operator removed"),
 )
