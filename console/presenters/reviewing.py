@@ -191,6 +191,8 @@ def expected(code: str, value: Any) -> str:
         return plain(value)
     if code == "EACH_FILE_ONCE" and isinstance(value.get("files"), int):
         place = SCOPES.get(str(value.get("scope")), "the checkpoint")
+        if not value["files"]:  # topics and tables are told by positions
+            return f"each batch of {place} begins where the one before it ended, and all that waited is read"
         return f"{words.count(value['files'], 'file')}, each in one batch of {place}"
     if code == "TABLE_GREW_BY_NEW_BATCHES" and isinstance(value.get("before"), int):
         return f"{words.count(value['before'], 'row')} and those that the new batches wrote"

@@ -187,7 +187,7 @@ def option(offset_json: str | None, facts: DeltaFacts) -> StartOption:
         return StartOption(
             True, Precision.EXACT, place=PLACE, note="No option: it begins with the table as it is."
         )
-    offset = parse(offset_json)
+    offset = _stepped_on(parse(offset_json), facts)
     if offset.table_id != facts.table_id:
         return _unsupported("The position is in another table, which this one has replaced.")
     if offset.initial:
@@ -199,6 +199,14 @@ def option(offset_json: str | None, facts: DeltaFacts) -> StartOption:
     if offset.version > facts.latest:
         return _at_the_end(offset, facts)
     return _whole_version(offset, facts)
+
+
+def _stepped_on(offset: DeltaOffset, facts: DeltaFacts) -> DeltaOffset:
+    """The beginning of the next version, where all of this one is read: a change feed stays at its last file."""
+    commit = facts.commits.get(offset.version)
+    if offset.initial or commit is None or not offset.read or offset.read < len(commit.files):
+        return offset
+    return DeltaOffset(offset.table_id, offset.version + 1)
 
 
 def _whole_version(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:

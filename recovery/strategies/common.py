@@ -126,14 +126,19 @@ def other_code(facts: Facts) -> bool:
     return facts.old_code is not None and dict(facts.old_code.files) != dict(facts.new_code.files)
 
 
+def known_keys(facts: Facts) -> str:
+    """`12 keys`, where a deduplicating table tells the number; else `keys`."""
+    alone = all(o.name == "dedupe" for o in facts.checkpoint.state_operators)
+    return plural(facts.counts.table, "key") if alone and facts.counts.table is not None else "keys"
+
+
 def state_keys(facts: Facts) -> str:
     """`12 keys`, where a deduplicating table tells the number; else the operators."""
-    names = [word(o.name) for o in facts.checkpoint.state_operators]
-    if not names:
+    held = [word(o.name) for o in facts.checkpoint.state_operators]
+    keys = known_keys(facts)
+    if not held:
         return "none"
-    if all(o.name == "dedupe" for o in facts.checkpoint.state_operators) and facts.counts.table is not None:
-        return plural(facts.counts.table, "key")
-    return ", ".join(names)
+    return ", ".join(held) if keys == "keys" else keys
 
 
 def state_dropped(facts: Facts) -> str:

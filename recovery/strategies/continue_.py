@@ -134,7 +134,7 @@ def _state_dropped(facts: Facts, operator_id: int, name: str) -> Finding:
     return Finding(
         "STATE_DROPPED",
         Severity.WARNING,
-        f"If a record with one of the {common.state_keys(facts)} known to the old dropDuplicates arrives again, "
+        f"If a record with one of the {common.known_keys(facts)} known to the old dropDuplicates arrives again, "
         f"it will be a second row in {facts.dataset.rsplit('.', 1)[-1]}.{now}",
         "That is what taking dropDuplicates out means. Keep it (revert) if repeats must not come in.",
         spark=f"operator {operator_id} dedupe",

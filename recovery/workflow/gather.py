@@ -26,7 +26,7 @@ from recovery.sources.live import files as live_files
 from recovery.spark.api import Study, StudyRequest, study, tables
 from recovery.spark.process import prepare
 from recovery.strategies import late
-from recovery.strategies.base import Facts
+from recovery.strategies.base import Counts, Facts
 from recovery.workflow import declared, fingerprints, inputs, leaving, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.neighbours import between
@@ -228,24 +228,35 @@ def facts_of(
         old_code=old_code,
         code=code_facts(scene.code, new_study),
         new_code=new_code,
-        counts=rehearsing.counted(
-            new_study,
-            wanted,
-            apart,
-            lambda of: request_for(scene, new_files, of, key),
-            storage=scene.storage,
-            watermark_ms=reconciled(scene.checkpoint).closed_ms,
-            conf=scene.checkpoint.conf,
-        ),
+        counts=_counted(scene, new_study, wanted, apart, new_files, key),
         old_counts=counts(old_study) if old_study else None,
         old_sources=before,
         old_problem=problem,
-        usual_update_seconds=None,
         repair=repair,
         between=shared,
         source_map=found.old,
         unread_of=leaving.unread(before, left),
         yields_of=leaving.yields(old_study, left),
+    )
+
+
+def _counted(
+    scene: Scene,
+    answer: Study,
+    wanted: inputs.Counted,
+    apart: inputs.Counted,
+    files: Mapping[str, str],
+    key: tuple[str, ...],
+) -> Counts:
+    """What Spark counted with the new code; by a rehearsal, where its state decides."""
+    return rehearsing.counted(
+        answer,
+        wanted,
+        apart,
+        lambda of: request_for(scene, files, of, key),
+        storage=scene.storage,
+        watermark_ms=reconciled(scene.checkpoint).closed_ms,
+        conf=scene.checkpoint.conf,
     )
 
 

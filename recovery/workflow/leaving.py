@@ -24,12 +24,14 @@ def unread(before: Sequence[SourceFacts] | None, left: Iterable[int]) -> dict[in
 
 
 def asked(of: Counted, before: Sequence[SourceFacts], left: Iterable[int], limit: int) -> Counted:
-    """And what the old code yields of each of them alone, up to `limit` bytes."""
-    sets, slices = dict(of.sets), dict(of.slices)
+    """And what the old code yields of each of them alone, up to `limit` bytes together."""
+    sets, slices, room = dict(of.sets), dict(of.slices), float(limit)
     for n in left:
         span = before[n].spans.unread if n < len(before) else None
-        if span is None or inputs.bytes_of(before[n], span) > limit:
+        size = inputs.bytes_of(before[n], span) if span is not None else 0
+        if span is None or size > room:
             continue
+        room -= size
         sets[_label(n)] = span.files
         slices[_label(n)] = {} if span.kind == "files" else {str(n): span.as_dict()}
     return Counted(sets, slices if any(slices.values()) else {})

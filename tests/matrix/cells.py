@@ -48,6 +48,8 @@ CHOSEN = (
     ("files", "parquet", "stateful operator changed"),
     ("files", "delta", "stateful operator added"),
     ("change feed", "delta", "stateful operator removed"),
+    ("kafka", "kafka", "offsets damaged"),
+    ("files", "foreachBatch with txnAppId", "offsets damaged"),
 )
 EARLIER, LATER, FRESH = "continue from earlier", "continue from later", "continue, new source from its start"
 ANEW = "rewind to the start"

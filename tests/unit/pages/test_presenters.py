@@ -207,6 +207,11 @@ def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
         ),
         ("EACH_FILE_ONCE", {"scope": "new", "files": 1}, "1 file, each in one batch of the new version"),
         ("EACH_FILE_ONCE", {"scope": "same", "files": 2}, "2 files, each in one batch of the version in use"),
+        (
+            "EACH_FILE_ONCE",
+            {"scope": "new", "files": 0},
+            "each batch of the new version begins where the one before it ended, and all that waited is read",
+        ),
         ("TABLE_GREW_BY_NEW_BATCHES", {"before": 12}, "12 rows and those that the new batches wrote"),
         ("EVERY_ROW_ONCE", {"key": ["a", "b"]}, "none missing, none too many, by a, b"),
         ("EVERY_ROW_ONCE", {"scope": "new", "key": []}, "none missing, none too many, by the whole row"),

@@ -253,6 +253,18 @@ def test_a_start_inside_a_version_doubles_what_is_before_it(plain: Path) -> None
     assert "startingVersion 2 would miss 9 rows" in told.note
 
 
+def test_a_version_that_is_read_to_its_last_file_doubles_nothing_by_the_option_of_the_next(
+    plain: Path,
+) -> None:
+    """A change feed's position stays there."""
+    facts = read(plain, line(1, 0), readChangeFeed="true")
+    last = len(facts.commits[1].files) - 1
+    told = KIND.option(line(1, last), facts)
+    assert (told.precision, told.options["startingVersion"]) == (Precision.EXACT, "2")
+    newest = KIND.option(line(facts.latest, len(facts.commits[facts.latest].files) - 1), facts)
+    assert newest.options["startingVersion"] == "latest"
+
+
 @pytest.mark.parametrize(
     ("offset_json", "supported", "says"),
     [

@@ -15,7 +15,8 @@ from recovery.sources.base import (
     SourceFacts,
 )
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
-from recovery.strategies.base import CodeFacts, Counts, Facts
+from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint, facts
 
 LINES = {
@@ -73,3 +74,16 @@ def stream(kind: str = "kafka", sink: SinkReport | None = None, **changes: Any) 
         old_counts=Counts(table=10, processed=10, waiting=5, everything=15, fresh_waiting=5),
     )
     return replace(made, **changes)
+
+
+DELTA = SinkReport("delta", "/w", 2, heads={"q-1": 2})
+FILES = SinkReport("files", "/w", 2)
+LOOSE = {
+    "kafka": SinkReport("kafka", "t", None),
+    "foreach_batch": SinkReport("foreach_batch", "f", None),
+    "unknown": SinkReport("unknown", "/w", None),
+}
+
+
+def options(given: Facts) -> dict[str, Option]:
+    return {o.strategy: o for o in judge_all(given)}

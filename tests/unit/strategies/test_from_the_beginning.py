@@ -1,0 +1,157 @@
+"""Starts from nothing, an empty checkpoint or a full refresh: what each source and sink makes of batch 0."""
+
+from dataclasses import replace
+
+import pytest
+
+from recovery.checkpoints.report import Finding, Severity
+from recovery.sinks import foreach_batch, kafka
+from recovery.sinks.base import SinkReport
+from recovery.strategies.base import Counts
+from recovery.strategies.catalogue import judge_all
+from tests.unit.strategies.facts import checkpoint
+from tests.unit.strategies.facts import facts as customers
+from tests.unit.strategies.streams import DELTA, FILES, LOOSE, options, source, stream
+
+EMPTY = [
+    ("kafka, latest", {}, DELTA, (5, 0), "lose 5 rows"),
+    ("kafka, earliest, delta", {"startingOffsets": "earliest"}, DELTA, (0, 10), "double 10 rows"),
+    ("kafka, earliest, files", {"startingOffsets": "earliest"}, FILES, (None, None), "Nobody can tell"),
+    ("kafka, its own offsets", {"startingOffsets": "{}"}, DELTA, (None, None), "Nobody can tell"),
+    ("into Kafka", {"startingOffsets": "earliest"}, LOOSE["kafka"], (0, 10), "double up to 10 rows"),
+]
+
+
+@pytest.mark.parametrize(("told", "sink", "rows", "words"), [e[1:] for e in EMPTY], ids=[e[0] for e in EMPTY])
+def test_an_empty_reset_says_what_it_loses_and_doubles(
+    told: dict[str, str], sink: SinkReport, rows: tuple[int | None, int | None], words: str
+) -> None:
+    option = options(stream(sink=sink, sources=(source("kafka", options=told),)))["empty"]
+    assert (option.forecast.lost.rows, option.forecast.doubled.rows) == rows
+    assert words in (option.blocked or "")
+
+
+def test_an_empty_reset_over_files_into_delta_doubles_all_that_was_read() -> None:
+    forecast = options(customers(sink=DELTA))["empty"].forecast
+    assert (forecast.lost.rows, forecast.doubled.rows, forecast.new_rows) == (0, 13, 21)
+
+
+def test_a_planned_batch_may_be_sent_again_by_a_start_from_nothing() -> None:
+    """Kafka remembers nothing: the 10 rows that were committed, and at most the 5 of a batch that may be out."""
+    earliest = (source("kafka", options={"startingOffsets": "earliest"}),)
+    held = stream(sink=LOOSE["kafka"], sources=earliest)
+    last = held.checkpoint.last_committed
+    assert last is not None
+    open_batch = replace(held, checkpoint=replace(held.checkpoint, last_planned=last + 1))
+    for name in ("full-refresh", "empty"):
+        told = options(open_batch)[name].forecast
+        assert (told.doubled.rows, told.doubled.exact, told.new_rows) == (15, False, 15), name
+
+
+@pytest.mark.parametrize(
+    ("sink", "blocks"),
+    [
+        (replace(FILES, declared="parquet"), True),
+        (SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", 2, True)), True),
+        (SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", None, True)), False),
+        (replace(DELTA, declared="delta"), False),  # under a new query id it takes every number
+        (LOOSE["kafka"], False),
+    ],
+    ids=["files", "txnAppId", "txnAppId, nothing written", "delta", "kafka"],
+)
+def test_a_full_refresh_is_blocked_at_a_sink_that_keeps_its_numbers_and_is_not_emptied(
+    sink: SinkReport, blocks: bool
+) -> None:
+    """It would begin with batch 0, and the rows of every batch that the sink has would vanish."""
+    reason = options(stream(sink=sink, sources=(source("kafka", options={"startingOffsets": "earliest"}),)))
+    found = reason["full-refresh"].blocked or ""
+    assert ("passes over" in found) is blocks
+    assert bool(found) is blocks
+
+
+def test_a_batch_with_state_is_not_tried_again_where_txn_app_id_skips_its_write() -> None:
+    """Nothing computes its state then, and Spark fails it."""
+    held = stream(sink=SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", 3, True)))
+    planned = replace(held, checkpoint=replace(held.checkpoint, last_planned=3))
+    assert "STATE_STORE_COMMIT_VALIDATION_FAILED" in (options(planned)["revert"].blocked or "")
+    first = foreach_batch.Facts("app", 3, True, computes_first=True)
+    computes = replace(planned, sink=SinkReport("foreach_batch", "f", None, facts=first))
+    assert options(computes)["revert"].blocked is None
+    plain = replace(planned, checkpoint=replace(planned.checkpoint, state_operators=()))
+    old = replace(planned.old_code, operators=()) if planned.old_code else None
+    assert options(replace(plain, old_code=old))["revert"].blocked is None
+
+
+def test_files_of_a_planned_batch_may_be_handed_to_foreach_batch_again_too() -> None:
+    """13 rows were committed, and at most the 8 that wait may be out; each of them comes once now."""
+    read = customers(sink=LOOSE["foreach_batch"])
+    last = read.checkpoint.last_committed
+    assert last is not None
+    option = options(replace(read, checkpoint=replace(read.checkpoint, last_planned=last + 1)))["empty"]
+    doubled = option.forecast.doubled
+    assert (doubled.rows, doubled.exact, option.forecast.new_rows) == (21, False, 21)
+    assert "double up to 21 rows" in (option.blocked or "")
+
+
+def test_a_full_refresh_promises_no_row_where_what_was_read_could_not_be_counted() -> None:
+    lost = options(
+        stream(
+            sink=DELTA,
+            sources=(source("kafka", options={"startingOffsets": "earliest"}),),
+            counts=Counts(table=12),
+        )
+    )["full-refresh"].forecast.lost
+    assert (lost.rows, lost.exact) == (None, False)
+
+
+def test_an_empty_reset_cuts_the_files_of_each_source_by_its_own_limit() -> None:
+    """Batches 0 to 2, which the table has, hold six files of one source and all of the other, four of them unread."""
+    one = customers().sources[0]
+    other = tuple(replace(f, path=f"{f.path}.2") for f in (*one.processed, *one.waiting)[:4])
+    two = replace(one, processed=(), waiting=other, max_files_per_trigger=2)
+    found = (replace(one, max_files_per_trigger=2), replace(two, position=replace(one.position, source=1)))
+    rows = customers().counts.by_file | {f.path: 10 for f in other}
+    counts = replace(customers().counts, waiting=48, by_file=rows)
+    forecast = options(customers(sources=found, counts=counts))["empty"].forecast
+    assert (forecast.lost.files, forecast.doubled.files) == (2 + 4, 0)
+    assert forecast.lost.rows is not None
+    assert (forecast.lost.exact, forecast.new_rows) == (True, 48 - forecast.lost.rows)
+
+
+def test_an_empty_reset_of_code_that_drops_repeats_grows_by_what_all_of_its_input_yields() -> None:
+    once = replace(customers().new_code, operators=("dedupe",))
+    counts = replace(customers().counts, waiting=8, everything=19)
+    assert options(customers(sink=DELTA, new_code=once, counts=counts))["empty"].forecast.new_rows == 19
+
+
+def test_an_empty_reset_of_stateful_code_into_a_file_table_is_said_to_fail() -> None:
+    """A batch that the table passes over is not run, so that its state is missing for the next."""
+    once = replace(customers().new_code, operators=("dedupe",))
+    option = options(customers(new_code=once))["empty"]
+    assert option.forecast.new_rows is None
+    assert "leave no state" in (option.blocked or "")
+
+
+def test_every_position_has_what_pages_need() -> None:
+    for option in judge_all(stream()):
+        (row,) = option.positions
+        assert row["before"] == {"label": "kafka at 10", "offset_json": '{"orders":{"0":10}}', "name": None}
+        assert {"parts", "lost", "reread", "fallbacks", "option", "reach", "next", "readable"} <= row.keys()
+    (row,) = options(stream())["continue"].positions
+    told = "orders partition 0 at 10"
+    assert row["parts"] == [{"part": "orders-0", "before": told, "after": told, "moved": "same"}]
+    assert row["next"]["rows"] == 5
+    assert row["readable"] == {"ok": True, "says": "all 5 records that wait"}
+
+
+def test_topics_that_are_known_are_named() -> None:
+    told = SinkReport("kafka", "t", None, facts=kafka.Facts(("out",)))
+    assert any("in out" in f.says for f in options(stream(sink=told))["continue"].findings)
+
+
+def test_an_empty_start_promises_nothing_where_damage_hides_what_was_read() -> None:
+    blocked = Finding("OFFSETS_UNREADABLE", Severity.BLOCKER, "Offset file 1 is cut short.", "Mend it.")
+    hidden = checkpoint(sources=(), findings=(blocked,))
+    option = options(stream(sink=LOOSE["foreach_batch"], checkpoint=hidden))["empty"]
+    assert (option.forecast.lost.rows, option.forecast.doubled.rows) == (None, None)
+    assert "Offset file 1 is cut short." in option.forecast.doubled.why
