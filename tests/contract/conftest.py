@@ -15,7 +15,6 @@ def pipelines_server(stack: Stack) -> PipelinesServer:
     return PipelinesServer(
         url=told["pipelines_url"],
         token=told["pipelines_token"],
-        spark_remote=told["spark_remote"],
         home=stack.home,
     )
 

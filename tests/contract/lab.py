@@ -25,12 +25,12 @@ NO_RETRY = {"spark.sql.pipelines.maxFlowRetryAttempts": "0"}
 class PipelinesServer:
     """A running server. `home` is its REPRISE_HOME; the others are told of one that the test started itself.
 
-    That of the shared instance is killed and started again by tests of the demo: `Stack.demo` tells its pids.
+    That of the shared instance is killed and started again by tests of the demo: its pids and the address of its
+    Spark change, and `Stack.demo` tells them.
     """
 
     url: str
     token: str
-    spark_remote: str
     home: Path
     pid: int = 0
     spark_pid: int = 0
@@ -82,7 +82,6 @@ def wait_ready(process: "subprocess.Popen[str]", home: Path) -> PipelinesServer:
     return PipelinesServer(
         url=ready["url"],
         token=(home / "pipelines.token").read_text().strip(),
-        spark_remote=ready["spark_remote"],
         home=home,
         pid=ready["pid"],
         spark_pid=ready["spark_pid"],

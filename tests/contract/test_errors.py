@@ -134,4 +134,4 @@ def test_tokens_are_kept_as_hashes_and_secrets_are_private(pipelines_server: Pip
         assert (home / name).stat().st_mode & 0o777 == 0o600, name
     stored = b"".join(file.read_bytes() for file in home.glob("pipelines.sqlite3*"))
     assert pipelines_server.token.encode() not in stored
-    assert pipelines_server.spark_remote.startswith("sc://localhost:")
+    assert (home / "spark.remote").read_text().startswith("sc://localhost:")

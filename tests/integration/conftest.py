@@ -15,9 +15,10 @@ from tests.integration.spark_room import SCHEMA, Room, Written
 from tests.stack import Stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def spark_remote(stack: Stack) -> str:
-    """Address, with token, of the shared instance's warm driver."""
+    """Address, with token, of the shared instance's warm driver, as it is now: the demo's tests kill it between
+    modules, and the next one listens elsewhere."""
     remote: str = stack.demo["spark_remote"]
     return remote
 
@@ -43,11 +44,11 @@ def room(spark_remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture(scope="module")
-def connect(spark_remote: str) -> Iterator[Any]:
+def connect(stack: Stack) -> Iterator[Any]:
     """A session of the test's own, to make tables the way streams make them."""
     from pyspark.sql.connect.session import SparkSession
 
-    session = SparkSession.builder.remote(spark_remote).create()
+    session = SparkSession.builder.remote(stack.demo["spark_remote"]).create()
     yield session
     session.stop()
 
