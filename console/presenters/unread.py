@@ -10,6 +10,7 @@ from console.presenters.status import Badge
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import retention
 from recovery.pipelines.retention import Retention, Standing
+from recovery.sources.base import AT_MOST
 
 BADGES: Final = {
     Standing.GONE: Badge("failed", "Not readable"),
@@ -22,7 +23,6 @@ BADGES: Final = {
 }
 KINDS: Final = {"files": "files", "kafka": "Kafka", "delta": "Delta", "iceberg": "Iceberg"}
 NOUNS: Final = {"rows": "row", "files": "file"}
-AT_MOST: Final = "at most: "
 NOT_ASKED: Final = "It was not looked at yet."
 
 

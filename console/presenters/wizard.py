@@ -9,7 +9,7 @@ from console.presenters import positions as starts
 from console.presenters import status, words
 from console.presenters.flow import damage, waiting_elsewhere
 from recovery.strategies.catalogue import needs_start, settled_later
-from recovery.strategies.common import word
+from recovery.strategies.common import precision, reason, word
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _can(option: Mapping[str, Any]) -> Cell:
 
 def _amount(amount: Mapping[str, Any], *, bad: bool = False) -> Cell:
     rows = amount.get("rows")
-    why = str(amount.get("why") or "")
+    why = reason(amount)
     said = precision(amount)
     return Cell(
         big=words.number(rows),
@@ -259,13 +259,6 @@ def _amount(amount: Mapping[str, Any], *, bad: bool = False) -> Cell:
         small=f"{said}: {why}" if why and rows != 0 else said,
         bad=bad and rows != 0,
     )
-
-
-def precision(amount: Mapping[str, Any]) -> str:
-    """`exact`, `estimate`, or `unknown`: every number says which."""
-    if amount.get("rows") is None:
-        return "unknown"
-    return "exact" if amount.get("exact") else "estimate"
 
 
 def _sent(forecast: Mapping[str, Any]) -> Cell:
@@ -310,7 +303,7 @@ def forecast(raw: Mapping[str, Any]) -> list[Forecast]:
                 words.number(rows),
                 "row" if rows == 1 else "rows",
                 precision(amount),
-                str(amount.get("why") or "") + (span if files else ""),
+                reason(amount) + (span if files else ""),
                 key != "reread" and rows != 0,
             )
         )

@@ -6,7 +6,7 @@ A source adapter answers about one kind of source. Pure: it gets values that `li
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from recovery.sources.slices import Slice
@@ -44,9 +44,15 @@ class Position:
     latest: str | None = None
 
 
+AT_MOST: Final = "at most: "
+
+
 @dataclass(frozen=True)
 class Amount:
-    """A number, and whether it was counted (`exact`) or estimated; `why` says how an estimate was made."""
+    """A number, and whether it was counted (`exact`) or estimated; `why` says how an estimate was made.
+
+    A `why` that begins with AT_MOST tells an upper bound: the true number is not above it.
+    """
 
     value: int
     exact: bool = True

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from recovery.checkpoints import positions
 from recovery.checkpoints.formats import Malformed, object_of
-from recovery.sources.base import Amount
+from recovery.sources.base import AT_MOST, Amount
 
 EARLIEST, LATEST = -2, -1  # JsonUtils: what `startingOffsets` may say in place of an offset
 MAX_PARTITION, MAX_OFFSET = 2**31 - 1, 2**63 - 1
@@ -115,7 +115,7 @@ class KafkaFacts:
             why = "the topic is compacted, so not every offset is still a record"
         else:
             why = "the difference of offsets; markers of transactions take offsets too"
-        return Amount(end - start, False, f"at most: {why}")
+        return Amount(end - start, False, f"{AT_MOST}{why}")
 
 
 def parse(offset_json: str | None) -> dict[Key, int]:

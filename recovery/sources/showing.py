@@ -11,6 +11,7 @@ from typing import Any
 from recovery.checkpoints.formats import Malformed
 from recovery.sources import labels, opaque, registry, wishes
 from recovery.sources.base import (
+    AT_MOST,
     Amount,
     Change,
     Distance,
@@ -173,7 +174,7 @@ def said_amount(of: Mapping[str, Any], noun: str) -> str:
     number = count(of["value"], noun)
     if of["exact"]:
         return number
-    return f"at most {number}" if of["why"].startswith("at most") else f"about {number}"
+    return f"at most {number}" if of["why"].startswith(AT_MOST) else f"about {number}"
 
 
 def api_call(*, pipeline_id: str, flow: str, dataset: str) -> dict[str, Any]:

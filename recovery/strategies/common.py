@@ -5,7 +5,7 @@ from typing import Any
 
 from recovery.checkpoints.report import Severity
 from recovery.sources import files
-from recovery.sources.base import InputFile
+from recovery.sources.base import AT_MOST, InputFile
 from recovery.strategies.base import Amount, Criterion, Facts, StepSpec
 from recovery.strategies.sinks import is_table, not_measured
 
@@ -37,6 +37,20 @@ def names(operators: Sequence[str]) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 row`, `2 rows`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def precision(amount: Mapping[str, Any]) -> str:
+    """`exact`, `at most`, `estimate`, or `unknown`: what a number of a forecast is (`Amount.as_dict`)."""
+    if amount.get("rows") is None:
+        return "unknown"
+    if amount.get("exact"):
+        return "exact"
+    return "at most" if str(amount.get("why")).startswith(AT_MOST) else "estimate"
+
+
+def reason(amount: Mapping[str, Any]) -> str:
+    """Why the number is what it is, without the words that `precision` has said."""
+    return str(amount.get("why") or "").removeprefix(AT_MOST)
 
 
 def files_of(facts: Facts, which: str) -> tuple[InputFile, ...]:

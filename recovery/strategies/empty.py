@@ -164,7 +164,7 @@ def _reason(lost: Amount, doubled: Amount) -> str:
     if lost.files or lost.rows:
         return f"It would silently lose {_many(lost)}: {lost.why}"
     if doubled.files or doubled.rows:
-        return f"It would double {_many(doubled)}: {doubled.why}"
+        return f"It would double {_many(doubled)}: {common.reason(doubled.as_dict())}"
     if lost.rows is None or doubled.rows is None:
         why = lost.why if lost.rows is None else doubled.why
         return f"Nobody can tell what it would lose and double: {why} Take continue, which reads on where it stood."

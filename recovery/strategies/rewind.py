@@ -14,7 +14,7 @@ from recovery.checkpoints.seed import plan_seed
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
 from recovery.sources import registry
-from recovery.sources.base import SourceFacts, Wanted
+from recovery.sources.base import AT_MOST, SourceFacts, Wanted
 from recovery.sources.comparing import moment
 from recovery.strategies import common, late, mapped, sinks, sources, starts
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
@@ -171,7 +171,8 @@ def _doubled(facts: Facts) -> Amount:
     reread = _reread(facts)
     found = sinks.doubled(facts, _start(facts, reread), "Nothing is written again.")
     steps = common.names(facts.new_code.operators or ())
-    why = f"At most what is read again: the state of {steps} is built from those rows alone. {found.why}"
+    said = found.why.removeprefix(AT_MOST)
+    why = f"{AT_MOST}The state of {steps} is built from the rows that are read again alone. {said}"
     return Amount(found.rows, found.files, None, None, False, why)
 
 

@@ -7,8 +7,8 @@ from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.sinks import registry
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Risk, Start, in_words
+from recovery.sources.base import AT_MOST, Distance, Precision
 from recovery.sources.base import Amount as Counted
-from recovery.sources.base import Distance, Precision
 from recovery.sources.comparing import count
 from recovery.strategies.base import Amount, Facts
 from recovery.strategies.sources import distance_of, nothing
@@ -118,7 +118,10 @@ def doubled(facts: Facts, of: Start, otherwise: str) -> Amount:
     if not found.doubled.value and not loose:
         again = of.reread.rows is None or of.reread.rows.value
         return Amount(0, 0, None, None, True, found.says if again else otherwise)
-    return Amount(found.doubled.value, 0, None, None, found.doubled.exact and not loose, found.says)
+    exact = found.doubled.exact and not loose
+    return Amount(
+        found.doubled.value, 0, None, None, exact, found.says if exact else f"{AT_MOST}{found.says}"
+    )
 
 
 def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
@@ -162,7 +165,7 @@ def _planned_rows(facts: Facts, batch: int) -> Counted | None:
     counts = [c.waiting for c in (facts.old_counts, facts.counts) if c is not None and c.waiting is not None]
     if not counts or any(s.start for s in facts.sources):
         return None
-    return Counted(max(counts), False, f"at most: all that waits, of which batch {batch} is the first")
+    return Counted(max(counts), False, f"{AT_MOST}all that waits, of which batch {batch} is the first")
 
 
 def _waiting(facts: Facts) -> str:

@@ -6,7 +6,7 @@ from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.starts import SourceStart
 from recovery.checkpoints.uris import decoded
 from recovery.sources import registry
-from recovery.sources.base import Distance, SourceFacts
+from recovery.sources.base import AT_MOST, Distance, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.sources.file_positions import FileCandidate
 from recovery.strategies import mapped
@@ -201,7 +201,9 @@ def _size(counted: int | None, distance: Distance, of: str) -> str:
     if counted is not None:
         return count(counted, "row")
     if distance.rows is not None:
-        exact = "" if distance.rows.exact else "at most " if "at most" in distance.rows.why else "about "
+        exact = (
+            "" if distance.rows.exact else "at most " if distance.rows.why.startswith(AT_MOST) else "about "
+        )
         return f"{exact}{count(distance.rows.value, of if of != 'file' else 'row')}"
     if distance.files is not None:
         return count(distance.files.value, "file")

@@ -12,6 +12,7 @@ from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.sources import wishes
+from recovery.strategies.common import plural, precision, reason
 from recovery.workflow import by_hand
 from recovery.workflow.moves import words
 from recovery.workflow.selectors import recovery_or_404
@@ -169,8 +170,8 @@ def forecast_text(data: Mapping[str, Any], then: str) -> str:
     for name in ("lost", "doubled", "reread"):
         part = forecast[name]
         rows = "unknown" if part["rows"] is None else f"{part['rows']:,}"
-        exact = "exact" if part["exact"] else "not exact"
-        lines.append(f"  {name:<8} {rows:>8} rows in {part['files']} files, {exact}. {part['why']}")
+        of = f" in {plural(part['files'], 'file')}" if part["files"] else ""
+        lines.append(f"  {name:<8} {rows:>8} rows{of}, {precision(part)}. {reason(part)}".rstrip())
     lines.append(f"  {_after(forecast)}; state: {forecast['state']}")
     for finding in data["findings"]:
         lines += ["", f"{finding['severity'].capitalize()}: {finding['says']}", f"  {finding['do']}"]

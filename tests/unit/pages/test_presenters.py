@@ -18,6 +18,7 @@ from console.presenters import (
     wizard,
 )
 from recovery.strategies.catalogue import EXECUTABLE
+from recovery.strategies.common import precision
 from tests import factories as f
 
 
@@ -53,11 +54,12 @@ def test_only_a_strategy_that_this_version_can_run_can_be_pressed() -> None:
     [
         ({"rows": 0, "exact": True}, "exact"),
         ({"rows": 8, "exact": False}, "estimate"),
+        ({"rows": 8, "exact": False, "why": "at most: The sink keeps nothing."}, "at most"),
         ({"rows": None, "exact": False}, "unknown"),
     ],
 )
 def test_every_number_says_how_sure_it_is(amount: dict[str, Any], said: str) -> None:
-    assert wizard.precision(amount) == said
+    assert precision(amount) == said
 
 
 def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_shown_as_zero() -> None:
