@@ -1,11 +1,20 @@
 """Applies a unified diff to source texts, strictly: context must match, nothing is fuzzed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from recovery.errors import WrongUse
 
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+@dataclass
+class _Hunk:
+    """`start`: lines of the old text before it. `lines`: each with its first character, " ", "-" or "+"."""
+
+    start: int
+    lines: list[str] = field(default_factory=list)
 
 
 def apply_diff(diff: str, files: Mapping[str, str]) -> dict[str, str]:
@@ -15,20 +24,45 @@ def apply_diff(diff: str, files: Mapping[str, str]) -> dict[str, str]:
     with file and line where the diff does not apply.
     """
     changed: dict[str, str] = {}
-    target, hunks = "", list[str]()
-    for line in [*diff.splitlines(keepends=True), "+++ "]:
-        if line.startswith("--- ") or line.startswith("diff "):
-            continue
-        if line.startswith("+++ "):
-            if target:
-                path = _find(target, files)
-                changed[path] = _apply(path, files[path], hunks)
-            target, hunks = line[4:].split("\t")[0].strip(), []
-        elif target:
-            hunks.append(line)
+    for target, hunks in _parts(diff):
+        path = _find(target, files)
+        changed[path] = _apply(path, files[path], hunks)
     if not changed:
         raise WrongUse("The diff names no file (no line begins with +++). Give a unified diff.")
     return changed
+
+
+def _parts(diff: str) -> Iterator[tuple[str, list[_Hunk]]]:
+    """Each file's name with its hunks.
+
+    A hunk's own numbers say where it ends: `--- x` within one is the removed line `-- x`, an SQL comment.
+    """
+    target, hunks, old, new = "", list[_Hunk](), 0, 0
+    for number, line in enumerate(_lines(diff), start=1):
+        if line.startswith("\\") and hunks and hunks[-1].lines:  # "\ No newline at end of file"
+            hunks[-1].lines[-1] = hunks[-1].lines[-1].rstrip("\r\n")
+        elif old > 0 or new > 0:
+            told = line if line.strip("\r\n") else f" {line}"  # mail programs cut the blank of an empty line
+            old, new = old - (told[0] in " -"), new - (told[0] in " +")
+            if told[0] not in " +-" or old < 0 or new < 0:
+                raise WrongUse(f"Line {number} of the diff is not part of its hunk. Make the diff anew.")
+            hunks[-1].lines.append(told)
+        elif found := HUNK.match(line):
+            old, new = (1 if found[n] is None else int(found[n]) for n in (2, 4))
+            hunks.append(_Hunk(max(int(found[1]) - (1 if old else 0), 0)))
+        elif line.startswith("+++ "):
+            if target:
+                yield target, hunks
+            target, hunks = line[4:].split("\t")[0].strip(), []
+    if old > 0 or new > 0:
+        raise WrongUse("The diff is cut short: its last hunk has fewer lines than it says. Make it anew.")
+    if target:
+        yield target, hunks
+
+
+def _lines(text: str) -> list[str]:
+    """As diff and git count them: only a line feed ends a line, no form feed and no U+2028."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _find(name: str, files: Mapping[str, str]) -> str:
@@ -44,22 +78,20 @@ def _find(name: str, files: Mapping[str, str]) -> str:
     )
 
 
-def _apply(path: str, text: str, hunks: list[str]) -> str:
-    lines, out, at = text.splitlines(keepends=True), list[str](), 0
-    for line in hunks:
-        if found := HUNK.match(line):
-            start = max(int(found[1]) - (0 if found[2] == "0" else 1), 0)
-            out += lines[at:start]
-            at = start
-        elif line.startswith("+"):
-            out.append(line[1:])
-        elif line.startswith((" ", "-", "\n")):
-            wanted = line[1:] if line[0] in " -" else line
-            if at >= len(lines) or lines[at].rstrip("\r\n") != wanted.rstrip("\r\n"):
+def _apply(path: str, text: str, hunks: list[_Hunk]) -> str:
+    lines, out, at = _lines(text), list[str](), 0
+    for hunk in hunks:
+        out += lines[at : hunk.start]
+        at = hunk.start
+        for line in hunk.lines:
+            if line[0] == "+":
+                out.append(line[1:])
+                continue
+            if at >= len(lines) or lines[at].rstrip("\r\n") != line[1:].rstrip("\r\n"):
                 raise WrongUse(
                     f"The diff does not apply to {path} at line {at + 1}. Make it anew from today's file."
                 )
-            if line[0] != "-":
+            if line[0] == " ":
                 out.append(lines[at])
             at += 1
     return "".join(out + lines[at:])
