@@ -29,6 +29,7 @@ from recovery.workflow import (
     starting,
     studies,
 )
+from recovery.workflow.chosen import basis
 from recovery.workflow.journal import right_to_run, trying
 from recovery.workflow.moves import get as _get
 from recovery.workflow.moves import held_by, lock, move, only_in
@@ -88,14 +89,14 @@ def request_stop(*, recovery_id: int, by: Actor) -> Step:
     recovery = _get(recovery_id)
     with trying("recovery.stop", recovery, by) as attempted:
         broker.check()
+        recovery = lock(recovery_id)
         only_in(recovery, "diagnosing", "planned", "needs_attention")
-        locked = Recovery.objects.select_for_update().get(pk=recovery_id)
-        running = locked.steps.filter(
+        running = recovery.steps.filter(
             kind="stop", plan=None, state__in=("pending", "running", "unknown")
         ).first()
         if running:
             return running
-        step = _new_step(locked, "stop", "Stop the pipeline and prove that nothing runs.")
+        step = _new_step(recovery, "stop", "Stop the pipeline and prove that nothing runs.")
         engine.wake(step)
         attempted.done(f"Stop of pipeline {recovery.flow.pipeline.name} requested.")
     return step
@@ -121,6 +122,7 @@ def request_facts(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("recovery.facts", recovery, by) as attempted:
         broker.check()
+        recovery = lock(recovery_id)
         only_in(recovery, "diagnosing", "planned")
         broker.send_on_commit(tasks.gather_facts, recovery_id, studies.begin(recovery, "facts"))
         attempted.done("Facts requested: positions, rows, forecast of every strategy.")
@@ -130,6 +132,7 @@ def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (),
     """Save how the flow shall go on. Refuses an unknown strategy and one that the facts say is blocked."""
     recovery = _get(recovery_id)
     with trying("recovery.strategy", recovery, by) as attempted:
+        recovery = lock(recovery_id)
         only_in(recovery, "diagnosing")
         _may_choose(recovery, strategy)
         before = {k: recovery.choices.get(k) for k in ("strategy", "key")}
@@ -163,11 +166,11 @@ def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None
     """
     recovery = _get(recovery_id)
     with trying("recovery.patch", recovery, by) as attempted:
+        recovery = lock(recovery_id)
         only_in(recovery, "diagnosing")
         for path, text in files.items():
             check_parses(path, text)
-        fresh = Recovery.objects.select_for_update().get(pk=recovery_id)
-        kept = {k: v for k, v in fresh.choices.items() if k != "validation"}
+        kept = {k: v for k, v in recovery.choices.items() if k != "validation"}
         patch = _unix(files)
         editors = _editors(kept, patch, by)
         Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": patch, "editors": editors})
@@ -214,6 +217,7 @@ def request_validation(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("recovery.validate", recovery, by) as attempted:
         broker.check()
+        recovery = lock(recovery_id)
         only_in(recovery, "diagnosing")
         broker.send_on_commit(tasks.validate_patch, recovery_id, studies.begin(recovery, "validation"))
         attempted.done("Validation of the edited source requested.")
@@ -226,10 +230,12 @@ def request_plan(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("plan.seal", recovery, by):  # the worker that seals records it
         broker.check()
+        recovery = lock(recovery_id)
         only_in(recovery, "diagnosing", *sorted(WAITS))
         role = by.grant(recovery.flow.pipeline.environment).role.value
         who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
-        broker.send_on_commit(tasks.seal_plan, recovery_id, studies.begin(recovery, "sealing", by=who))
+        ticket = studies.begin(recovery, "sealing", by=who, basis=basis(recovery))
+        broker.send_on_commit(tasks.seal_plan, recovery_id, ticket)
 
 
 def edit_again(*, recovery_id: int, by: Actor) -> None:
@@ -332,6 +338,7 @@ def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
     refusal = _rollback_refusal(recovery)  # asks API and storage, so before the transaction
     with trying("recovery.rollback", recovery, by, reason=reason) as attempted:
         broker.check()
+        recovery = lock(recovery_id)
         only_in(recovery, "needs_attention", "failed", "succeeded", "unproven")
         if recovery.steps.filter(state="running").exists():
             raise Refused("A step is running. Wait for its end, then roll back.")

@@ -3,9 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
+from recovery.errors import Refused
 from recovery.models import Recovery
+from recovery.plans.values import seal
 from recovery.sources import wishes
 from recovery.sources.base import Wanted
+
+BASIS = ("strategy", "key", "patch", "positions", "confirmed")
+"""What of `recovery.choices` a plan is made of."""
 
 
 @dataclass(frozen=True)
@@ -23,3 +28,19 @@ def chosen(recovery: Recovery) -> Chosen:
         {source: wishes.of(body) for source, body in told.items()},
         tuple(recovery.choices.get("confirmed") or ()),
     )
+
+
+def basis(recovery: Recovery) -> str:
+    """A digest of what a plan is made of. It changes when somebody chooses anything else."""
+    return seal({name: recovery.choices.get(name) or None for name in BASIS})
+
+
+def refuse_other(recovery: Recovery, asked: str) -> None:
+    """Raise Refused where the choices are no longer those of which a plan was asked for (`basis`): it would be sealed
+    in the name of somebody who chose something else."""
+    if basis(recovery) != asked:
+        raise Refused(
+            f"The choices of {recovery.label} were changed while its plan was being sealed, so no plan was sealed. "
+            "Look at them, then seal again.",
+            code="choices_changed",
+        )

@@ -19,7 +19,7 @@ from recovery.strategies.base import Facts, Option
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys
 from recovery.strategies.revert import put_back
-from recovery.workflow.chosen import chosen
+from recovery.workflow.chosen import basis, chosen, refuse_other
 from recovery.workflow.gather import Scene, gather
 from recovery.workflow.journal import note
 from recovery.workflow.moves import lock, move
@@ -184,10 +184,11 @@ def _change(path: str, before: str, after: str) -> dict[str, str]:
 
 
 def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
-    """Plan, its steps, the state and the audit row: one transaction."""
+    """Plan, its steps, the state and the audit row: one transaction. `recovery` holds the choices of the body."""
     digest = seal(body)
     with transaction.atomic():
         fresh = lock(recovery.pk)
+        refuse_other(fresh, basis(recovery))
         if fresh.state in WAITS:
             withdraw(fresh, "A newer plan was sealed in its place.")
         move(fresh, "planned", strategy=body["strategy"])

@@ -23,7 +23,7 @@ from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all, not_applicable
 from recovery.strategies.common import files_of, state_keys
 from recovery.workflow import sealing
-from recovery.workflow.chosen import chosen
+from recovery.workflow.chosen import chosen, refuse_other
 from recovery.workflow.gather import gather, positions
 from recovery.workflow.validation import validate
 
@@ -192,7 +192,9 @@ def seal_plan(recovery_id: int, ticket: str) -> None:
     """Gather again with the patch, and seal."""
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
-        asked = recovery.choices["sealing"]["by"]
+        request = recovery.choices["sealing"]
+        refuse_other(recovery, request["basis"])
+        asked = request["by"]
         by = Actor(asked["name"], Role(asked["role"]), asked["user_id"], "task", asked["request_id"])
         plan = sealing.seal_recovery(recovery=recovery, by=by)
         return {"status": "ready", "plan": plan.hash}
