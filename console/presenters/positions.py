@@ -132,12 +132,14 @@ class Card:
 
 @dataclass(frozen=True)
 class Page:
-    """All of it. `differs`: what was looked at is not what is chosen."""
+    """All of it. `differs`: what was looked at is not what is chosen. `doubts`: why nobody can say that what was looked
+    at reads every row once, whatever else it costs."""
 
     status: str
     cards: list[Card]
     lost: Sequence[str]
     repeated: Sequence[str]
+    doubts: Sequence[str]
     chosen: list[tuple[str, str]]
     looked: list[tuple[str, str]]
     differs: bool
@@ -229,6 +231,7 @@ def page(
         cards=[card(one, looked, wanted=wanted, everything=everything, typed=typed) for one in sources],
         lost=told.lost,
         repeated=told.repeated,
+        doubts=showing.doubts(sources),
         chosen=_written(chosen),
         looked=_written(looked),
         differs=looked != chosen,
@@ -252,6 +255,7 @@ def command(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs) -> s
         for key, body in looked.items()
         for one in wishes.arguments(key, wishes.of(body))
     ]
+    told += [f"--confirm {shlex.quote(key)}" for key in recovery.choices.get("confirmed") or ()]
     told += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
     strategy = recovery.choices.get("strategy") or "continue"
     return " ".join(["bin/manage plan", recovery.label, "--strategy", strategy, *told])

@@ -144,6 +144,17 @@ def costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
     )
 
 
+def doubts(shown: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Why nobody can say that all is read exactly once from there, a sentence for each source of which that is so:
+    records are gone, or it could not be asked. `costs` does not know of them."""
+    told = [
+        (one["source"], one["problem"] or one["reach"]["why"] or "What it still holds is not known.")
+        for one in shown
+        if one["problem"] or one["reach"]["readable"] is not True
+    ]
+    return tuple(f"Source {source}: {why}" for source, why in told)
+
+
 def _cost(one: Mapping[str, Any], name: str, what: str) -> str:
     """One sentence, or nothing where it costs nothing."""
     of = one[name]

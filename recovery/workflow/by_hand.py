@@ -15,6 +15,7 @@ from recovery.people.roles import Actor, Right
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
 from recovery.sources import wishes
+from recovery.sources.base import Wanted
 from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
 from recovery.workflow import actions, positioning, sealing
 from recovery.workflow.deployed import read_code
@@ -31,9 +32,9 @@ MOVING = frozenset({"running", "verifying"})
 def make_plan(
     *,
     flow: Flow,
-    strategy: str,
-    patch: Mapping[str, str],
-    key: Sequence[str],
+    strategy: str | None,
+    patch: Mapping[str, str] | None,
+    key: Sequence[str] | None,
     by: Actor,
     again: bool = False,
     positions: Sequence[str] = (),
@@ -43,20 +44,26 @@ def make_plan(
 ) -> tuple[Recovery, Plan]:
     """Open (or go on with) the flow's recovery, save the choices, gather and seal, all before returning.
 
+    `strategy`, `patch`, `key`: None is what the open recovery has, where it has any; else continue, no edit, no key.
     `positions`: where sources shall start, as `sources.wishes.by_source` takes them; none: where they were committed.
     `confirmed`: which source goes on as which, as `positioning.confirm_sources` takes it.
     `again`: a sealed plan that has not run is taken back first. When sealing is refused, a recovery that this
     call opened is cancelled again: nothing is left behind.
     """
+    opened = open_recovery_of(flow.pk)
+    strategy = strategy or (opened.choices.get("strategy") if opened else None) or "continue"
     _can_be_planned(flow, strategy, by)
     if positions and strategy not in POSITIONED:
         raise WrongUse(f"{strategy} takes no --position; {' and '.join(POSITIONED)} do.")
     wishes.by_source(positions)  # what cannot be read is said before anything is opened
-    mine = open_recovery_of(flow.pk) is None
     recovery = open_or_go_on(flow, by=by, again=again)
     try:
-        actions.choose_strategy(recovery_id=recovery.pk, strategy=strategy, key=key, by=by)
-        actions.save_patch(recovery_id=recovery.pk, files=patch, by=by)
+        held = recovery.choices.get("key") or ()
+        actions.choose_strategy(
+            recovery_id=recovery.pk, strategy=strategy, key=held if key is None else key, by=by
+        )
+        if patch is not None:
+            actions.save_patch(recovery_id=recovery.pk, files=patch, by=by)
         recovery.refresh_from_db()
         if confirmed or recovery.choices.get("confirmed"):
             positioning.confirm_sources(recovery_id=recovery.pk, confirmed=confirmed, by=by)
@@ -64,7 +71,7 @@ def make_plan(
         recovery.refresh_from_db()
         plan = sealing.seal_recovery(recovery=recovery, by=by)
     except RepriseError as failure:
-        if mine:
+        if opened is None:
             actions.cancel(recovery_id=recovery.pk, reason=f"No plan: {failure.sentence}", by=by)
         raise
     recovery.refresh_from_db()
@@ -147,13 +154,42 @@ def can_start(flow: Flow) -> bool:
     return bool(starters.known(client, flow.pipeline.pipeline_id).awake)
 
 
-def read_patch(flow: Flow, *, code: str | None, diff: str | None) -> dict[str, str]:
-    """New text by workspace path, from a folder laid out like the pipeline's root or from a unified diff.
+def look(
+    *,
+    flow: Flow,
+    recovery: Recovery | None,
+    given: Sequence[str],
+    code: str | None,
+    diff: str | None,
+    by: Actor,
+) -> tuple[dict[str, Wanted | None], list[dict[str, Any]]]:
+    """What other positions would cost: as `positioning.looked_at`, with the code that was named, else that which the
+    recovery holds. Changes nothing; it is in the log, since Spark runs that code.
+
+    Raises Denied, WrongUse, Unreachable.
+    """
+    there, label = flow.pipeline.environment, recovery.label if recovery else ""
+    with attempt(
+        action="recovery.look", by=by, target_kind="flow", target=flow.name, recovery=label, environment=there
+    ) as attempted:
+        by.check(Right.RECOVER, there)
+        attempted.done(
+            f"What would be read from other positions was asked: {'; '.join(given) or 'as committed'}."
+        )
+    patch = read_patch(flow, code=code, diff=diff)
+    if patch is None and recovery is not None:
+        patch = recovery.choices.get("patch")
+    return positioning.looked_at(flow, given, patch)
+
+
+def read_patch(flow: Flow, *, code: str | None, diff: str | None) -> dict[str, str] | None:
+    """New text by workspace path, from a folder laid out like the pipeline's root or from a unified diff; None where
+    neither is named.
 
     Raises WrongUse when a file cannot be read or the diff does not apply.
     """
     if not code and not diff:
-        return {}
+        return None
     client = client_for(flow.pipeline.workspace)
     spec = client.get_pipeline(flow.pipeline.pipeline_id).get("spec") or {}
     libraries, now = read_code(client, spec)

@@ -4,9 +4,10 @@ import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from recovery.approvals import rules, selectors
+from recovery.errors import Refused, WrongUse
 from recovery.management.commands._base import Answer
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
@@ -15,9 +16,10 @@ from recovery.sources import wishes
 from recovery.strategies.common import plural, precision, reason
 from recovery.workflow import by_hand
 from recovery.workflow.moves import words
-from recovery.workflow.selectors import recovery_or_404
+from recovery.workflow.selectors import open_recovery_of, recovery_or_404
 
 WAIT_SECONDS = 1800.0
+RECOVERY: Final = re.compile(r"[Rr]-[0-9]+")
 
 
 def say(line: str) -> None:
@@ -39,16 +41,16 @@ def plan_options(parser: ArgumentParser) -> None:
     flow_options(parser)
     parser.add_argument(
         "--strategy",
-        default="continue",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
-        "code back), rewind (go back by --position and build the state anew) or full-refresh.",
+        "code back), rewind (go back by --position and build the state anew) or full-refresh. Of a recovery, as R-12, "
+        "strategy, code and key stay as they were chosen there, unless an option names others.",
     )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(
         "--code", metavar="DIR", help="Folder with the changed source, laid out like the root."
     )
     change.add_argument("--patch", metavar="FILE.diff", help="Unified diff against the source of today.")
-    parser.add_argument("--key", default="", help="Columns by which rows are told apart when verifying: a,b.")
+    parser.add_argument("--key", help="Columns by which rows are told apart when verifying: a,b.")
     parser.add_argument(
         "--position",
         action="append",
@@ -79,14 +81,19 @@ def plan_options(parser: ArgumentParser) -> None:
 
 
 def seal(
-    flow: Flow, options: Mapping[str, Any], patch: Mapping[str, str], *, by: Actor, again: bool = False
+    flow: Flow, options: Mapping[str, Any], patch: Mapping[str, str] | None, *, by: Actor, again: bool = False
 ) -> tuple[Recovery, Plan]:
-    """Seal the plan that the options of `plan_options` describe, with the patch that they name."""
+    """Seal the plan that the options of `plan_options` describe, with the patch that they name.
+
+    What they do not name is what a named recovery has chosen; of a pipeline: continue, no edit, no key.
+    """
+    goes_on = bool(RECOVERY.fullmatch(options["pipeline"]))
+    key = None if options["key"] is None and goes_on else (options["key"] or "").split(",")
     return by_hand.make_plan(
         flow=flow,
-        strategy=options["strategy"],
-        patch=patch,
-        key=options["key"].split(","),
+        strategy=options["strategy"] or (None if goes_on else "continue"),
+        patch=patch if patch is not None or goes_on else {},
+        key=key,
         by=by,
         again=again,
         positions=options["position"],
@@ -99,12 +106,26 @@ def seal(
 def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
     """The flow that PIPELINE and --flow name, or a recovery as R-12, as the workspace has it now.
 
-    Raises NotFound, Unreachable.
+    Raises NotFound, Unreachable; WrongUse where both name other flows; Refused for a recovery that has ended while
+    another one of its flow is open: what was meant for the one would change the other.
     """
-    if re.fullmatch(r"[Rr]-\d+", options["pipeline"]):
-        flow: Flow = recovery_or_404(options["pipeline"], by).flow
-        return find_flow(find_fresh(flow.pipeline.pipeline_id, by), flow.name)
+    if recovery := recovery_of(options, by):
+        flow: Flow = recovery.flow
+        now, opened = find_fresh(flow.pipeline.pipeline_id, by), open_recovery_of(flow.pk)
+        if options["flow"] and find_flow(now, options["flow"]) != flow:
+            raise WrongUse(f"{recovery.label} is of {flow.name}, not of {options['flow']}. Name one of them.")
+        if opened is not None and opened != recovery:
+            raise Refused(
+                f"{recovery.label} is {words(recovery.state)} and {opened.label} is open for {flow.short}. "
+                f"Name {opened.label} to go on with that one."
+            )
+        return find_flow(now, flow.name)
     return find_flow(find_fresh(options["pipeline"], by), options["flow"])
+
+
+def recovery_of(options: Mapping[str, Any], by: Actor) -> Recovery | None:
+    """The recovery that stands in place of a pipeline, as R-12. Raises NotFound."""
+    return recovery_or_404(options["pipeline"], by) if RECOVERY.fullmatch(options["pipeline"]) else None
 
 
 def ended(recovery: Recovery) -> Answer:

@@ -7,6 +7,7 @@ from recovery.management.commands._base import Answer, shown, table
 from recovery.management.commands._inspecting import moment
 from recovery.models import Flow
 from recovery.sources import showing
+from recovery.sources.base import Wanted
 from recovery.workflow import positioning
 
 MOVED = {
@@ -19,13 +20,12 @@ MOVED = {
 }
 
 
-def answer(flow: Flow, given: Sequence[str], patch: Mapping[str, str]) -> Answer:
-    """`{flow, sources: [Shown], lost, repeated, unmet, api}`; exit 1 where a wish cannot be met. Changes nothing."""
-    wanted, sources = positioning.looked_at(flow, given, patch)
+def answer(flow: Flow, wanted: Mapping[str, Wanted | None], sources: Sequence[Mapping[str, Any]]) -> Answer:
+    """`{flow, sources: [Shown], lost, repeated, unmet, api}`; exit 1 where a wish cannot be met."""
     costs, unmet = showing.costs(sources), positioning.unmet(sources, wanted)
     data = {
         "flow": flow.name,
-        "sources": sources,
+        "sources": list(sources),
         "lost": list(costs.lost),
         "repeated": list(costs.repeated),
         "unmet": unmet,
@@ -44,7 +44,10 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"Rows left out, take them with --accept-loss: {said}"
     for said in data["repeated"]:
         yield f"Rows read again, take them with --accept-repeats: {said}"
-    if not (data["lost"] or data["repeated"] or data["unmet"]):
+    doubts = showing.doubts(data["sources"])
+    for said in doubts:
+        yield f"Not certain: {said}"
+    if not (doubts or data["lost"] or data["repeated"] or data["unmet"]):
         yield "Nothing is left out and nothing is read twice."
     yield "Nothing was changed or chosen."
 

@@ -10,6 +10,7 @@ from recovery.approvals import selectors
 from recovery.approvals.actions import request_approval
 from recovery.management.commands import _acting, _positions
 from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.workflow import by_hand
 
@@ -48,12 +49,19 @@ class Command(RepriseCommand):
 
     def answer(self, options: dict[str, Any]) -> Answer:
         flow = _acting.flow_of(options, self.actor)
-        patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         if options["positions"]:
-            return _positions.answer(flow, options["position"], patch)
+            return self._look(flow, options)
+        patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor, again=options["again"])
         if selectors.rule_for(flow.pipeline.environment).votes:
             request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
             recovery.refresh_from_db()
         data = {**by_hand.planned(recovery, plan), "approvals": _acting.approvals(recovery, plan)}
         return Answer(data, _acting.forecast_text(data, _acting.awaited(recovery, plan)))
+
+    def _look(self, flow: Flow, options: dict[str, Any]) -> Answer:
+        wanted, sources = by_hand.look(
+            flow=flow, recovery=_acting.recovery_of(options, self.actor), given=options["position"],
+            code=options["code"], diff=options["patch"], by=self.actor,
+        )  # fmt: skip
+        return _positions.answer(flow, wanted, sources)

@@ -108,6 +108,9 @@ def test_what_retention_took_is_said_in_words_at_the_part_and_at_the_source(resp
     page = text(responder, address(p.at_positions(look=look)))
     assert "Not readable" in page
     assert "What follows is not all there any more." in row(page, "crm.customers.changes-0")
+    said = plain(page)
+    assert "Whether every row is read once from there is not certain Source 0: Partition 0" in said
+    assert "Nothing is lost by that" not in said
     assert "offsets 500 to 539 are gone" in plain(page)
 
 
@@ -424,5 +427,7 @@ def test_the_same_on_the_command_line_accepts_what_the_page_asks_to_accept(respo
     assert f"bin/manage plan {of.label} --strategy continue --position 0=earliest --accept-" in plain(
         text(responder, address(of))
     )
+    Recovery.objects.filter(pk=of.pk).update(choices={**choices(of), "confirmed": ["0->1"]})
+    assert " --confirm '0->1'" in plain(text(responder, address(of)))
     free = plain(text(responder, address(p.at_committed(f.flow(name="main.db.other", state="failed")))))
     assert "--accept-" not in free

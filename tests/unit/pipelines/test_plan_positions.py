@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recovery.errors import Refused, Unreachable
-from recovery.models import AuditEntry, Plan, Recovery, Workspace
+from recovery.models import AuditEntry, Person, Plan, Recovery, RoleIn, Workspace
 from recovery.people.roles import Actor, Role
 from recovery.sources import kafka
 from recovery.sources.base import Position, Precision, SourceFacts, Wanted
@@ -78,7 +79,37 @@ def test_positions_are_printed_with_what_they_cost_and_nothing_is_opened(
     assert "Rows left out, take them with --accept-loss: Source 0: 753 rows never read" in out
     assert "3 parts unchanged" in out
     assert out.rstrip().endswith("Nothing was changed or chosen.")
-    assert Recovery.objects.count() == AuditEntry.objects.filter(action__startswith="recovery").count() == 0
+    assert Recovery.objects.count() == 0
+    assert list(
+        AuditEntry.objects.filter(action__startswith="recovery").values_list("action", "outcome")
+    ) == [("recovery.look", "done")]
+
+
+def test_who_may_not_recover_there_has_no_code_run_there_either(
+    monkeypatch: pytest.MonkeyPatch, token: str, tmp_path: Path
+) -> None:
+    Workspace.objects.update(environment="production")
+    ada = Person.objects.get(user__username="ada")
+    RoleIn.objects.create(person=ada, environment="production", role="viewer")
+    monkeypatch.setattr(studies, "positions", lambda *asked: pytest.fail("Spark was asked"))
+    code, answer = run_json(monkeypatch, token, "plan", "shop", "--positions", "--code", str(tmp_path))
+    assert (code, answer["error"]["code"]) == (1, "denied")
+    assert AuditEntry.objects.get(action="recovery.look").outcome == "denied"
+
+
+def test_a_source_of_which_records_are_gone_is_not_said_to_be_read_once(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    line, told = at.topic(gone=1)
+
+    def gone(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+        position = Position(0, "kafka", line, kafka.label(line), Precision.EXACT, True)
+        return [SourceFacts(position, at.TOPIC, facts=told, reach=kafka.reach(line, told))]
+
+    monkeypatch.setattr(studies, "positions", gone)
+    _, out, _ = run(monkeypatch, token, "plan", "shop", "--positions")
+    assert "Not certain: Source 0: Partition 0 of" in out
+    assert "Nothing is left out" not in out
 
 
 def test_as_json_it_is_one_object_with_every_part(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
@@ -182,6 +213,54 @@ def test_a_recovery_stands_for_its_flow_and_a_plan_without_positions_takes_them_
     code, _ = run_json(monkeypatch, token, "plan", of.label, "--again")
     assert code == 0
     assert AuditEntry.objects.filter(action="recovery.positions").first().after == {"positions": {}}  # type: ignore[union-attr]
+
+
+def test_what_a_recovery_has_chosen_stays_where_no_option_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    run(monkeypatch, token, "plan", "shop")
+    of, asked, sealed = Recovery.objects.get(), list[Any](), list[dict[str, Any]]()
+    held = {"strategy": "rewind", "key": ["id"], "patch": {"/p/a.py": "x = 1"}}
+    Recovery.objects.filter(pk=of.pk).update(choices=held)
+    monkeypatch.setattr(studies, "positions", lambda flow, wanted, patch: asked.append(patch) or [])
+
+    def noted(*, recovery: Recovery, by: Actor) -> Plan:
+        sealed.append({name: recovery.choices[name] for name in held})
+        return seals(recovery=recovery, by=by)
+
+    monkeypatch.setattr(sealing, "seal_recovery", noted)
+    run(monkeypatch, token, "plan", of.label, "--positions")
+    run(monkeypatch, token, "plan", of.label, "--again")
+    run(monkeypatch, token, "plan", "shop", "--again")
+
+    assert asked == [held["patch"]]
+    assert sealed == [held, {"strategy": "continue", "key": [], "patch": {}}]
+
+
+def test_an_ended_recovery_does_not_stand_for_the_open_one_of_its_flow(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    run(monkeypatch, token, "plan", "shop")
+    first = Recovery.objects.get()
+    run(monkeypatch, token, "cancel", first.label, "--reason", "no more")
+    run(monkeypatch, token, "plan", "shop")
+    second = Recovery.objects.get(active=True)
+
+    code, answer = run_json(monkeypatch, token, "plan", first.label, "--again")
+
+    assert (code, second.plans.filter(voided_at=None).count()) == (1, 1)
+    assert f"{first.label} is cancelled and {second.label} is open" in answer["error"]["says"]
+
+
+def test_a_recovery_and_a_flow_of_another_name_are_not_both_meant(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    run(monkeypatch, token, "plan", "shop")
+    of = Recovery.objects.get()
+    factories.flow(of.flow.pipeline, "others_flow", name="main.shop.others_flow")
+    code, answer = run_json(monkeypatch, token, "plan", of.label, "--flow", "others_flow", "--positions")
+    assert code in (1, 2)
+    assert "others_flow" in answer["error"]["says"]
 
 
 def test_a_source_that_does_not_answer_is_exit_2_and_its_sentence(
