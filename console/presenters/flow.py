@@ -1,6 +1,6 @@
 """The flow page: header, facts, the graph around the flow. Pure over rows already read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 from console.presenters import dag, status, words
-from console.presenters.inventory import first_sentence
+from console.presenters.inventory import first_sentence, waiting_elsewhere
 from recovery.models import Flow, Recovery
 from recovery.workflow.waiting import Waiting
 
@@ -100,16 +100,6 @@ def waiting_rows(recovery: Recovery | None) -> int | None:
     """How many rows the next batch would read, where the open recovery counted them."""
     rows = _gathered(recovery).get("waiting_rows")
     return rows if isinstance(rows, int) else None
-
-
-def waiting_elsewhere(gathered: Mapping[str, Any]) -> int | None:
-    """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
-    option: Mapping[str, Any] = next(iter(gathered.get("options") or []), {})
-    places = option.get("positions") or []
-    rows = [(p.get("next") or {}).get("rows") for p in places]
-    told = [row for row in rows if row is not None]
-    only_files = all(p.get("kind", "files") == "files" for p in places)
-    return None if only_files or len(told) < len(rows) else sum(told)
 
 
 def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:

@@ -122,8 +122,19 @@ def _age(flow: Flow, now: datetime) -> str:
 def _waiting(recovery: Recovery | None, now: datetime) -> str:
     if recovery is None or recovery.facts.get("status") != "ready":
         return ""
-    rows, at = recovery.facts.get("waiting_rows"), recovery.facts.get("at")
+    elsewhere, at = waiting_elsewhere(recovery.facts), recovery.facts.get("at")
+    rows = recovery.facts.get("waiting_rows") if elsewhere is None else elsewhere
     return f"{words.count(rows, 'row')} waited at {words.clock(at, now)}"
+
+
+def waiting_elsewhere(gathered: Mapping[str, Any]) -> int | None:
+    """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
+    option: Mapping[str, Any] = next(iter(gathered.get("options") or []), {})
+    places = option.get("positions") or []
+    rows = [(p.get("next") or {}).get("rows") for p in places]
+    told = [row for row in rows if row is not None]
+    only_files = all(p.get("kind", "files") == "files" for p in places)
+    return None if only_files or len(told) < len(rows) else sum(told)
 
 
 def what_is_wrong(flow: Flow, recovery: Recovery | None) -> str:

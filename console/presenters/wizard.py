@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from console.presenters import positions as starts
 from console.presenters import status, words
-from console.presenters.flow import damage, waiting_elsewhere
+from console.presenters.flow import damage
+from console.presenters.inventory import waiting_elsewhere
 from recovery.strategies.catalogue import needs_start, settled_later
 from recovery.strategies.common import precision, reason, word
 
@@ -106,6 +107,13 @@ def _wait(facts: Mapping[str, Any]) -> Ask:
             "Safe to wait?",
             "Yes, as long as the files stay" if files else "Yes, until retention takes what waits",
             f"{says[:1].upper()}{says[1:]} can be read now{until}. Waiting makes the table older, nothing else.",
+        )
+    if not any(r.get("ok") is False for r in readable):
+        return Ask(
+            "Safe to wait?",
+            "Not known",
+            "Not every source could be asked what it still holds: look again, or see the flow's page. "
+            "Waiting makes the table older; it does not start anything.",
         )
     return Ask(
         "Safe to wait?", "No", f"Only {says} can still be read. What is gone does not come back by waiting."

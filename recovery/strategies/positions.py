@@ -131,7 +131,7 @@ def _files_readable(source: SourceFacts) -> dict[str, Any]:
 def _readable(source: SourceFacts, reach: Reach | None) -> dict[str, Any]:
     """`says` is a part of a sentence: ... can be read now; only ... can still be read."""
     if reach is None or reach.readable is None:
-        return {"ok": False, "says": "a part that is not known"}
+        return {"ok": None, "says": "a part that is not known"}
     if not reach.readable:
         return {"ok": False, "says": "a part of what waits"}
     rows = source.unread.rows
