@@ -168,6 +168,37 @@ def test_revert_begins_with_the_code_of_the_last_good_update(responder: Client, 
     assert "dropDuplicates" in editor[: editor.index("</textarea>")]
 
 
+LONG_KEY = [f"customer_column_number_{number:03d}" for number in range(20)]
+
+
+def test_a_key_of_many_columns_is_saved_whole(responder: Client) -> None:
+    recovery = f.at_offset()
+
+    answer = responder.post(
+        f"/recoveries/{recovery.pk}/offset", {"strategy": "continue", "key": ", ".join(LONG_KEY)}
+    )
+
+    assert answer.status_code == 302
+    recovery.refresh_from_db()
+    assert recovery.choices["key"] == LONG_KEY
+
+
+def test_a_key_that_cannot_be_saved_is_refused_and_stays_in_the_field(responder: Client) -> None:
+    recovery, key = f.at_offset(), "k" * 4001
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/offset", {"strategy": "continue", "key": key})
+
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert (
+        "Key columns: Ensure this value has at most 4000 characters (it has 4001). Nothing was saved." in page
+    )
+    assert key in page
+    assert 'maxlength="4000"' in page
+    recovery.refresh_from_db()
+    assert "strategy" not in recovery.choices
+
+
 def edited(recovery: Recovery, client: Client, new: str, act: str = "save") -> int:
     return client.post(
         f"/recoveries/{recovery.pk}/patch",
