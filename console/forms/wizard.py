@@ -26,9 +26,9 @@ class StrategyForm(forms.Form):
 
 
 def edited(post: QueryDict) -> dict[str, str]:
-    """Text by workspace path from `path.0`, `text.0`, …; line ends as source files have them.
+    """Text by workspace path from `path.0`, `text.0`, …; line ends are LF.
 
-    Browsers send CRLF for every line end of a textarea, whatever the file had.
+    Browsers send CRLF for every line end of a textarea, whatever the file had; `lineends` gives it its own again.
     """
     found = {}
     for name, path in post.items():
