@@ -49,14 +49,6 @@ class RuleForm(forms.Form):
         named = None if set(strategies) >= set(every) else tuple(s for s in every if s in strategies)
         return Rule(environment, strategies=named, **values)
 
-    def problems(self) -> str:
-        """Every error in one sentence each, with the field's label."""
-        found = []
-        for name, errors in self.errors.items():
-            label = self.fields[name].label if name in self.fields else ""
-            found += [f"{label}: {e}" if label else str(e) for e in errors]
-        return " ".join(found)
-
 
 def _group(line: str) -> Group:
     """`data 1: ann, bob`: one of the votes must be ann's or bob's."""

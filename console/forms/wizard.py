@@ -1,28 +1,34 @@
 """What the wizard's forms send: a strategy with its key, and edited source."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.http import QueryDict
 
+from console.forms.said import problems
+from recovery.errors import WrongUse
+
+KEY_CHARACTERS: Final = 4000
+
 
 class StrategyForm(forms.Form):
-    strategy = forms.CharField(max_length=30, required=False)
-    key = forms.CharField(max_length=500, required=False)
+    strategy = forms.CharField(label="Strategy", max_length=30, required=False)
+    key = forms.CharField(label="Key columns", max_length=KEY_CHARACTERS, required=False)
 
     def wanted(self) -> dict[str, Any]:
-        """Arguments of `choose_strategy`: the key is a list of columns, split at commas."""
-        self.is_valid()
+        """Arguments of `choose_strategy`: the key is a list of columns, split at commas. Raises WrongUse."""
+        if not self.is_valid():
+            raise WrongUse(f"{problems(self)} Nothing was saved.")
         given: Mapping[str, Any] = self.cleaned_data
         columns = [c.strip() for c in str(given.get("key") or "").split(",")]
         return {"strategy": given.get("strategy") or "", "key": [c for c in columns if c]}
 
 
 def edited(post: QueryDict) -> dict[str, str]:
-    """Text by workspace path from `path.0`, `text.0`, …; line ends as source files have them.
+    """Text by workspace path from `path.0`, `text.0`, …; line ends are LF.
 
-    Browsers send CRLF for every line end of a textarea, whatever the file had.
+    Browsers send CRLF for every line end of a textarea, whatever the file had; `lineends` gives it its own again.
     """
     found = {}
     for name, path in post.items():

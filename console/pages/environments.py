@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from console.forms.approvals import RuleForm, shown
+from console.forms.said import problems
 from console.middleware import Request
 from console.pages.base import page, show, tried
 from console.presenters.approving import rule_lines
@@ -51,6 +52,6 @@ def environment(request: Request, by: Actor, name: str) -> HttpResponse:
 
 def _change(form: RuleForm, name: str, ticked: list[str], by: Actor) -> RepriseError | None:
     if not form.is_valid():
-        return WrongUse(form.problems())
+        return WrongUse(problems(form))
     rule = form.rule(name, ticked, list(EXECUTABLE))
     return tried(lambda: changing.change_rule(rule=rule, version=form.cleaned_data["version"], by=by))

@@ -110,6 +110,7 @@ def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
         "details": details,
         "key": key,
         "key_line": words.key_line(facts),
+        "key_characters": forms.KEY_CHARACTERS,
         "poll": 1 if facts.get("status") == "working" else 0,
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 from console.presenters import status, words
 from console.presenters.diff import Diff
 from console.presenters.stopping import EvidenceRow
+from recovery.workflow.lineends import laid_over
 
 
 def wanted(
@@ -14,11 +15,11 @@ def wanted(
 ) -> dict[str, str]:
     """The whole source as it would run: what was just typed, else what is saved, else what the strategy begins with."""
     if typed is not None:
-        return {**now, **typed}
+        return laid_over(now, typed)
     if "patch" in recovery.choices and (
         recovery.choices["patch"] or recovery.choices.get("strategy") != "revert"
     ):
-        return {**now, **recovery.choices["patch"]}
+        return laid_over(now, recovery.choices["patch"])
     if recovery.choices.get("strategy") == "revert" and good:
         return {**now, **good}
     return dict(now)
@@ -26,7 +27,8 @@ def wanted(
 
 def changed(now: Mapping[str, str], typed: Mapping[str, str]) -> dict[str, str]:
     """Only what differs from the workspace is a patch; a file that is not there cannot be edited."""
-    return {path: text for path, text in typed.items() if path in now and now[path] != text}
+    texts = laid_over(now, typed)
+    return {path: texts[path] for path in typed if path in now and now[path] != texts[path]}
 
 
 @dataclass(frozen=True)

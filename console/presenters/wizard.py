@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from console.presenters import positions as starts
 from console.presenters import status, words
 from console.presenters.flow import damage
 from console.presenters.inventory import waiting_elsewhere
+from recovery.diagnosis.row import SEVERITIES
 from recovery.strategies.catalogue import needs_start, settled_later
 from recovery.strategies.common import precision, reason, word
 
@@ -49,19 +50,10 @@ class Ask:
     text: str
 
 
-SEVERITIES: Final = {
-    1: "A note",
-    2: "Minor",
-    3: "The flow is down",
-    4: "Rows are at risk",
-    5: "Rows are lost or doubled",
-}
-
-
 def asks(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
     """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
     ready = facts.get("status") == "ready"
-    bad = SEVERITIES.get(int(diagnosis.get("severity") or 3), SEVERITIES[3])
+    bad = SEVERITIES.get(int(diagnosis.get("severity") or 3), SEVERITIES[3]).capitalize()
     rows = f" {_waits(facts)} wait to be read." if ready else ""
     return [
         Ask(

@@ -18,6 +18,7 @@ _DAY: Final = rf"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_CLOCK}"
 _DATE: Final = rf"(\d{{4}}-\d{{2}}-\d{{2}}) {_CLOCK}"
 _TAIL: Final = r" +([A-Za-z][\w+\-/]*)(?: +(.*))?"
 WEEKLY: Final = re.compile(rf"{_DAY} *[-–] *{_DAY}{_TAIL}")
+YEARS: Final = range(2000, 9999)  # every moment of these is one in every zone
 DATED: Final = re.compile(rf"{_DATE} *[-–] *{_DATE}{_TAIL}")
 
 
@@ -70,10 +71,27 @@ class Dated:
         return self.end.replace(tzinfo=ZoneInfo(self.zone), fold=1).astimezone(UTC)
 
     def __str__(self) -> str:
-        return f"{self.start:%Y-%m-%d %H:%M} - {self.end:%Y-%m-%d %H:%M} {self.zone} {self.why}".rstrip()
+        start, end = (at.isoformat(" ", "minutes") for at in (self.start, self.end))  # %Y does not pad a year
+        return f"{start} - {end} {self.zone} {self.why}".rstrip()
 
 
-Window = Weekly | Dated
+@dataclass(frozen=True)
+class Unreadable:
+    """A kept line that is no window. Nobody knows when it freezes, so it does always, until it is written anew."""
+
+    line: str
+
+    def covers(self, at: datetime) -> bool:
+        return True
+
+    def ends(self, at: datetime) -> datetime:
+        return datetime.max.replace(tzinfo=UTC)
+
+    def __str__(self) -> str:
+        return self.line
+
+
+Window = Weekly | Dated | Unreadable
 
 
 def parse(line: str) -> Window:
@@ -92,6 +110,8 @@ def parse(line: str) -> Window:
             until = datetime.fromisoformat(f"{date2} {hour2}:{minute2}")
         except ValueError as error:
             raise ValueError(f"{text!r} names a day that is not in the calendar.") from error
+        if begin.year not in YEARS or until.year not in YEARS:
+            raise ValueError(f"{text!r} has a year that is not among the years {YEARS[0]} to {YEARS[-1]}.")
         if begin >= until:
             raise ValueError(f"{text!r} ends before it begins.")
         return Dated(begin, until, _zone(zone, text), why or "")
@@ -104,6 +124,14 @@ def parse(line: str) -> Window:
 def parse_all(text: str) -> tuple[Window, ...]:
     """One window a line; empty lines are left out. Raises ValueError for the first that is none."""
     return tuple(parse(line) for line in text.splitlines() if line.strip())
+
+
+def stored(line: str) -> Window:
+    """One kept line: never an error, since the page on which it is mended shows it as well."""
+    try:
+        return parse(line)
+    except ValueError:
+        return Unreadable(line)
 
 
 def covering(windows: Iterable[Window], at: datetime) -> Window | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recovery.approvals.freezes import Window, covering, parse
+from recovery.approvals.freezes import Unreadable, Window, covering, stored
 
 LENIENT: Final = frozenset({"development", "staging"})
 """Environments whose rule may do without other people. Every other one, known or not, is held as production."""
@@ -66,7 +66,7 @@ def from_dict(given: Mapping[str, Any]) -> Rule:
     return Rule(
         **values,
         groups=groups,
-        freezes=tuple(parse(line) for line in given["freezes"]),
+        freezes=tuple(stored(line) for line in given["freezes"]),
         strategies=None if named is None else tuple(named),
     )
 
@@ -331,6 +331,9 @@ def _frozen(rule: Rule, now: datetime) -> No | None:
     window = covering(rule.freezes, now)
     if window is None:
         return None
+    if isinstance(window, Unreadable):
+        return No("frozen", f"{rule.environment.capitalize()} is held as frozen: nobody can read its freeze window "
+                  f"{str(window)!r}. Have an admin write it anew in the settings of {rule.environment}.")  # fmt: skip
     return No(
         "frozen", f"{rule.environment.capitalize()} is frozen until {at_text(window.ends(now))} ({window})."
     )

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from recovery.approvals import rules
-from recovery.approvals.freezes import parse
+from recovery.approvals.freezes import stored
 from recovery.approvals.rules import LIVE, Asked, Cast, Group, No, Rule, Standing, Who
 from recovery.models import (
     ApprovalRequest,
@@ -42,7 +42,7 @@ def as_rule(row: EnvironmentRule, environment: str = "") -> Rule:
         requester_may_vote=row.requester_may_vote,
         expiry_hours=row.expiry_hours,
         waiting_minutes=row.waiting_minutes,
-        freezes=tuple(parse(line) for line in row.freezes),
+        freezes=tuple(stored(line) for line in row.freezes),
         strategies=None if row.strategies is None else tuple(row.strategies),
         break_glass=row.break_glass,
         break_glass_minutes=row.break_glass_minutes,

@@ -3,10 +3,10 @@
 import sys
 from typing import Final
 
-from recovery.diagnosis.row import Row
+from recovery.diagnosis.row import SEVERITIES, Row
 from recovery.diagnosis.table import ROWS
 
-HEAD: Final = """\
+HEAD: Final = f"""\
 # What Spark's errors mean
 
 Generated from `recovery/diagnosis/table.py` by `python -m recovery.diagnosis.guide`; a test keeps both equal.
@@ -15,7 +15,7 @@ Reprise collects every condition (`[LIKE_THIS]` or `[LIKE.THIS]`) from an error 
 out wrappers such as `STREAM_FAILED`, and keeps the innermost one that this table knows. Names in lower case are
 ours, for errors that Spark gives no condition. An error that is not here is called unknown, and nothing is guessed.
 
-Severity: 1 a fact, 2 fix and start again, 3 a person must decide, 4 something is damaged, 5 data is at risk.
+Severity: {", ".join(f"{number} {words}" for number, words in SEVERITIES.items())}.
 """
 
 

@@ -21,13 +21,21 @@ RESET_NO: Final = "no"
 RESET_LATER: Final = "only if the gentler steps fail"
 RESET_YES: Final = "yes, seeded with the known progress"
 
+SEVERITIES: Final[dict[int, str]] = {
+    1: "a fact",
+    2: "fix and start again",
+    3: "a person must decide",
+    4: "something is damaged",
+    5: "data is at risk",
+}
+
 
 @dataclass(frozen=True)
 class Row:
     """`code`: Spark's condition, or a lower-case name of ours where Spark gives none.
 
     conditions: Spark's names (`*` allowed). texts: alternatives, each a run of literal parts that must
-    follow one another in one line, lower case. exact: a whole message. severity: 1 (a fact) to 5 (data at risk).
+    follow one another in one line, lower case. exact: a whole message. severity: one of SEVERITIES.
     """
 
     code: str

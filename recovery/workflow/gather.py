@@ -29,6 +29,7 @@ from recovery.strategies import late
 from recovery.strategies.base import Counts, Facts
 from recovery.workflow import declared, fingerprints, inputs, leaving, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
+from recovery.workflow.lineends import laid_over
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.studied import code_facts, code_request, counts
@@ -166,8 +167,9 @@ def gather(
     prepare()  # the first question to Spark is only seconds away
     scene = look(flow)
     reverting = strategy == "revert"
-    new_files = {**scene.code, **(patch or {})} if not reverting else dict(scene.code)
-    old_files = {**scene.code, **patch} if reverting and patch else last_good_code(scene)
+    patched = laid_over(scene.code, patch or {})
+    new_files = patched if not reverting else dict(scene.code)
+    old_files = patched if reverting and patch else last_good_code(scene)
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
     found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
     beside = declared.beside(flow) if scene.sink.declared else ()
@@ -266,7 +268,7 @@ def positions(
     """Every source of the code as `patch` changes it, and what starting where `wishes` say would cost. Reads only."""
     prepare()
     scene = look(flow)
-    code = {**scene.code, **(patch or {})}
+    code = laid_over(scene.code, patch or {})
     known = _identified(scene, study(request_for(scene, code, NOTHING, ())))
     found = _inputs(scene, known.sources, None, wishes).sources
     wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)

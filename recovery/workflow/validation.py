@@ -15,6 +15,7 @@ from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.events import failure_of
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.deployed import read_code
+from recovery.workflow.lineends import laid_over
 
 SECONDS = 120
 TERMINAL = {"COMPLETED", "FAILED", "CANCELED"}
@@ -30,10 +31,11 @@ def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
     moved = {path: scratch + path[len(root) :] if path.startswith(root + "/") else None for path in files}
     if stray := [p for p in (*patch, *libraries) if not moved.get(p)]:
         raise Refused(f"{stray[0]} lies outside the pipeline's root {root}, so it cannot be validated apart.")
+    texts = laid_over(files, patch)
     try:
         for path, target in moved.items():
             if target:
-                client.import_file(target, {**files, **patch}[path].encode())
+                client.import_file(target, texts[path].encode())
         return _ask(client, flow, spec, [moved[p] for p in libraries], scratch)
     finally:
         client.delete_path(scratch, recursive=True)

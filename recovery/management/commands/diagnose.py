@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from textwrap import fill
 from typing import Any
 
+from recovery.diagnosis.row import SEVERITIES
 from recovery.management.commands._base import Answer, RepriseCommand, ago, plain, shown
 from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.pipelines.find import find_flow, find_fresh
-
-SEVERITY = {1: "a fact", 2: "fix and start again", 3: "a decision is needed", 4: "damaged", 5: "data at risk"}
 
 
 class Command(RepriseCommand):
@@ -59,7 +58,7 @@ def text(flow: Flow, found: dict[str, Any]) -> str:
         f"Failing    for {ago(flow.failing_since)}, last in update {flow.failed_update}",
         f"Condition  {shown(found['condition'] or 'none that Spark names')}",
         f"Damaged    {plain(found['damaged'])}",
-        f"Severity   {found['severity']} of 5, {SEVERITY[found['severity']]}",
+        f"Severity   {found['severity']} of 5, {SEVERITIES[found['severity']]}",
     ]
     if found["says"]:
         lines += ["", fill(plain(found["says"]), 100)]

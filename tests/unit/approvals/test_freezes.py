@@ -1,12 +1,13 @@
 """Freeze windows: wall clock of a zone, over the end of the week, over the change of the clocks."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.approvals.freezes import Weekly, covering, parse, parse_all
+from recovery.approvals.freezes import Dated, Unreadable, Weekly, covering, parse, parse_all, stored
 
 WEEKEND = "Fri 18:00 - Mon 08:00 Europe/Berlin weekend"
 HOLIDAYS = "2026-12-20 00:00 - 2027-01-04 06:00 Europe/Berlin holidays"
@@ -67,6 +68,9 @@ def test_it_says_when_it_is_over(line: str, moment: str, end: str) -> None:
         ("Fri 18:00 - Mon 08:00 Europe/Atlantis", "not known"),
         ("2026-02-30 00:00 - 2026-03-01 00:00 UTC", "not in the calendar"),
         ("always", "no freeze window"),
+        ("0026-12-20 00:00 - 0027-01-04 06:00 UTC", "years 2000 to 9998"),
+        ("1999-12-31 00:00 - 2027-01-04 06:00 UTC", "years 2000 to 9998"),
+        ("2026-12-20 00:00 - 9999-01-04 06:00 UTC", "years 2000 to 9998"),
     ],
 )
 def test_what_is_no_window_is_refused_with_the_way_to_write_one(line: str, says: str) -> None:
@@ -79,6 +83,29 @@ def test_of_several_windows_the_one_that_ends_last_is_named() -> None:
     found = covering(windows, at("2026-12-20T12:00"))
     assert str(found) == HOLIDAYS
     assert covering(windows, at("2026-11-25T12:00")) is None
+
+
+@pytest.mark.parametrize(
+    "line", ["0026-12-20 00:00 - 0027-01-04 06:00 UTC", "26-12-20 00:00 - 27-01-04 06:00 UTC", ""]
+)
+def test_a_kept_line_that_is_no_window_freezes_always_and_reads_as_it_stands(line: str) -> None:
+    window = stored(line)
+    assert window == Unreadable(line)
+    assert window.covers(at("2026-11-20T17:00"))
+    assert covering([parse(WEEKEND), window], at("2026-11-21T00:00")) is window
+    assert str(window) == line
+
+
+def test_a_kept_line_that_is_a_window_is_that_window() -> None:
+    assert stored(HOLIDAYS) == parse(HOLIDAYS)
+
+
+@given(st.datetimes(), st.datetimes())
+def test_any_dated_window_is_written_as_it_is_read(start: datetime, end: datetime) -> None:
+    window = Dated(start.replace(second=0, microsecond=0), end.replace(second=0, microsecond=0), "UTC", "why")
+    if start.year >= 2000 and window.start < window.end and end.year < 9999:
+        assert parse(str(window)) == window
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d - \d{4}-\d\d-\d\d \d\d:\d\d UTC why", str(window))
 
 
 minutes = st.integers(0, 7 * 1440 - 1)

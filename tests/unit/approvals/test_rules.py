@@ -97,6 +97,17 @@ def test_a_rule_is_the_same_after_it_was_kept() -> None:
     assert rules.from_dict(RULE.as_dict()) == RULE
 
 
+def test_a_kept_freeze_window_that_nobody_can_read_holds_the_place_frozen_and_says_what_to_do() -> None:
+    kept = rules.from_dict(
+        {**DEVELOPMENT.as_dict(), "freezes": ["26-12-20 00:00 - 27-01-04 06:00 UTC holidays"]}
+    )
+    no = rules.may_run(standing(rule=kept, asked=None), NOW)
+    assert no is not None
+    assert no.code == "frozen"
+    assert "26-12-20 00:00 - 27-01-04 06:00 UTC holidays" in no.says
+    assert "Have an admin write it anew" in no.says
+
+
 @pytest.mark.parametrize(
     ("what", "who", "voted", "choice", "hash_", "code"),
     [

@@ -17,6 +17,9 @@ from console.presenters import (
     verifying,
     wizard,
 )
+from recovery.diagnosis import guide
+from recovery.management.commands import diagnose
+from recovery.models import Flow, Pipeline
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.strategies.common import precision
 from tests import factories as f
@@ -87,6 +90,22 @@ def test_safe_to_wait_is_not_claimed_before_the_files_were_read() -> None:
     assert before[2].answer == "Not known yet"
     assert after[2].answer == "Yes, as long as the files stay"
     assert after[1].text == "Nothing is damaged. 8 rows in 3 files wait to be read."
+
+
+@pytest.mark.parametrize(
+    ("severity", "means"),
+    [(1, "a fact"), (2, "fix and start again"), (3, "a person must decide"), (4, "something is damaged"),
+     (5, "data is at risk")],
+)  # fmt: skip
+def test_how_bad_it_is_has_the_same_words_on_the_page_in_the_command_and_in_the_documentation(
+    severity: int, means: str
+) -> None:
+    found = {**f.DIAGNOSIS, "severity": severity}
+    flow = Flow(name="spark_catalog.default.flow", pipeline=Pipeline(name="customers"))
+
+    assert wizard.asks(found, {})[1].answer == means.capitalize()
+    assert f"Severity   {severity} of 5, {means}\n" in diagnose.text(flow, found)
+    assert f"{severity} {means}" in guide.HEAD
 
 
 def test_of_a_topic_its_own_records_wait_and_retention_says_how_long() -> None:

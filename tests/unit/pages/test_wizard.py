@@ -168,78 +168,35 @@ def test_revert_begins_with_the_code_of_the_last_good_update(responder: Client, 
     assert "dropDuplicates" in editor[: editor.index("</textarea>")]
 
 
-def edited(recovery: Recovery, client: Client, new: str, act: str = "save") -> int:
-    return client.post(
-        f"/recoveries/{recovery.pk}/patch",
-        {"act": act, "path.0": f.PATH, "text.0": new.replace("\n", "\r\n"), "path.1": f.SCHEMA_PATH,
-         "text.1": 'BASE = "/data/in"\r\nSCHEMA = "customer_id LONG, sequence_num LONG"\r\n'},
-    ).status_code  # fmt: skip
+LONG_KEY = [f"customer_column_number_{number:03d}" for number in range(20)]
 
 
-def test_only_what_differs_is_saved_with_the_line_ends_of_source_files(responder: Client, api: Api) -> None:
-    recovery = f.at_patch()
-
-    assert edited(recovery, responder, f.CODE + "# seen\n") == 302
-
-    recovery.refresh_from_db()
-    assert recovery.choices["patch"] == {f.PATH: f.CODE + "# seen\n"}
-    page = text(responder, f"/recoveries/{recovery.pk}/patch")
-    assert "# seen" in page
-    assert "This recovery changes the code." in page
-
-
-def test_code_that_does_not_parse_is_refused_with_its_line_and_is_still_in_the_editor(
-    responder: Client, api: Api
-) -> None:
-    recovery = f.at_patch()
+def test_a_key_of_many_columns_is_saved_whole(responder: Client) -> None:
+    recovery = f.at_offset()
 
     answer = responder.post(
-        f"/recoveries/{recovery.pk}/patch",
-        {"act": "keep", "path.0": f.PATH, "text.0": "def broken(:\r\n    pass\r\n"},
+        f"/recoveries/{recovery.pk}/offset", {"strategy": "continue", "key": ", ".join(LONG_KEY)}
     )
+
+    assert answer.status_code == 302
+    recovery.refresh_from_db()
+    assert recovery.choices["key"] == LONG_KEY
+
+
+def test_a_key_that_cannot_be_saved_is_refused_and_stays_in_the_field(responder: Client) -> None:
+    recovery, key = f.at_offset(), "k" * 4001
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/offset", {"strategy": "continue", "key": key})
 
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert f"{f.PATH} does not parse: invalid syntax in line 1." in page
-    assert "def broken(:" in page
-    recovery.refresh_from_db()
-    assert "patch" not in recovery.choices
-
-
-def test_a_file_that_the_workspace_does_not_have_cannot_be_slipped_in(responder: Client, api: Api) -> None:
-    recovery = f.at_patch()
-
-    responder.post(
-        f"/recoveries/{recovery.pk}/patch", {"path.0": "/Workspace/elsewhere.py", "text.0": "x = 1"}
+    assert (
+        "Key columns: Ensure this value has at most 4000 characters (it has 4001). Nothing was saved." in page
     )
-
+    assert key in page
+    assert 'maxlength="4000"' in page
     recovery.refresh_from_db()
-    assert recovery.choices["patch"] == {}
-
-
-def test_keeping_the_code_leads_to_the_review(responder: Client, api: Api) -> None:
-    recovery = f.at_patch()
-
-    assert edited(recovery, responder, f.CODE, act="keep") == 302
-
-    recovery.refresh_from_db()
-    assert recovery.choices["patch"] == {}
-    assert responder.get(f"/recoveries/{recovery.pk}")["Location"].endswith("/review")
-
-
-def test_validating_saves_first_and_only_its_panel_is_polled(responder: Client, api: Api) -> None:
-    recovery = f.at_patch()
-
-    edited(recovery, responder, f.CODE + "# seen\n", act="validate")
-
-    recovery.refresh_from_db()
-    assert recovery.choices["patch"]
-    assert recovery.choices["validation"]["status"] == "working"
-    page = text(responder, f"/recoveries/{recovery.pk}/patch")
-    assert page.count("hx-trigger") == 1
-    panel = text(responder, f"/recoveries/{recovery.pk}/patch?part=validation")
-    assert "Being validated" in panel
-    assert "<textarea" not in panel
+    assert "strategy" not in recovery.choices
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,31 @@ def request(code: str) -> StudyRequest:
     return StudyRequest("", {PATH: code}, "", (), {}, "c", "s", "f")
 
 
+@pytest.mark.parametrize("strategy", ["continue", "revert"])
+@pytest.mark.parametrize(
+    ("patch", "then"),
+    [({PATH: "a\nb\n"}, "a\r\nb\r\n"), ({PATH: "a\nc\n"}, "a\r\nc\r\n"), ({}, "a\r\nb\r\n")],
+)
+def test_a_patch_reaches_the_plan_in_the_line_ends_of_its_file(
+    monkeypatch: pytest.MonkeyPatch, strategy: str, patch: dict[str, str], then: str
+) -> None:
+    seen: list[dict[str, str]] = []
+
+    def facts_of(scene: Any, new: dict[str, str], old: dict[str, str], **_: Any) -> Any:
+        seen.append(old if strategy == "revert" else new)
+        raise Unreachable("That was all.")
+
+    scene = scene_of("a\r\nb\r\n", "orders")
+    monkeypatch.setattr(gather, "prepare", lambda: None)
+    monkeypatch.setattr(gather, "look", lambda flow: scene)
+    monkeypatch.setattr(gather, "facts_of", facts_of)
+    monkeypatch.setattr(gather, "between", lambda *a, **b: None)
+    monkeypatch.setattr(gather, "last_good_code", lambda scene: dict(scene.code))
+    with pytest.raises(Unreachable, match="That was all"):
+        gather.gather(scene.flow, strategy=strategy, patch=patch)
+    assert seen == [{PATH: then}]
+
+
 def test_without_the_old_code_there_is_nothing_of_it() -> None:
     found = facts("both", None, "orders")
     assert (found.old_code, found.old_counts, found.old_sources) == (None, None, None)

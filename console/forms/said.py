@@ -1,0 +1,12 @@
+"""What is wrong in a form, in words."""
+
+from django import forms
+
+
+def problems(form: forms.Form) -> str:
+    """Every error in one sentence each, with the field's label."""
+    found = []
+    for name, errors in form.errors.items():
+        label = form.fields[name].label if name in form.fields else ""
+        found += [f"{label}: {e}" if label else str(e) for e in errors]
+    return " ".join(found)
