@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from recovery.sinks.kinds import Risk, empty_reset
-from recovery.sources.base import InputFile
+from recovery.sinks.kinds import EmptyReset, Risk, empty_reset
+from recovery.sources import file_facts
+from recovery.sources.base import InputFile, SourceFacts
 from recovery.strategies import common, sinks, sources
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
@@ -116,8 +117,12 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
 def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     if not risk.vanished:
         return sources.nothing("Every file that lies there is read."), _written_again(facts)
+    if any(_by_size(s) for s in facts.sources):
+        why = f"{_passed_over(facts, risk)} Which files those hold is decided by maxBytesPerTrigger."
+        unsure = Amount(None, 0, None, None, False, why)
+        return unsure, unsure
     # each source adds so many files to a batch as its own limit says, from its own beginning
-    fates = [empty_reset(risk, s.processed, s.waiting, s.max_files_per_trigger) for s in facts.sources]
+    fates = [_fate_of(s, risk) for s in facts.sources]
     # a planned batch whose number the sink has is in it, and not lost where it is passed over
     exact = not facts.new_code.operators and sinks.anew(facts).planned not in risk.vanished
     swallowed = tuple(f for fate in fates for f in fate["swallowed_waiting"])
@@ -140,6 +145,17 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
             exact=exact or not doubled,
         ),
     )
+
+
+def _by_size(source: SourceFacts) -> bool:
+    return any(name.lower() == "maxbytespertrigger" for name in source.options)
+
+
+def _fate_of(source: SourceFacts, risk: Risk) -> EmptyReset:
+    """An empty checkpoint takes the files too that Spark ignores now."""
+    unread = (*source.waiting, *source.ignored)
+    limit, newest_first = source.max_files_per_trigger, file_facts.latest_first(source.options)
+    return empty_reset(risk, source.processed, unread, limit, latest_first=newest_first)
 
 
 def _written_again(facts: Facts) -> Amount:

@@ -6,8 +6,8 @@ from datetime import datetime
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import seedable
 from recovery.sources import files, labels, registry
+from recovery.sources.base import AT_MOST, Distance, Fresh, InputFile, SourceFacts
 from recovery.sources.base import Amount as Counted
-from recovery.sources.base import Distance, Fresh, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.strategies.base import Amount, Facts
 
@@ -64,10 +64,36 @@ def anew(facts: Facts) -> tuple[Fresh, ...]:
 
 
 def _fresh(source: SourceFacts) -> Fresh:
-    if source.position.kind == files.KIND:  # its lists are told without asking anybody
+    if (
+        source.position.kind == files.KIND and source.facts is None
+    ):  # its lists are told without asking anybody
         return Fresh(True, not source.gone, "Every file that lies there is read.")
     options = source.options or source.described.get("options") or {}
     return registry.of(source.position.kind).fresh(options, source.facts)
+
+
+def again(facts: Facts, otherwise: str) -> Amount:
+    """What is read a second time where every position stays: files that were written again after Spark forgot them.
+    `otherwise` is said where there are none."""
+    found = twice(facts)
+    if not found:
+        return nothing(otherwise)
+    why = f"{AT_MOST}{files.said_twice([f.path for f in found])}"
+    return Amount(facts.counts.reread, len(found), None, None, False, why)
+
+
+def twice(facts: Facts) -> tuple[InputFile, ...]:
+    """Files that were read and wait, with no start chosen."""
+    found: list[InputFile] = []
+    for source in concerned(facts):
+        done = {f.path for f in source.processed}
+        found += [f for f in source.waiting if source.start is None and f.path in done]
+    return tuple(found)
+
+
+def number_of(source: SourceFacts) -> int:
+    """How many files were read or wait; one that is read twice is one."""
+    return len({f.path for f in (*source.processed, *source.waiting)})
 
 
 def standing(facts: Facts) -> str | None:
@@ -85,6 +111,10 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for source in concerned(facts):
         found += [*_not_known(source), *_ignored(source), *_soon(facts, source)]
+    if files_twice := twice(facts):
+        says = files.said_twice([f.path for f in files_twice])
+        do = "Take it away first if that must not be; the check that each file stands in one batch will not pass."
+        found.append(Finding("INPUT_READ_TWICE", Severity.WARNING, says, do, file=files_twice[0].path))
     return tuple(found)
 
 

@@ -1,0 +1,55 @@
+"""What strategies say of input files as they lie there: written again, gone, passed over."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
+from recovery.sources.live import looking
+from recovery.strategies.base import Counts, Facts, Option
+from recovery.strategies.catalogue import judge_all
+from tests.unit.strategies.facts import checkpoint, facts
+
+DAY = 86_400_000
+T = 1_760_000_000_000
+
+
+def put(folder: Path, **days: float) -> None:
+    for name, day in days.items():
+        (folder / name).write_text("{}")
+        ns = int(T + day * DAY) * 10**6
+        os.utime(folder / name, ns=(ns, ns))
+
+
+def entries(folder: Path, first: int, **days: float) -> Entries:
+    return Entries.of(
+        SourceEntry(f"file://{folder}/{name}", int(T + day * DAY), first + n)
+        for n, (name, day) in enumerate(days.items())
+    )
+
+
+def about(folder: Path, done: SourceProgress, counts: Counts, **options: str) -> Facts:
+    described = {"format": "json", "path": str(folder), "location": str(folder), "options": options}
+    report = checkpoint(sources=(done,), state_operators=(), last_planned=3 if done.planned else 2)
+    found = looking.look(done, described)
+    return replace(facts(), checkpoint=report, sources=(found,), counts=counts, old_counts=counts)
+
+
+def judged(told: Facts) -> dict[str, Option]:
+    return {o.strategy: o for o in judge_all(told)}
+
+
+def test_a_file_that_spark_has_forgotten_and_reads_a_second_time_is_told(tmp_path: Path) -> None:
+    put(tmp_path, monthly=30, b=29)
+    log = entries(tmp_path, 0, monthly=0, b=29)
+    counts = Counts(table=2, processed=2, waiting=1, everything=2, reread=1)
+    told = judged(about(tmp_path, SourceProgress(0, "files", '{"logOffset":1}', 1, log), counts))
+    for name in ("continue", "revert"):
+        option = told[name]
+        assert (option.forecast.reread.rows, option.forecast.reread.files) == (1, 1)
+        assert not option.forecast.reread.exact
+        assert (option.forecast.doubled.rows, option.forecast.doubled.exact) == (1, False)
+        assert "INPUT_READ_TWICE" in {f.code for f in option.findings}
+    lost = told["full-refresh"].forecast.lost
+    assert not lost.exact
+    assert "such as monthly" in lost.why
