@@ -116,7 +116,7 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
 
 def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     if not risk.vanished:
-        return sources.nothing("Every file that lies there is read."), _written_again(facts)
+        return _never_read(facts), _written_again(facts)
     if any(_by_size(s) for s in facts.sources):
         why = f"{_passed_over(facts, risk)} Which files those hold is decided by maxBytesPerTrigger."
         unsure = Amount(None, 0, None, None, False, why)
@@ -128,13 +128,15 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     swallowed = tuple(f for fate in fates for f in fate["swallowed_waiting"])
     doubled = tuple(f for fate in fates for f in fate["doubled"])
     return (
-        common.amount(
+        _never_read(facts)
+        if sources.gone_unread(facts) and not swallowed
+        else common.amount(
             _rows(facts, swallowed),
             swallowed,
             _passed_over(facts, risk)
             if swallowed
             else "No unread file falls into a batch number that the table already has.",
-            exact=exact or not swallowed,
+            exact=(exact and not sources.gone_unread(facts)) or not swallowed,
         ),
         common.amount(
             _rows(facts, doubled),
@@ -145,6 +147,14 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
             exact=exact or not doubled,
         ),
     )
+
+
+def _never_read(facts: Facts) -> Amount:
+    gone = sources.gone_unread(facts)
+    if not gone:
+        return sources.nothing("Every file that lies there is read.")
+    why = f"{common.plural(len(gone), 'planned file')} {'is' if len(gone) == 1 else 'are'} gone."
+    return Amount(None, len(gone), common.name_of(gone[0]), common.name_of(gone[-1]), False, why)
 
 
 def _by_size(source: SourceFacts) -> bool:

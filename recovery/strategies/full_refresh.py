@@ -121,7 +121,8 @@ def _lost(facts: Facts) -> Amount:
             why=f"{common.plural(len(gone), 'committed file')} can no longer be read; their rows leave the table.",
         )
     if broken := " ".join(f.why for f in sources.anew(facts) if not f.whole):
-        rows = None if difference is None else max(0, -difference) + _never_read(facts)
+        unread = _never_read(facts)
+        rows = None if difference is None or unread is None else max(0, -difference) + unread
         return Amount(rows, 0, None, None, False, f"{broken} Their rows leave the table.")
     if difference is not None and difference < 0:
         return Amount(
@@ -134,8 +135,10 @@ def _lost(facts: Facts) -> Amount:
     return sources.nothing(f"All {common.plural(common.all_files(facts), 'file')} can still be read.")
 
 
-def _never_read(facts: Facts) -> int:
-    """Records that retention took before anybody read them."""
+def _never_read(facts: Facts) -> int | None:
+    """Records that retention took before anybody read them; None: of files that are gone nobody knows them."""
+    if sources.gone_unread(facts):
+        return None
     lost = [s.reach.lost.rows for s in facts.sources if s.reach and s.reach.lost]
     return sum(rows.value for rows in lost if rows is not None)
 
@@ -161,12 +164,12 @@ def _doubled(facts: Facts) -> Amount:
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
     found = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts)]
-    if gone := _gone(facts):
+    if gone := (*_gone(facts), *sources.gone_unread(facts)):
         found.append(
             Finding(
                 "INPUT_GONE",
                 Severity.WARNING,
-                f"{common.plural(len(gone), 'input file')} of the table's rows no longer exist.",
+                f"{common.plural(len(gone), 'input file')} that the source's log names no longer exist.",
                 "Back the table up first, or take continue, which keeps those rows.",
                 file=gone[0],
             )

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import seedable
-from recovery.sources import files, labels, registry
+from recovery.sources import file_facts, files, labels, registry
 from recovery.sources.base import AT_MOST, Distance, Fresh, InputFile, SourceFacts
 from recovery.sources.base import Amount as Counted
 from recovery.sources.comparing import count, moment
@@ -88,6 +88,17 @@ def twice(facts: Facts) -> tuple[InputFile, ...]:
     for source in concerned(facts):
         done = {f.path for f in source.processed}
         found += [f for f in source.waiting if source.start is None and f.path in done]
+    return tuple(found)
+
+
+def gone_unread(facts: Facts) -> tuple[str, ...]:
+    """Files that a batch had planned, which was never committed, and that are gone since."""
+    found: list[str] = []
+    for source in facts.sources:
+        held = source.facts
+        if isinstance(held, file_facts.Facts) and held.listing is not None:
+            known = {*held.there, *source.gone}
+            found += [path for path in held.entries if path not in known]
     return tuple(found)
 
 

@@ -53,3 +53,19 @@ def test_a_file_that_spark_has_forgotten_and_reads_a_second_time_is_told(tmp_pat
     lost = told["full-refresh"].forecast.lost
     assert not lost.exact
     assert "such as monthly" in lost.why
+
+
+def test_a_planned_file_that_is_gone_is_lost_to_a_full_refresh_and_nobody_knows_its_rows(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path, a=1, b=2)
+    log, planned = entries(tmp_path, 0, a=1, b=2), entries(tmp_path, 2, gone=3)
+    done = SourceProgress(0, "files", '{"logOffset":1}', 1, log, planned)
+    counts = Counts(table=2, processed=2, waiting=0, everything=2)
+    told = judged(about(tmp_path, done, counts))
+    option = told["full-refresh"]
+    assert (option.forecast.lost.rows, option.forecast.lost.exact) == (None, False)
+    assert "1 file that the log names is gone, such as gone." in option.forecast.lost.why
+    assert "INPUT_GONE" in {f.code for f in option.findings}
+    assert not option.recommended
+    assert not told["empty"].forecast.lost.exact
