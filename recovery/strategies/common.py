@@ -85,6 +85,11 @@ def all_files(facts: Facts) -> int:
     return sum(number_of(s) for s in facts.sources)
 
 
+def all_there(facts: Facts) -> int:
+    """How many files an empty checkpoint reads: those too that Spark passes over now."""
+    return all_files(facts) + len(files_of(facts, "ignored"))
+
+
 def table_after(facts: Facts, new_rows: int | None) -> int | None:
     """Rows of the table once `new_rows` came to it; None where one of both is not known."""
     table = facts.counts.table

@@ -56,9 +56,9 @@ def _new_rows(facts: Facts, risk: Risk, lost: Amount, again: Amount) -> int | No
     counts = facts.counts
     if counts.waiting is None or lost.rows is None or again.rows is None or not lost.exact:
         return None
-    if not facts.new_code.operators:
+    if not facts.new_code.operators and not common.files_of(facts, "ignored"):
         return counts.waiting - lost.rows + again.rows
-    # what waits may repeat what is read again, and then comes out once
+    # what waits may repeat what is read again, and then comes out once; what Spark ignores now comes in too
     return None if risk.vanished or lost.rows else counts.everything
 
 

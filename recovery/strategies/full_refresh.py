@@ -33,7 +33,7 @@ def judge(facts: Facts) -> Option:
         criteria=common.criteria(
             facts,
             begins={"batch": 0, "offsets": [None for _ in facts.sources or facts.checkpoint.sources]},
-            files=("new", common.all_files(facts)),
+            files=("new", common.all_there(facts)),
             before=0,
             rows={"scope": "all", "key": list(facts.new_code.key)},
             new_rows=new_rows,
@@ -132,7 +132,7 @@ def _lost(facts: Facts) -> Amount:
         if difference is None:
             return Amount(None, 0, None, None, False, "What was read could not be counted beside the table.")
         return sources.nothing(" ".join(dict.fromkeys(f.why for f in sources.anew(facts))))
-    return sources.nothing(f"All {common.plural(common.all_files(facts), 'file')} can still be read.")
+    return sources.nothing(f"All {common.plural(common.all_there(facts), 'file')} can still be read.")
 
 
 def _never_read(facts: Facts) -> int | None:
@@ -163,7 +163,7 @@ def _doubled(facts: Facts) -> Amount:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts)]
+    found = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts, anew=True)]
     if gone := (*_gone(facts), *sources.gone_unread(facts)):
         found.append(
             Finding(

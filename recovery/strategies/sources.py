@@ -117,12 +117,13 @@ def distance_of(rows: Amount) -> Distance:
     return Distance(rows=None if rows.rows is None else Counted(rows.rows, rows.exact))
 
 
-def findings(facts: Facts) -> tuple[Finding, ...]:
-    """What a person should know of the sources before choosing."""
+def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
+    """What a person should know of the sources before choosing. `anew`: they are read from the beginning."""
     found: list[Finding] = []
     for source in concerned(facts):
-        found += [*_not_known(source), *_ignored(source), *_soon(facts, source)]
-    if files_twice := twice(facts):
+        passed_over = _comes_in(source) if anew and source.ignored else _ignored(source)
+        found += [*_not_known(source), *passed_over, *_soon(facts, source)]
+    if not anew and (files_twice := twice(facts)):
         says = files.said_twice([f.path for f in files_twice])
         do = "Take it away first if that must not be; the check that each file stands in one batch will not pass."
         found.append(Finding("INPUT_READ_TWICE", Severity.WARNING, says, do, file=files_twice[0].path))
@@ -195,6 +196,19 @@ def _ignored(source: SourceFacts) -> Iterable[Finding]:
             f"{name_of(source)}: {reach.why}",
             "It is so with or without a recovery. Write what is needed anew, under another name.",
         )
+
+
+def _comes_in(source: SourceFacts) -> Iterable[Finding]:
+    of = [f.path for f in source.ignored]
+    yield Finding(
+        "IGNORED_INPUT_COMES_IN",
+        Severity.WARNING,
+        f"{name_of(source)}: {count(len(of), 'file')} that Spark passes over now (maxFileAge, fileNameOnly), such as "
+        f"{of[0].rsplit('/', 1)[-1]}, {'is' if len(of) == 1 else 'are'} read from an empty checkpoint: rows come in "
+        "that were never in the table.",
+        "Take away first what shall not come in.",
+        file=of[0],
+    )
 
 
 def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:

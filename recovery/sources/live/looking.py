@@ -126,7 +126,7 @@ def _with_file_start(
         taken = [f.path for f in file_facts.unread(kept, held).new]
         skipped = [p for p in waits if p not in set(taken)]
         waits = taken
-    read = set(done)
+    read, coming = set(done), set(waits)
     again = [p for p in waits if p in read]
     everything = tuple(f.path for f in held.in_turn(held.listing or ()))  # as an empty checkpoint reads them
     return replace(
@@ -135,6 +135,7 @@ def _with_file_start(
         reach=files.reach_from(start, committed, held),
         problem=problem,
         waiting=tuple(held.there[p] for p in waits),
+        ignored=tuple(f for f in found.ignored if f.path not in coming),
         unread=file_facts.measured(waits, held),
         spans=Spans(
             processed=Slice("files", files=tuple(done)),

@@ -69,3 +69,25 @@ def test_a_planned_file_that_is_gone_is_lost_to_a_full_refresh_and_nobody_knows_
     assert "INPUT_GONE" in {f.code for f in option.findings}
     assert not option.recommended
     assert not told["empty"].forecast.lost.exact
+
+
+def test_a_file_that_spark_ignores_comes_in_with_a_full_refresh_and_that_is_said(tmp_path: Path) -> None:
+    put(tmp_path, a=29, b=30, late=1)
+    counts = Counts(table=2, processed=2, waiting=0, everything=3)
+    given = about(
+        tmp_path, SourceProgress(0, "files", '{"logOffset":1}', 1, entries(tmp_path, 0, a=29, b=30)), counts
+    )
+    everything = given.sources[0].spans.everything
+    assert everything is not None
+    assert [f.rsplit("/", 1)[-1] for f in everything.files] == ["late", "a", "b"]
+    told = judged(given)
+    option = told["full-refresh"]
+    assert option.forecast.new_rows == 3
+    assert option.forecast.lost.why == "All 3 files can still be read."
+    said = {f.code: f.says for f in option.findings}
+    assert "INPUT_IGNORED" not in said
+    assert (
+        "1 file that Spark passes over now (maxFileAge, fileNameOnly), such as late"
+        in said["IGNORED_INPUT_COMES_IN"]
+    )
+    assert "INPUT_IGNORED" in {f.code for f in told["continue"].findings}
