@@ -225,6 +225,29 @@ def test_the_table_of_another_stream_is_read_by_its_log(tmp_path: Path) -> None:
     ]
 
 
+def test_below_a_wildcard_no_table_is_read_by_its_log(tmp_path: Path) -> None:
+    from tests.checkpoint_builder import sink_log
+
+    for name in ("t1", "t2"):
+        sink_log(tmp_path / name, 1)
+        (tmp_path / name / "stray.parquet").write_text("not in the log")
+    found = [f.path.removeprefix(f"file://{tmp_path}/") for f in listing(f"{tmp_path}/t*", options={})]
+    assert {"t1/stray.parquet", "t2/stray.parquet"} <= set(found)
+
+
+@pytest.mark.parametrize("options", [{}, {"pathGlobFilter": "[z-a]*"}])
+def test_a_pattern_that_cannot_be_read_is_said(tmp_path: Path, options: dict[str, str]) -> None:
+    (tmp_path / "a").write_text("")
+    with pytest.raises(Unreachable, match=r"The pattern \[z-a\]\* cannot be read"):
+        listing(str(tmp_path) if options else f"{tmp_path}/[z-a]*", options=options)
+
+
+def test_a_name_that_is_not_utf_8_is_said_with_what_to_do(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv")).write_text("x")
+    with pytest.raises(Unreachable, match=r"The name of file:.*caf\\udce9.csv is not UTF-8. Rename the file"):
+        listing(str(tmp_path), options={})
+
+
 def test_log_and_listing_meet_on_the_same_names(tmp_path: Path) -> None:
     Built(tmp_path / "ck", batches=2, planned=1).write()
     done = inspect(str(tmp_path / "ck")).sources[0]
