@@ -150,17 +150,19 @@ class Unread:
         return (*self.late, *self.namesakes)
 
 
-def unread(read: Mapping[str, SourceEntry], facts: Facts) -> Unread:
-    """What follows, where the log names `read`.
+def unread(read: Mapping[str, SourceEntry], facts: Facts, *, planned: bool = False) -> Unread:
+    """What follows, where the log names `read`. `planned`: what it names beyond that stays in it, as in a checkpoint
+    that goes on; a seed leaves it out.
 
     Source: FileStreamSource (SeenFilesMap). After its start and after each batch Spark forgets what is older than the
     newest file by more than maxFileAge, and asks again until nothing is new: so a file that was forgotten and written
     again since is new, under its old name.
     """
-    seen = {facts.key(path): e.timestamp_ms for path, e in read.items()}
+    logged = {path: e for path, e in facts.entries.items() if path not in read} if planned else {}
+    seen = {facts.key(path): e.timestamp_ms for path, e in (*read.items(), *logged.items())}
     first = _bound(seen, facts)
-    new: list[InputFile] = []
-    left, bound = facts.in_turn(facts.listing or ()), first
+    new = [facts.there[path] for path in logged if path in facts.there]
+    left, bound = facts.in_turn([f for f in facts.listing or () if f.path not in logged]), first
     while True:
         seen = {key: ms for key, ms in seen.items() if ms >= bound}
         taken = [f for f in left if f.mtime_ms >= bound and facts.key(f.path) not in seen]

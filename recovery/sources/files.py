@@ -77,14 +77,17 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
     return measured(facts.between(low, high), facts, _seconds(low, high, facts))
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
-    """Files after the position that are gone, or too old for Spark to take; what was written again is said."""
+def reach(offset_json: str | None, facts: Facts, *, planned: bool = False) -> Reach:
+    """Files after the position that are gone, or too old for Spark to take; what was written again is said.
+
+    `planned`: as `file_facts.unread`.
+    """
     at_entry = entry(offset_json)
     if facts.listing is None:
         return Reach(None, "The directory could not be listed, so what waits there is not known.")
     at = -1 if at_entry is None else at_entry
     read = facts.read_at(at)
-    found = unread(read, facts)
+    found = unread(read, facts, planned=planned)
     gone = [path for path in facts.between(at, facts.newest_entry) if path not in facts.there]
     said = [
         *_said_gone(gone),

@@ -18,7 +18,9 @@ def judge(facts: Facts) -> Option:
         summary="Mend the damaged files, keep progress and state",
         blocked=blocked(facts),
         forecast=Forecast(
-            lost=sources.kept(facts, f"Every committed {of} stays committed; every unread {of} is read."),
+            lost=sources.kept(
+                facts, f"Every committed {of} stays committed; every unread {of} is read.", planned=True
+            ),
             doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
             reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
             new_rows=new_rows,

@@ -35,7 +35,9 @@ def judge(facts: Facts) -> Option:
         summary="Put the old code back, keep the checkpoint",
         blocked=reason,
         forecast=Forecast(
-            lost=sources.kept(facts, f"The checkpoint stays in use; every unread {of} is read."),
+            lost=sources.kept(
+                facts, f"The checkpoint stays in use; every unread {of} is read.", planned=True
+            ),
             doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
             reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
             new_rows=new_rows,

@@ -50,12 +50,35 @@ def uncertain(facts: Facts) -> tuple[SourceFacts, ...]:
     return tuple(s for s in concerned(facts) if _unknown(s))
 
 
-def kept(facts: Facts, otherwise: str) -> Amount:
-    """What is lost where every position stays: nothing, which is said with `otherwise`, unless nobody can tell."""
+def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> Amount:
+    """What is lost where every position stays: nothing, which is said with `otherwise`, unless nobody can tell.
+
+    `planned`: a batch that was planned stays in the source's log, and makes Spark forget what is too old beside it.
+    """
     if unsure := uncertain(facts):
         why = f"Whether every unread {unit(facts)} can still be read is not known: {_why_unknown(unsure[0])}"
         return Amount(None, 0, None, None, False, why)
+    if aged := _aged(facts) if planned else []:
+        why = (
+            f"{count(len(aged), 'unread file')} {'is' if len(aged) == 1 else 'are'} too old beside the batch that was "
+            f"planned (maxFileAge), such as {aged[0].rsplit('/', 1)[-1]}: Spark never reads "
+            f"{'it' if len(aged) == 1 else 'them'} with this checkpoint."
+        )
+        return Amount(None, len(aged), None, None, False, why)
     return nothing(otherwise)
+
+
+def _aged(facts: Facts) -> list[str]:
+    """Files that wait, unless the planned batch stays in the source's log."""
+    found: list[str] = []
+    for source in facts.sources:
+        held = source.facts
+        if isinstance(held, file_facts.Facts) and source.start is None:
+            at_entry = file_facts.entry(source.position.offset_json)
+            read = held.read_at(-1 if at_entry is None else at_entry)
+            late = {f.path for f in file_facts.unread(read, held, planned=True).passed_over}
+            found += [f.path for f in source.waiting if f.path in late]
+    return found
 
 
 def anew(facts: Facts) -> tuple[Fresh, ...]:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
-from recovery.sources.live import looking
+from recovery.sources.base import Amount
+from recovery.sources.live import looking, unread
 from recovery.strategies.base import Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import checkpoint, facts
@@ -91,3 +92,21 @@ def test_a_file_that_spark_ignores_comes_in_with_a_full_refresh_and_that_is_said
         in said["IGNORED_INPUT_COMES_IN"]
     )
     assert "INPUT_IGNORED" in {f.code for f in told["continue"].findings}
+
+
+def test_a_planned_batch_that_stays_makes_spark_pass_over_older_files(tmp_path: Path) -> None:
+    """Spark restores the source's whole log, a batch that was never committed too."""
+    put(tmp_path, a=0, late=2, p=20)
+    log, planned = entries(tmp_path, 0, a=0), entries(tmp_path, 1, p=20)
+    done = SourceProgress(0, "files", '{"logOffset":0}', 0, log, planned)
+    told = judged(about(tmp_path, done, Counts(table=1, processed=1, waiting=2, everything=3)))
+    lost = told["revert"].forecast.lost
+    assert (lost.rows, lost.files, lost.exact) == (None, 1, False)
+    assert "such as late: Spark never reads it with this checkpoint" in lost.why
+    assert told["continue"].forecast.lost.exact  # a seed leaves the planned batch out
+
+    described = {"format": "json", "path": str(tmp_path), "location": str(tmp_path), "options": {}}
+    seen = unread.look(done, described)
+    assert seen.reach.readable is False
+    assert "such as late" in seen.reach.why
+    assert seen.waits.files == Amount(1)  # the planned one
