@@ -121,14 +121,17 @@ def empty_reset(
     processed: Sequence[InputFile],
     waiting: Sequence[InputFile],
     max_files_per_trigger: int | None,
+    *,
+    latest_first: bool = False,
 ) -> EmptyReset:
     """What becomes of each file when all are read again from batch 0 on, at a sink that passes over batches (`risk`).
 
-    Batches are cut as Spark does: by mtime, `max_files_per_trigger` at a time (None: all in one). Exact for
-    one source; files that differ in nothing but listing order may change places.
+    Batches are cut as Spark does: by mtime (`latest_first`: the newest ahead), `max_files_per_trigger` at a time (None:
+    all in one). Exact for one source; files that differ in nothing but listing order may change places.
     """
     old = {f.path for f in processed}
-    files = sorted([*processed, *waiting], key=lambda f: f.mtime_ms)
+    each = {f.path: f for f in (*processed, *waiting)}.values()
+    files = sorted(each, key=lambda f: f.mtime_ms, reverse=latest_first)
     size = max_files_per_trigger or max(len(files), 1)
     skipped, written = files[: risk.vanished.stop * size], files[risk.vanished.stop * size :]
     return {

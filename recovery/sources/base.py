@@ -214,8 +214,9 @@ class Spans:
 class SourceFacts:
     """One source of a flow: its position, what it has read, what waits.
 
-    `processed` are the files of committed batches, `waiting` the listed files in none of them, both
-    in the order in which Spark would read them; `gone` are processed files that no longer exist. These four are of
+    `processed` are the files of committed batches, `waiting` the listed files that Spark will read (one that was
+    written again since may be in both), in the order in which it would; `gone` are processed files that no longer
+    exist, `ignored` those that Spark passes over (maxFileAge, fileNameOnly). These are of
     file sources alone; of every kind are those below.
 
     `start`: the position that a person chose, with what it costs; None: where it was committed. `latest`: the position
@@ -232,7 +233,7 @@ class SourceFacts:
     gone: tuple[str, ...] = ()
     max_files_per_trigger: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)  # reader options that decide the listing
-    ignored: tuple[InputFile, ...] = ()  # unread, but too old for Spark to take (maxFileAge)
+    ignored: tuple[InputFile, ...] = ()  # unread, and passed over by Spark (maxFileAge, fileNameOnly)
     start: "Candidate | None" = None
     latest: str | None = None
     unread: "Distance" = field(default_factory=lambda: Distance())

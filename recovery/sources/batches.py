@@ -44,7 +44,8 @@ def of(waits: Slice, options: Mapping[str, str]) -> Batches:
         cuts.append(cut)
         if len(cuts) > MOST:
             return Batches((waits,), f"it would take more than {MOST} batches, and was read in one")
-    return Batches(tuple(cuts))
+    newest_first = waits.kind == "files" and lower.get("latestfirst", "").strip().lower() == "true"
+    return Batches(tuple(cuts), "its newest files come first (latestFirst)" if newest_first else "")
 
 
 _SPELLED = {"maxbytespertrigger": "maxBytesPerTrigger", "minoffsetspertrigger": "minOffsetsPerTrigger"}

@@ -1,6 +1,7 @@
 """What is known of one file source: its log, its directory, and what both say of a set of files. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,7 +26,9 @@ class Facts:
     """One file source at `asked_ms` (ms since the epoch).
 
     `log`: entries of its log, in log order, committed and planned. `listing`: what lies there now, in listing order
-    (None: it could not be listed). `rows`: rows by decoded URI, as far as they are known.
+    (None: it could not be listed). `rows`: rows by decoded URI, as far as they are known. The reader's options are
+    `max_file_age_ms`, `latest_first`, `name_only` (fileNameOnly: a file is known by its last name alone) and `limited`
+    (a batch takes so many files or bytes at most).
     """
 
     log: tuple[SourceEntry, ...] = ()
@@ -33,6 +36,9 @@ class Facts:
     rows: Mapping[str, int] = field(default_factory=dict)
     max_file_age_ms: int = MAX_FILE_AGE_MS
     asked_ms: int = 0
+    latest_first: bool = False
+    name_only: bool = False
+    limited: bool = False
 
     @cached_property
     def there(self) -> dict[str, InputFile]:
@@ -41,11 +47,9 @@ class Facts:
 
     @cached_property
     def entries(self) -> dict[str, SourceEntry]:
-        """Log entries by decoded URI, in the order in which Spark read them; the first of two of one name."""
-        found: dict[str, SourceEntry] = {}
-        for entry in in_order(self.log):
-            found.setdefault(decoded(entry.path), entry)
-        return found
+        """Log entries by decoded URI, in the order in which Spark read them first; of two of one name the later one,
+        whose time is what Spark holds of it."""
+        return {decoded(e.path): e for e in in_order(self.log)}
 
     @property
     def newest_entry(self) -> int:
@@ -54,21 +58,41 @@ class Facts:
 
     def read_at(self, log_offset: int) -> dict[str, SourceEntry]:
         """What was read at an offset, by decoded URI."""
-        return {path: e for path, e in self.entries.items() if e.batch_id <= log_offset}
+        return {decoded(e.path): e for e in in_order(self.log) if e.batch_id <= log_offset}
+
+    def between(self, low: int, high: int) -> list[str]:
+        """What was read after one offset, up to another."""
+        return list(dict.fromkeys(decoded(e.path) for e in in_order(self.log) if low < e.batch_id <= high))
+
+    def key(self, path: str) -> str:
+        """By what Spark knows a file again."""
+        return name(path) if self.name_only else path
+
+    def in_turn(self, files: Sequence[InputFile]) -> list[InputFile]:
+        """Listed files in the order in which Spark takes them: by mtime, and in listing order where it is equal."""
+        return sorted(files, key=lambda f: f.mtime_ms, reverse=self.latest_first)
 
 
 def facts_of(
     progress: SourceProgress,
     listing: Sequence[InputFile] | None,
     *,
-    asked_ms: int,
+    asked_ms: int = 0,
     rows: Mapping[str, int] | None = None,
-    max_file_age_ms: int = MAX_FILE_AGE_MS,
+    options: Mapping[str, Any] | None = None,
 ) -> Facts:
     """Facts from a source's progress (its log is read again here) and what lies there now. Raises Unreachable."""
-    log = (*progress.committed, *progress.planned)
-    there = None if listing is None else tuple(listing)
-    return Facts(log, there, rows or {}, max_file_age_ms, asked_ms)
+    told = _lower(options or {})
+    return Facts(
+        log=(*progress.committed, *progress.planned),
+        listing=None if listing is None else tuple(listing),
+        rows=rows or {},
+        max_file_age_ms=max_age_ms(told),
+        asked_ms=asked_ms,
+        latest_first=latest_first(told),
+        name_only=told.get("filenameonly") == "true",
+        limited=_limited(told),
+    )
 
 
 def max_age_ms(options: Mapping[str, Any]) -> int:
@@ -77,12 +101,24 @@ def max_age_ms(options: Mapping[str, Any]) -> int:
     Source: FileStreamOptions (maxFileAge), JavaUtils.timeStringAs (its units; ms without one), FileStreamSource (with
     latestFirst and a limit of files or bytes it does not hold).
     """
-    told = {name.lower(): str(value).strip().lower() for name, value in options.items()}
-    limited = "maxfilespertrigger" in told or "maxbytespertrigger" in told
-    if told.get("latestfirst") == "true" and limited:
+    told = _lower(options)
+    if latest_first(told) and _limited(told):
         return NO_AGE_MS
     found = AGE.fullmatch(told.get("maxfileage", ""))
     return int(int(found[1]) * AGE_MS[found[2] or "ms"]) if found else MAX_FILE_AGE_MS
+
+
+def latest_first(options: Mapping[str, Any]) -> bool:
+    """Whether the reader takes the newest files first."""
+    return _lower(options).get("latestfirst") == "true"
+
+
+def _lower(options: Mapping[str, Any]) -> dict[str, str]:
+    return {name.lower(): str(value).strip().lower() for name, value in options.items()}
+
+
+def _limited(told: Mapping[str, str]) -> bool:
+    return "maxfilespertrigger" in told or "maxbytespertrigger" in told
 
 
 def entry(offset_json: str | None) -> int | None:
@@ -95,16 +131,85 @@ def entry(offset_json: str | None) -> int | None:
     return found
 
 
-def unread(read: Mapping[str, SourceEntry], facts: Facts) -> tuple[list[InputFile], list[InputFile]]:
-    """Listed files that were not read, in the order in which Spark would take them: (new enough, too old).
+@dataclass(frozen=True)
+class Unread:
+    """Listed files that Spark does not hold as read, in the order in which it would take them.
 
-    Too old are those that are older than the newest one read by more than maxFileAge: Spark never takes them.
+    `new`: it takes them, those among them that were read and written again later; `late`: older than the newest one
+    read by more than maxFileAge, it never does; `namesakes`: nor these, as a file of their name was read
+    (fileNameOnly). `unsure`: why it may take others; "": it takes these.
     """
-    found = by_time([f for f in facts.listing or () if f.path not in read])
-    seen = newest(read)
-    oldest = None if seen is None else seen - facts.max_file_age_ms
-    new = [f for f in found if oldest is None or f.mtime_ms >= oldest]
-    return new, [f for f in found if oldest is not None and f.mtime_ms < oldest]
+
+    new: tuple[InputFile, ...]
+    late: tuple[InputFile, ...]
+    namesakes: tuple[InputFile, ...]
+    unsure: str = ""
+
+    @property
+    def passed_over(self) -> tuple[InputFile, ...]:
+        return (*self.late, *self.namesakes)
+
+
+def unread(read: Mapping[str, SourceEntry], facts: Facts, *, planned: bool = False) -> Unread:
+    """What follows, where the log names `read`. `planned`: what it names beyond that stays in it, as in a checkpoint
+    that goes on; a seed leaves it out.
+
+    Source: FileStreamSource (SeenFilesMap). After its start and after each batch Spark forgets what is older than the
+    newest file by more than maxFileAge, and asks again until nothing is new: so a file that was forgotten and written
+    again since is new, under its old name.
+    """
+    logged = {path: e for path, e in facts.entries.items() if path not in read} if planned else {}
+    seen = {facts.key(path): e.timestamp_ms for path, e in (*read.items(), *logged.items())}
+    first = _bound(seen, facts)
+    new = [facts.there[path] for path in logged if path in facts.there]
+    left, bound = facts.in_turn([f for f in facts.listing or () if f.path not in logged]), first
+    while True:
+        seen = {key: ms for key, ms in seen.items() if ms >= bound}
+        taken = [f for f in left if f.mtime_ms >= bound and facts.key(f.path) not in seen]
+        if not taken:
+            break
+        new += taken
+        seen.update((facts.key(f.path), f.mtime_ms) for f in taken)
+        gone = {f.path for f in taken}
+        left, bound = [f for f in left if f.path not in gone], _bound(seen, facts)
+    never = [f for f in left if f.path not in read]
+    late = tuple(f for f in never if f.mtime_ms < first)
+    namesakes = tuple(f for f in never if f.mtime_ms >= first)
+    return Unread(tuple(new), late, namesakes, _unsure(read, new, left, bound, facts))
+
+
+def _bound(seen: Mapping[str, int], facts: Facts) -> int:
+    """What is older is forgotten, and not taken. With an empty log Spark counts from 0."""
+    return max(seen.values(), default=0) - facts.max_file_age_ms
+
+
+def _unsure(
+    read: Mapping[str, SourceEntry],
+    new: Sequence[InputFile],
+    left: Sequence[InputFile],
+    bound: int,
+    facts: Facts,
+) -> str:
+    """Where batches are limited, how they are cut decides about files of one name, and about one written again that
+    is forgotten in between, but too old in the end."""
+    if not facts.limited:
+        return ""
+    held = Counter(facts.key(f.path) for f in new)
+    if twice := next((key for key, n in held.items() if n > 1), None):
+        return f"More than one unread file is called {twice}: which of them Spark reads is decided by its batches."
+    between = [f for f in left if f.path in read and f.mtime_ms != read[f.path].timestamp_ms]
+    if some := next((f for f in between if read[f.path].timestamp_ms < bound), None):
+        return (
+            f"{name(some.path)} was written again after being read: whether Spark reads it a second time is decided by "
+            "its batches."
+        )
+    return ""
+
+
+def rewritten(facts: Facts) -> list[InputFile]:
+    """Listed files that the log names with another time: what they held when they were read may be gone."""
+    times = {path: e.timestamp_ms for path, e in facts.entries.items()}
+    return [f for f in facts.listing or () if times.get(f.path, f.mtime_ms) != f.mtime_ms]
 
 
 def measured(paths: Sequence[str], facts: Facts, seconds: Amount | None = None) -> Distance:

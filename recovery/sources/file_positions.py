@@ -8,7 +8,7 @@ from recovery.checkpoints.uris import canonical, encoded
 from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, InputFile, Moved, Part, Precision, Wanted
 from recovery.sources.comparing import NOTHING_READ, ZERO, count, moment, wish
-from recovery.sources.file_facts import DIRECTORY, Facts, by_time, entry, measured, unread
+from recovery.sources.file_facts import DIRECTORY, Facts, entry, measured, unread
 
 OF = "a file source"
 CAN = ("at_ms", "file", "earliest", "latest", "by_hand")
@@ -31,7 +31,9 @@ def positioned(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandi
         )
     done = facts.read_at(-1 if before is None else before)
     read, said = _wanted(named, wanted, done, facts)
-    return _candidate(committed, done, read, said, facts)
+    upto = entry(wanted.by_hand) if named == "by_hand" else None
+    kept = _log(read, facts.newest_entry if upto is None else upto, facts)
+    return _candidate(committed, done, read, kept, said, facts)
 
 
 def _wanted(
@@ -55,7 +57,7 @@ def _wanted(
 
 
 def _after_file(path: str, done: Mapping[str, SourceEntry], facts: Facts) -> set[str]:
-    order = [*done, *(f.path for f in by_time(facts.listing or ()) if f.path not in done)]
+    order = [*done, *(f.path for f in facts.in_turn(facts.listing or ()) if f.path not in done)]
     if path not in order:
         raise Refused(
             f"{path} is neither in the source's log nor in its directory, which have {count(len(order), 'file')}. "
@@ -83,13 +85,15 @@ def _candidate(
     committed: str | None,
     done: Mapping[str, SourceEntry],
     read: set[str],
+    kept: dict[str, SourceEntry],
     said: dict[str, str],
     facts: Facts,
 ) -> FileCandidate:
-    skipped = [f.path for f in unread(done, facts)[0] if f.path in read]
     again = [path for path in done if path not in read]
-    kept = _log(read, facts)
-    taken, old = unread(kept, facts)
+    following = unread(kept, facts)
+    taken, old = following.new, following.passed_over
+    come = {f.path for f in taken}
+    skipped = [f.path for f in unread(done, facts).new if f.path in read and f.path not in come]
     back = [f.path for f in taken if f.path in done]
     line = f'{{"logOffset":{max((e.batch_id for e in kept.values()), default=-1)}}}'
     before = Part(DIRECTORY, None if committed is None else str(entry(committed)), _files_read(len(done)))
@@ -123,7 +127,7 @@ def _fallbacks(
     """What cannot be had as wished: files to be read again that are gone or too old; old ones that come in anew."""
     words = [said[DIRECTORY]] if DIRECTORY in said else []
     late = [f for f in old if f.path in done]
-    before = {f.path for f in unread(done, facts)[1]}
+    before = {f.path for f in unread(done, facts).passed_over}
     anew = [f for f in taken if f.path in before]
     if gone:
         words.append(
@@ -138,11 +142,11 @@ def _fallbacks(
     return {DIRECTORY: " ".join(words)} if words else {}
 
 
-def _log(read: set[str], facts: Facts) -> dict[str, SourceEntry]:
-    """Entries of the log that are read, by decoded URI, and one more entry for files that no entry names yet."""
-    held = {path: e for path, e in facts.entries.items() if path in read}
+def _log(read: set[str], upto: int, facts: Facts) -> dict[str, SourceEntry]:
+    """Entries of the log up to one that are read, by decoded URI, and one more for files that no entry names yet."""
+    held = {path: e for path, e in facts.read_at(upto).items() if path in read}
     following = max((e.batch_id for e in held.values()), default=-1) + 1
-    more = by_time([f for f in facts.listing or () if f.path in read and f.path not in held])
+    more = facts.in_turn([f for f in facts.listing or () if f.path in read and f.path not in held])
     return held | {f.path: SourceEntry(encoded(f.path), f.mtime_ms, following) for f in more}
 
 

@@ -1,7 +1,9 @@
 """The file source: which files it has read, which wait, and in which order Spark will take them. Pure.
 
-Source: FileStreamSource (SeenFilesMap, fetchMaxOffset). A file is known by its path alone: one that is written
-again under the same name is not new. New files are taken by mtime, and in listing order where it is equal.
+Source: FileStreamSource (SeenFilesMap, fetchMaxOffset). A file is known by its path alone (by its last name with
+fileNameOnly), as long as it is no older than the newest one by more than maxFileAge: one that is written again under
+the same name is not new before that, and new after it (`file_facts.unread`). New files are taken by mtime, and in
+listing order where it is equal; with latestFirst the newest come first.
 
 An offset, `{"logOffset":n}`, names entry n of the source's own log, and the files read are those of entries 0 to n.
 So a position between two files of one entry, or beyond the log, is one only together with the log that a seed writes:
@@ -9,9 +11,10 @@ So a position between two files of one entry, or beyond the log, is one only tog
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from recovery.checkpoints.report import SourceEntry, SourceProgress
+from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decoded
 from recovery.sources import unknown
 from recovery.sources.base import (
@@ -31,14 +34,14 @@ from recovery.sources.base import (
 from recovery.sources.comparing import NOTHING_READ, ZERO, by_number, compared, count
 from recovery.sources.file_facts import (
     DIRECTORY,
-    MAX_FILE_AGE_MS,
     Facts,
     by_time,
     entry,
-    in_order,
+    facts_of,
     measured,
     name,
     newest,
+    rewritten,
     unread,
 )
 from recovery.sources.file_positions import CAN as CAN
@@ -71,22 +74,32 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
         return ZERO
     if high > facts.newest_entry:
         return Distance()
-    between = [path for path, e in facts.entries.items() if low < e.batch_id <= high]
-    return measured(between, facts, _seconds(low, high, facts))
+    return measured(facts.between(low, high), facts, _seconds(low, high, facts))
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
-    """Files after the position that are gone, or too old for Spark to take; what was written again is said."""
+def reach(offset_json: str | None, facts: Facts, *, planned: bool = False) -> Reach:
+    """Files after the position that are gone, or too old for Spark to take; what was written again is said.
+
+    `planned`: as `file_facts.unread`.
+    """
     at_entry = entry(offset_json)
     if facts.listing is None:
         return Reach(None, "The directory could not be listed, so what waits there is not known.")
-    read = facts.read_at(-1 if at_entry is None else at_entry)
-    gone = [path for path in facts.entries if path not in read and path not in facts.there]
-    late = [f.path for f in unread(read, facts)[1]]
-    said = [*_said_gone(gone), *_said_late(late, facts), *_said_rewritten(read, facts)]
-    if gone or late:
-        lost = measured([*gone, *late], facts)
+    at = -1 if at_entry is None else at_entry
+    read = facts.read_at(at)
+    found = unread(read, facts, planned=planned)
+    gone = [path for path in facts.between(at, facts.newest_entry) if path not in facts.there]
+    said = [
+        *_said_gone(gone),
+        *_said_late(found.late, facts),
+        *_said_namesakes(found.namesakes),
+        *_said_rewritten(read, found.new, facts),
+    ]
+    if gone or found.passed_over:
+        lost = measured([*gone, *(f.path for f in found.passed_over)], facts)
         return Reach(False, " ".join(said), lost=lost, parts=(DIRECTORY,), stops=bool(gone))
+    if found.unsure:
+        return Reach(None, found.unsure)
     return Reach(True, " ".join(said) or "Every file after this position is there and new enough to be read.")
 
 
@@ -130,9 +143,20 @@ def fresh(options: Mapping[str, Any], facts: Facts | None) -> Fresh:
         return Fresh(
             True, None, "The directory was not listed, so whether every file is still there is not known."
         )
-    gone = [path for path in facts.entries if path not in facts.there]
-    if gone:
-        return Fresh(True, False, f"{count(len(gone), 'file')} that {_were(gone)} read {_are(gone)} gone.")
+    said = []
+    if gone := [path for path in facts.entries if path not in facts.there]:
+        said.append(
+            f"{count(len(gone), 'file')} that the log names {_are(gone)} gone, such as {name(gone[0])}."
+        )
+    if again := [f.path for f in rewritten(facts)]:
+        said.append(
+            f"{count(len(again), 'file')} {_were(again)} written again after being read, such as {name(again[0])}: "
+            "what was read then may be gone."
+        )
+    if said:
+        return Fresh(True, False, " ".join(said))
+    if why := unread({}, facts).unsure:
+        return Fresh(True, None, why)
     return Fresh(True, True, "Every file that was read is still there.")
 
 
@@ -158,24 +182,47 @@ def _said_gone(gone: Sequence[str]) -> list[str]:
     return [f"{count(len(gone), 'file')} after this position {_are(gone)} gone, such as {name(gone[0])}."]
 
 
-def _said_late(late: Sequence[str], facts: Facts) -> list[str]:
+def _said_late(late: Sequence[InputFile], facts: Facts) -> list[str]:
     if not late:
         return []
     days = facts.max_file_age_ms / 86_400_000
     return [
         f"{count(len(late), 'file')} {_are(late)} older than the newest one read by more than maxFileAge "
-        f"({days:g} days), such as {name(late[0])}: Spark never reads {'it' if len(late) == 1 else 'them'}."
+        f"({days:g} days), such as {name(late[0].path)}: Spark never reads {'it' if len(late) == 1 else 'them'}."
     ]
 
 
-def _said_rewritten(read: Mapping[str, SourceEntry], facts: Facts) -> list[str]:
-    again = [p for p, e in read.items() if p in facts.there and facts.there[p].mtime_ms != e.timestamp_ms]
-    if not again:
+def _said_namesakes(of: Sequence[InputFile]) -> list[str]:
+    if not of:
         return []
+    such = "/".join(of[0].path.split("/")[-2:])
     return [
-        f"{count(len(again), 'file')} {'was' if len(again) == 1 else 'were'} written again after being read, such as "
-        f"{name(again[0])}: Spark knows a file by its name and does not read it a second time."
+        f"{count(len(of), 'file')} {'has' if len(of) == 1 else 'have'} the name of a file that was read "
+        f"(fileNameOnly), such as {such}: Spark never reads {'it' if len(of) == 1 else 'them'}."
     ]
+
+
+def _said_rewritten(read: Mapping[str, SourceEntry], new: Sequence[InputFile], facts: Facts) -> list[str]:
+    taken = {f.path for f in new}
+    said = []
+    if twice := [path for path in read if path in taken]:
+        said.append(said_twice(twice))
+    changed = [p for p, e in read.items() if p in facts.there and facts.there[p].mtime_ms != e.timestamp_ms]
+    if again := [path for path in changed if path not in taken]:
+        said.append(
+            f"{count(len(again), 'file')} {_were(again)} written again after being read, such as {name(again[0])}: "
+            "Spark knows a file by its name and does not read it a second time."
+        )
+    return said
+
+
+def said_twice(twice: Sequence[str]) -> str:
+    """Of files that were read and come again: not by a wish, but as Spark has forgotten them."""
+    return (
+        f"{count(len(twice), 'file')} {_were(twice)} written again after being read, such as {name(twice[0])}, and the "
+        f"newest file read is younger than that reading by more than maxFileAge: Spark reads "
+        f"{'it' if len(twice) == 1 else 'them'} a second time, and rows that were in it before come twice."
+    )
 
 
 def source_facts(
@@ -184,29 +231,27 @@ def source_facts(
     *,
     location: str,
     max_files_per_trigger: int | None,
-    max_file_age_ms: int = MAX_FILE_AGE_MS,
+    options: Mapping[str, Any] | None = None,
 ) -> SourceFacts:
     """Facts of one source from its progress and what lies there now (in listing order).
 
-    `processed` is in the order in which Spark did read, `waiting` in the order in which it will. Files older
-    than the newest one seen by more than `max_file_age_ms` are `ignored`: Spark never takes them.
+    `processed` is in the order in which Spark did read, `waiting` in the order in which it will; a file that it will
+    read a second time is in both. What it never takes is `ignored`.
     """
     if progress.kind != "files":
         return unknown.source_facts(progress, location=location, max_files_per_trigger=max_files_per_trigger)
     there = {f.path: f for f in listing}
-    committed = in_order(progress.committed)
-    read = list(dict.fromkeys(decoded(e.path) for e in committed))
-    seen = set(read)
-    oldest = max((e.timestamp_ms for e in committed), default=0) - max_file_age_ms
-    rest = by_time([f for f in listing if f.path not in seen])
-    waiting = tuple(f for f in rest if not seen or f.mtime_ms >= oldest)
+    done = facts_of(replace(progress, planned=Entries()), listing, options=options)
+    read = list(done.entries)
+    found = unread(done.entries, done)
+    total = len({*read, *(f.path for f in found.new)})
     ordered = by_time(listing)
     return SourceFacts(
         position=Position(
             source=progress.name or progress.index,
             kind="files",
             offset_json=progress.offset_json,
-            label=_label(read, len(read) + len(waiting)),
+            label=_label(read, total),
             precision=Precision.EXACT,
             reachable=True,
             earliest=name(ordered[0].path) if ordered else None,
@@ -214,10 +259,10 @@ def source_facts(
         ),
         location=location,
         processed=tuple(there[path] for path in read if path in there),
-        waiting=waiting,
+        waiting=found.new,
         gone=tuple(path for path in read if path not in there),
         max_files_per_trigger=max_files_per_trigger,
-        ignored=tuple(f for f in rest if seen and f.mtime_ms < oldest),
+        ignored=found.passed_over,
     )
 
 
@@ -225,7 +270,7 @@ def _were(of: Sequence[str]) -> str:
     return "was" if len(of) == 1 else "were"
 
 
-def _are(of: Sequence[str]) -> str:
+def _are(of: Sequence[str | InputFile]) -> str:
     return "is" if len(of) == 1 else "are"
 
 

@@ -8,6 +8,7 @@ from recovery.sources import files
 from recovery.sources.base import AT_MOST, InputFile
 from recovery.strategies.base import Amount, Criterion, Facts, StepSpec
 from recovery.strategies.sinks import is_table, not_measured
+from recovery.strategies.sources import number_of
 
 OPERATOR_WORDS = {
     "dedupe": "dropDuplicates",
@@ -81,7 +82,12 @@ def amount(rows: int | None, of: Sequence[InputFile], why: str, *, exact: bool =
 
 def all_files(facts: Facts) -> int:
     """How many files stand in batches, or will, where reading goes on as it stood."""
-    return len(files_of(facts, "processed")) + len(files_of(facts, "waiting"))
+    return sum(number_of(s) for s in facts.sources)
+
+
+def all_there(facts: Facts) -> int:
+    """How many files an empty checkpoint reads: those too that Spark passes over now."""
+    return all_files(facts) + len(files_of(facts, "ignored"))
 
 
 def table_after(facts: Facts, new_rows: int | None) -> int | None:

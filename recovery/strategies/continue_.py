@@ -162,7 +162,7 @@ def _first_file(facts: Facts) -> str:
     if not common.only_files(facts):
         return sources.goes_on(facts)
     waiting = common.files_of(facts, "waiting")
-    total = len(waiting) + len(common.files_of(facts, "processed"))
+    total = common.all_files(facts)
     if not waiting:
         return "Nothing waits; the next file that arrives is read first."
     return f"It starts with file {total - len(waiting) + 1} of {total}, {common.name_of(waiting[0].path)}."

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from recovery.sinks.kinds import Risk, empty_reset
-from recovery.sources.base import InputFile
+from recovery.sinks.kinds import EmptyReset, Risk, empty_reset
+from recovery.sources import file_facts
+from recovery.sources.base import InputFile, SourceFacts
 from recovery.strategies import common, sinks, sources
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
@@ -55,9 +56,9 @@ def _new_rows(facts: Facts, risk: Risk, lost: Amount, again: Amount) -> int | No
     counts = facts.counts
     if counts.waiting is None or lost.rows is None or again.rows is None or not lost.exact:
         return None
-    if not facts.new_code.operators:
+    if not facts.new_code.operators and not common.files_of(facts, "ignored"):
         return counts.waiting - lost.rows + again.rows
-    # what waits may repeat what is read again, and then comes out once
+    # what waits may repeat what is read again, and then comes out once; what Spark ignores now comes in too
     return None if risk.vanished or lost.rows else counts.everything
 
 
@@ -115,21 +116,27 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
 
 def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     if not risk.vanished:
-        return sources.nothing("Every file that lies there is read."), _written_again(facts)
+        return _never_read(facts), _written_again(facts)
+    if any(_by_size(s) for s in facts.sources):
+        why = f"{_passed_over(facts, risk)} Which files those hold is decided by maxBytesPerTrigger."
+        unsure = Amount(None, 0, None, None, False, why)
+        return unsure, unsure
     # each source adds so many files to a batch as its own limit says, from its own beginning
-    fates = [empty_reset(risk, s.processed, s.waiting, s.max_files_per_trigger) for s in facts.sources]
+    fates = [_fate_of(s, risk) for s in facts.sources]
     # a planned batch whose number the sink has is in it, and not lost where it is passed over
     exact = not facts.new_code.operators and sinks.anew(facts).planned not in risk.vanished
     swallowed = tuple(f for fate in fates for f in fate["swallowed_waiting"])
     doubled = tuple(f for fate in fates for f in fate["doubled"])
     return (
-        common.amount(
+        _never_read(facts)
+        if sources.gone_unread(facts) and not swallowed
+        else common.amount(
             _rows(facts, swallowed),
             swallowed,
             _passed_over(facts, risk)
             if swallowed
             else "No unread file falls into a batch number that the table already has.",
-            exact=exact or not swallowed,
+            exact=(exact and not sources.gone_unread(facts)) or not swallowed,
         ),
         common.amount(
             _rows(facts, doubled),
@@ -140,6 +147,25 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
             exact=exact or not doubled,
         ),
     )
+
+
+def _never_read(facts: Facts) -> Amount:
+    gone = sources.gone_unread(facts)
+    if not gone:
+        return sources.nothing("Every file that lies there is read.")
+    why = f"{common.plural(len(gone), 'planned file')} {'is' if len(gone) == 1 else 'are'} gone."
+    return Amount(None, len(gone), common.name_of(gone[0]), common.name_of(gone[-1]), False, why)
+
+
+def _by_size(source: SourceFacts) -> bool:
+    return any(name.lower() == "maxbytespertrigger" for name in source.options)
+
+
+def _fate_of(source: SourceFacts, risk: Risk) -> EmptyReset:
+    """An empty checkpoint takes the files too that Spark ignores now."""
+    unread = (*source.waiting, *source.ignored)
+    limit, newest_first = source.max_files_per_trigger, file_facts.latest_first(source.options)
+    return empty_reset(risk, source.processed, unread, limit, latest_first=newest_first)
 
 
 def _written_again(facts: Facts) -> Amount:

@@ -33,7 +33,7 @@ def judge(facts: Facts) -> Option:
         criteria=common.criteria(
             facts,
             begins={"batch": 0, "offsets": [None for _ in facts.sources or facts.checkpoint.sources]},
-            files=("new", common.all_files(facts)),
+            files=("new", common.all_there(facts)),
             before=0,
             rows={"scope": "all", "key": list(facts.new_code.key)},
             new_rows=new_rows,
@@ -121,7 +121,8 @@ def _lost(facts: Facts) -> Amount:
             why=f"{common.plural(len(gone), 'committed file')} can no longer be read; their rows leave the table.",
         )
     if broken := " ".join(f.why for f in sources.anew(facts) if not f.whole):
-        rows = None if difference is None else max(0, -difference) + _never_read(facts)
+        unread = _never_read(facts)
+        rows = None if difference is None or unread is None else max(0, -difference) + unread
         return Amount(rows, 0, None, None, False, f"{broken} Their rows leave the table.")
     if difference is not None and difference < 0:
         return Amount(
@@ -131,11 +132,13 @@ def _lost(facts: Facts) -> Amount:
         if difference is None:
             return Amount(None, 0, None, None, False, "What was read could not be counted beside the table.")
         return sources.nothing(" ".join(dict.fromkeys(f.why for f in sources.anew(facts))))
-    return sources.nothing(f"All {common.plural(common.all_files(facts), 'file')} can still be read.")
+    return sources.nothing(f"All {common.plural(common.all_there(facts), 'file')} can still be read.")
 
 
-def _never_read(facts: Facts) -> int:
-    """Records that retention took before anybody read them."""
+def _never_read(facts: Facts) -> int | None:
+    """Records that retention took before anybody read them; None: of files that are gone nobody knows them."""
+    if sources.gone_unread(facts):
+        return None
     lost = [s.reach.lost.rows for s in facts.sources if s.reach and s.reach.lost]
     return sum(rows.value for rows in lost if rows is not None)
 
@@ -160,13 +163,13 @@ def _doubled(facts: Facts) -> Amount:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts)]
-    if gone := _gone(facts):
+    found = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts, anew=True)]
+    if gone := (*_gone(facts), *sources.gone_unread(facts)):
         found.append(
             Finding(
                 "INPUT_GONE",
                 Severity.WARNING,
-                f"{common.plural(len(gone), 'input file')} of the table's rows no longer exist.",
+                f"{common.plural(len(gone), 'input file')} that the source's log names no longer exist.",
                 "Back the table up first, or take continue, which keeps those rows.",
                 file=gone[0],
             )

@@ -10,6 +10,7 @@ from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
 from recovery.sources.comparing import ZERO, count
 from recovery.strategies.base import Facts
 from recovery.strategies.common import name_of
+from recovery.strategies.sources import number_of
 from recovery.strategies.starts import moved
 
 SHOWN_PARTS = 200  # of those that stay where they are; whatever moves is always told
@@ -121,7 +122,7 @@ def _next(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
 
 
 def _files_readable(source: SourceFacts) -> dict[str, Any]:
-    total = len(source.processed) + len(source.gone) + len(source.waiting)
+    total = number_of(source) + len(source.gone)
     return {
         "ok": not source.gone,
         "says": f"{total - len(source.gone)} of {total} files" if total else "no file has arrived yet",

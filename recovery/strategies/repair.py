@@ -18,9 +18,11 @@ def judge(facts: Facts) -> Option:
         summary="Mend the damaged files, keep progress and state",
         blocked=blocked(facts),
         forecast=Forecast(
-            lost=sources.kept(facts, f"Every committed {of} stays committed; every unread {of} is read."),
+            lost=sources.kept(
+                facts, f"Every committed {of} stays committed; every unread {of} is read.", planned=True
+            ),
             doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
-            reread=sources.nothing("Reading goes on where the last committed batch ended."),
+            reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
             state=f"Kept: {_held(after.state_operators, facts)}",
@@ -63,7 +65,7 @@ def _start(facts: Facts) -> Start:
     """The mended query goes on; under a new id where the old one was lost."""
     after = _after(facts)
     kept = after.query_id == facts.checkpoint.query_id
-    return sinks.start(facts, after, sources.nothing(""), query_id_kept=kept, same_range=True)
+    return sinks.start(facts, after, sources.again(facts, ""), query_id_kept=kept, same_range=True)
 
 
 def blocked(facts: Facts) -> str | None:

@@ -35,9 +35,11 @@ def judge(facts: Facts) -> Option:
         summary="Put the old code back, keep the checkpoint",
         blocked=reason,
         forecast=Forecast(
-            lost=sources.kept(facts, f"The checkpoint stays in use; every unread {of} is read."),
+            lost=sources.kept(
+                facts, f"The checkpoint stays in use; every unread {of} is read.", planned=True
+            ),
             doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
-            reread=sources.nothing("Reading goes on where the last committed batch ended."),
+            reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
             state=f"Kept: {common.state_keys(facts)}",
@@ -62,7 +64,7 @@ def judge(facts: Facts) -> Option:
 
 def _start(facts: Facts) -> Start:
     """The old query goes on, with the batch that it had planned."""
-    return sinks.start(facts, facts.checkpoint, sources.nothing(""), query_id_kept=True)
+    return sinks.start(facts, facts.checkpoint, sources.again(facts, ""), query_id_kept=True)
 
 
 def _new_rows(facts: Facts) -> int | None:

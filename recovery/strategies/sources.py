@@ -5,9 +5,9 @@ from datetime import datetime
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import seedable
-from recovery.sources import files, labels, registry
+from recovery.sources import file_facts, files, labels, registry
+from recovery.sources.base import AT_MOST, Distance, Fresh, InputFile, SourceFacts
 from recovery.sources.base import Amount as Counted
-from recovery.sources.base import Distance, Fresh, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.strategies.base import Amount, Facts
 
@@ -50,12 +50,35 @@ def uncertain(facts: Facts) -> tuple[SourceFacts, ...]:
     return tuple(s for s in concerned(facts) if _unknown(s))
 
 
-def kept(facts: Facts, otherwise: str) -> Amount:
-    """What is lost where every position stays: nothing, which is said with `otherwise`, unless nobody can tell."""
+def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> Amount:
+    """What is lost where every position stays: nothing, which is said with `otherwise`, unless nobody can tell.
+
+    `planned`: a batch that was planned stays in the source's log, and makes Spark forget what is too old beside it.
+    """
     if unsure := uncertain(facts):
         why = f"Whether every unread {unit(facts)} can still be read is not known: {_why_unknown(unsure[0])}"
         return Amount(None, 0, None, None, False, why)
+    if aged := _aged(facts) if planned else []:
+        why = (
+            f"{count(len(aged), 'unread file')} {'is' if len(aged) == 1 else 'are'} too old beside the batch that was "
+            f"planned (maxFileAge), such as {aged[0].rsplit('/', 1)[-1]}: Spark never reads "
+            f"{'it' if len(aged) == 1 else 'them'} with this checkpoint."
+        )
+        return Amount(None, len(aged), None, None, False, why)
     return nothing(otherwise)
+
+
+def _aged(facts: Facts) -> list[str]:
+    """Files that wait, unless the planned batch stays in the source's log."""
+    found: list[str] = []
+    for source in facts.sources:
+        held = source.facts
+        if isinstance(held, file_facts.Facts) and source.start is None:
+            at_entry = file_facts.entry(source.position.offset_json)
+            read = held.read_at(-1 if at_entry is None else at_entry)
+            late = {f.path for f in file_facts.unread(read, held, planned=True).passed_over}
+            found += [f.path for f in source.waiting if f.path in late]
+    return found
 
 
 def anew(facts: Facts) -> tuple[Fresh, ...]:
@@ -64,10 +87,47 @@ def anew(facts: Facts) -> tuple[Fresh, ...]:
 
 
 def _fresh(source: SourceFacts) -> Fresh:
-    if source.position.kind == files.KIND:  # its lists are told without asking anybody
+    if (
+        source.position.kind == files.KIND and source.facts is None
+    ):  # its lists are told without asking anybody
         return Fresh(True, not source.gone, "Every file that lies there is read.")
     options = source.options or source.described.get("options") or {}
     return registry.of(source.position.kind).fresh(options, source.facts)
+
+
+def again(facts: Facts, otherwise: str) -> Amount:
+    """What is read a second time where every position stays: files that were written again after Spark forgot them.
+    `otherwise` is said where there are none."""
+    found = twice(facts)
+    if not found:
+        return nothing(otherwise)
+    why = f"{AT_MOST}{files.said_twice([f.path for f in found])}"
+    return Amount(facts.counts.reread, len(found), None, None, False, why)
+
+
+def twice(facts: Facts) -> tuple[InputFile, ...]:
+    """Files that were read and wait, with no start chosen."""
+    found: list[InputFile] = []
+    for source in concerned(facts):
+        done = {f.path for f in source.processed}
+        found += [f for f in source.waiting if source.start is None and f.path in done]
+    return tuple(found)
+
+
+def gone_unread(facts: Facts) -> tuple[str, ...]:
+    """Files that a batch had planned, which was never committed, and that are gone since."""
+    found: list[str] = []
+    for source in facts.sources:
+        held = source.facts
+        if isinstance(held, file_facts.Facts) and held.listing is not None:
+            known = {*held.there, *source.gone}
+            found += [path for path in held.entries if path not in known]
+    return tuple(found)
+
+
+def number_of(source: SourceFacts) -> int:
+    """How many files were read or wait; one that is read twice is one."""
+    return len({f.path for f in (*source.processed, *source.waiting)})
 
 
 def standing(facts: Facts) -> str | None:
@@ -80,11 +140,16 @@ def distance_of(rows: Amount) -> Distance:
     return Distance(rows=None if rows.rows is None else Counted(rows.rows, rows.exact))
 
 
-def findings(facts: Facts) -> tuple[Finding, ...]:
-    """What a person should know of the sources before choosing."""
+def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
+    """What a person should know of the sources before choosing. `anew`: they are read from the beginning."""
     found: list[Finding] = []
     for source in concerned(facts):
-        found += [*_not_known(source), *_ignored(source), *_soon(facts, source)]
+        passed_over = _comes_in(source) if anew and source.ignored else _ignored(source)
+        found += [*_not_known(source), *passed_over, *_soon(facts, source)]
+    if not anew and (files_twice := twice(facts)):
+        says = files.said_twice([f.path for f in files_twice])
+        do = "Take it away first if that must not be; the check that each file stands in one batch will not pass."
+        found.append(Finding("INPUT_READ_TWICE", Severity.WARNING, says, do, file=files_twice[0].path))
     return tuple(found)
 
 
@@ -154,6 +219,19 @@ def _ignored(source: SourceFacts) -> Iterable[Finding]:
             f"{name_of(source)}: {reach.why}",
             "It is so with or without a recovery. Write what is needed anew, under another name.",
         )
+
+
+def _comes_in(source: SourceFacts) -> Iterable[Finding]:
+    of = [f.path for f in source.ignored]
+    yield Finding(
+        "IGNORED_INPUT_COMES_IN",
+        Severity.WARNING,
+        f"{name_of(source)}: {count(len(of), 'file')} that Spark passes over now (maxFileAge, fileNameOnly), such as "
+        f"{of[0].rsplit('/', 1)[-1]}, {'is' if len(of) == 1 else 'are'} read from an empty checkpoint: rows come in "
+        "that were never in the table.",
+        "Take away first what shall not come in.",
+        file=of[0],
+    )
 
 
 def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:

@@ -11,7 +11,7 @@ from recovery.sources.comparing import count, moment
 from recovery.sources.file_positions import FileCandidate
 from recovery.strategies import mapped
 from recovery.strategies.base import Amount, Facts
-from recovery.strategies.sources import kept, name_of, nothing, nothing_in, unit
+from recovery.strategies.sources import again, kept, name_of, nothing_in, number_of, unit
 
 
 def takes_no_start(facts: Facts, strategy: str) -> str | None:
@@ -81,8 +81,9 @@ def _seeded(index: int, old: int | None, source: SourceFacts) -> SourceStart:
 def read_by(source: SourceFacts) -> int:
     """How many files stand in batches, or will: those that count as read at the start, and those that wait."""
     start = source.start
-    done = len(start.read) if isinstance(start, FileCandidate) and moved(source) else len(source.processed)
-    return done + len(source.waiting)
+    if not isinstance(start, FileCandidate) or not moved(source):
+        return number_of(source)
+    return len({*(decoded(e.path) for e in start.read), *(f.path for f in source.waiting)})
 
 
 def said(facts: Facts) -> str:
@@ -121,7 +122,7 @@ def reread(facts: Facts, otherwise: str) -> Amount:
     """Rows that were committed and are read a second time; `otherwise` is said where there are none."""
     back = [s for s in _continued(facts) if s.start and not nothing_in(s.start.reread)]
     if not back:
-        return nothing(otherwise)
+        return again(facts, otherwise)
     why = f"{_told(back)} starts before its committed position."
     return _between(facts, back, "reread", facts.counts.reread, why)
 

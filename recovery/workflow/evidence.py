@@ -111,7 +111,7 @@ def collect(
         sink_before=before,
         sink_after=scene.sink,
         measure=None,
-        planned=_planned(old, body),
+        planned=_planned(old, body, scope),
     )
     stretches = _stretches(scene, body, readers)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, scene.sink)
@@ -209,10 +209,15 @@ def _sink_before(
     return SinkReport(scene.sink.kind, scene.sink.location, head, older=tuple(files), version=version)
 
 
-def _planned(old: CheckpointReport, body: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
+def _planned(old: CheckpointReport, body: Mapping[str, Any], scope: str) -> dict[int, tuple[str, ...]]:
+    """Files that the plan knew as read or to be read; an empty checkpoint ("new") takes what Spark ignores too."""
     read = {s.index: tuple(decoded(e.path) for e in s.committed) for s in old.sources if s.kind == "files"}
-    files = [s for s in body["inputs"] if s.get("kind", "files") == "files"]
-    return {int(s["source"]): (*read.get(int(s["source"]), ()), *s["waiting"]) for s in files}
+    found = {}
+    for source in body["inputs"]:
+        if source.get("kind", "files") == "files":
+            number, more = int(source["source"]), source.get("ignored", ()) if scope == "new" else ()
+            found[number] = (*read.get(number, ()), *source["waiting"], *more)
+    return found
 
 
 def _listed(
@@ -220,17 +225,15 @@ def _listed(
 ) -> dict[int, tuple[str, ...]]:
     """Files that must stand in one batch: known to the plan, or there when the rerun began.
 
-    Read again from nothing ("new"), a file that is gone cannot come back and is not asked for.
+    Read again from nothing ("new"), a file that is gone cannot come back and is not asked for. Going on, one that
+    Spark ignores is not asked for.
     """
     found = {}
-    for index, paths in _planned(old, body).items():
-        gone = (
-            set(next(s["gone"] for s in body["inputs"] if int(s["source"]) == index))
-            if scope == "new"
-            else set()
-        )
+    for index, paths in _planned(old, body, scope).items():
+        source = next(s for s in body["inputs"] if int(s["source"]) == index)
+        never = set(source["gone"] if scope == "new" else source.get("ignored", ()))
         here = seen.get(str(index), ())
-        found[index] = tuple(dict.fromkeys(p for p in (*paths, *here) if p not in gone))
+        found[index] = tuple(dict.fromkeys(p for p in (*paths, *here) if p not in never))
     return found
 
 

@@ -190,7 +190,7 @@ def bytes_of(source: SourceFacts, span: Slice | None) -> float:
         return RECORD_BYTES * sum(offsets)
     if isinstance(source.facts, DeltaFacts):
         return _bytes_of_delta(source.facts, span)
-    sizes = {f.path: f.size for f in (*source.processed, *source.waiting)}
+    sizes = {f.path: f.size for f in (*source.processed, *source.waiting, *source.ignored)}
     return sum(sizes.get(path, 0) for path in span.files)
 
 

@@ -157,6 +157,7 @@ def _input(source: SourceFacts) -> dict[str, Any]:
         "options": {k: str(v) for k, v in source.options.items()} if files else {},
         "waiting": [f.path for f in source.waiting],
         "gone": list(source.gone),
+        "ignored": [f.path for f in source.ignored],
         "start": source.begins,
         "latest": source.latest,
     }

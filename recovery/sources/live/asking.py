@@ -52,8 +52,7 @@ def facts_of_files(
     progress: SourceProgress, described: Mapping[str, Any], there: tuple[InputFile, ...] | None
 ) -> file_facts.Facts:
     """The facts that positions of a file source are judged by, with what its listing showed."""
-    age = file_facts.max_age_ms(options_of(described))
-    return file_facts.facts_of(progress, there, asked_ms=now_ms(), max_file_age_ms=age)
+    return file_facts.facts_of(progress, there, asked_ms=now_ms(), options=options_of(described))
 
 
 def end_of(kind: SourceKind[Any], position: str | None, facts: Any) -> str | None:

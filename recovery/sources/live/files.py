@@ -29,8 +29,23 @@ def listing(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ..
     recursive = told.get("recursivefilelookup", "").lower() == "true"
     only = pattern(told["pathglobfilter"]) if told.get("pathglobfilter") else None
     with reaching(location):
-        files = [f for root in _roots(location) for f in _below(root, recursive)]
+        glob = GLOB.search(location) is not None
+        files = [f for root in _roots(location) for f in _below(root, recursive, by_log=not glob)]
+    if strange := next((f.path for f in files if not _is_text(f.path)), None):
+        shown = strange.encode(errors="backslashreplace").decode()
+        raise Unreachable(
+            f"The name of {shown} is not UTF-8. Rename the file or take it away, then look again."
+        )
     return tuple(f for f in files if only is None or only.fullmatch(f.path.rsplit("/", 1)[-1]))
+
+
+def _is_text(name: str) -> bool:
+    """Whether it can be written down: bytes of a file's name that are no UTF-8 come as lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def hidden(name: str) -> bool:
@@ -41,7 +56,10 @@ def hidden(name: str) -> bool:
 
 
 def pattern(glob: str) -> re.Pattern[str]:
-    """A Hadoop glob for one name: `*`, `?`, `[a-z]`, `[^a]`, `{a,b}`, `\\` before a plain character."""
+    """A Hadoop glob for one name: `*`, `?`, `[a-z]`, `[^a]`, `{a,b}`, `\\` before a plain character.
+
+    Raises Unreachable.
+    """
     out, depth, index = [], 0, 0
     while index < len(glob):
         char = glob[index]
@@ -63,7 +81,12 @@ def pattern(glob: str) -> re.Pattern[str]:
             plain = {"*": "[^/]*", "?": "[^/]"}.get(char, "|" if char == "," and depth else re.escape(char))
             out.append(plain)
         index += 1
-    return re.compile("".join(out), re.DOTALL)
+    try:
+        return re.compile("".join(out), re.DOTALL)
+    except re.error as problem:
+        raise Unreachable(
+            f"The pattern {glob} cannot be read ({problem.msg}). Correct it in the code; Spark would refuse it too."
+        ) from None
 
 
 def _roots(location: str) -> Iterator[Store]:
@@ -95,7 +118,8 @@ def _step(above: Sequence[Store], part: str, *, last: bool) -> Iterator[Store]:
                 yield store.child(entry.name)
 
 
-def _below(root: Store, recursive: bool) -> list[InputFile]:
+def _below(root: Store, recursive: bool, *, by_log: bool) -> list[InputFile]:
+    """`by_log`: where a file sink's log lies there, it decides; not below a wildcard (FileStreamSource.hasMetadata)."""
     if not root.is_dir():
         info = root.fs.info(root.root)
         above, _, name = root.root.rpartition("/")
@@ -103,8 +127,7 @@ def _below(root: Store, recursive: bool) -> list[InputFile]:
             return []  # a wildcard may match a hidden file; Spark drops it all the same
         entry = next(e for e in Store(root.fs, above or "/", above).entries() if e.name == name)
         return [_file(root, "", Entry(name, int(info["size"]), False, entry.mtime_ms))]
-    log = sinklog.read(root)
-    if log.present:
+    if by_log and (log := sinklog.read(root)).present:
         return [InputFile(decoded(f.path), f.size, f.mtime_ms) for f in log.files if f.action == "add"]
     found = list(_leaves(root, "", 0))
     partitioned = any(any(PARTITION.fullmatch(p) for p in above.split("/")) for above, _ in found)

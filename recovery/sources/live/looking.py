@@ -102,7 +102,7 @@ def _files(asked: Asked) -> SourceFacts:
         there or (),
         location=place_of(described) or "unknown place",
         max_files_per_trigger=number(options, "maxFilesPerTrigger"),
-        max_file_age_ms=held.max_file_age_ms,
+        options=options,
     )
     found = replace(
         found,
@@ -120,21 +120,22 @@ def _with_file_start(
     start = begun if isinstance(begun, FileCandidate) else None
     done = [f.path for f in found.processed]
     waits = unread = [f.path for f in found.waiting]
-    again: list[str] = []
     skipped: list[str] = []
     if start is not None:
         kept = {decoded(e.path): e for e in start.read}
-        taken = [f.path for f in file_facts.unread(kept, held)[0]]
-        again = [p for p in taken if p in set(done)]
+        taken = [f.path for f in file_facts.unread(kept, held).new]
         skipped = [p for p in waits if p not in set(taken)]
         waits = taken
-    everything = tuple(dict.fromkeys((*done, *waits, *skipped)))
+    read, coming = set(done), set(waits)
+    again = [p for p in waits if p in read]
+    everything = tuple(f.path for f in held.in_turn(held.listing or ()))  # as an empty checkpoint reads them
     return replace(
         found,
         start=start,
         reach=files.reach_from(start, committed, held),
         problem=problem,
         waiting=tuple(held.there[p] for p in waits),
+        ignored=tuple(f for f in found.ignored if f.path not in coming),
         unread=file_facts.measured(waits, held),
         spans=Spans(
             processed=Slice("files", files=tuple(done)),

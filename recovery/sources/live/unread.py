@@ -56,9 +56,11 @@ def _files(progress: SourceProgress, described: Mapping[str, Any], noted: Callab
     known_place(described)
     facts = asking.facts_of_files(progress, described, asking.listing(described))
     at_entry = file_facts.entry(progress.offset_json)
-    waits = file_facts.unread(facts.read_at(-1 if at_entry is None else at_entry), facts)[0]
+    read = facts.read_at(-1 if at_entry is None else at_entry)
+    waits = file_facts.unread(read, facts, planned=True).new
     return Unread(
-        files.reach(progress.offset_json, facts), file_facts.measured([f.path for f in waits], facts)
+        files.reach(progress.offset_json, facts, planned=True),
+        file_facts.measured([f.path for f in waits], facts),
     )
 
 

@@ -127,6 +127,12 @@ def test_an_unread_file_that_is_older_takes_its_place_by_time() -> None:
     assert (names(fate["swallowed_waiting"]), names(fate["doubled"])) == ("a", "bc")
 
 
+def test_with_latest_first_the_newest_files_take_the_first_batch_numbers() -> None:
+    unread = files("d", "e", start=10)
+    fate = empty_reset(risk(AGAIN, at(2)), files("a", "b", "c"), unread, 1, latest_first=True)
+    assert (names(fate["swallowed_waiting"]), names(fate["doubled"])) == ("ed", "ba")
+
+
 def test_two_flows_of_one_file_table_are_found() -> None:
     flows = {"f_a": "/t", "f_b": "/t", "g": "/u"}
     found = several_writers("/t", flows)

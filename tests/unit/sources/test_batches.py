@@ -118,3 +118,8 @@ def test_slices_of_one_source_are_joined_in_their_order() -> None:
 )
 def test_slices_that_leave_something_out_are_not_joined(parts: list[Slice]) -> None:
     assert batches.joined(parts) is None
+
+
+def test_batches_of_the_newest_files_first_are_not_promised() -> None:
+    options = {"maxFilesPerTrigger": "1", "latestFirst": "true"}
+    assert batches.of(FILES, options).why == "its newest files come first (latestFirst)"

@@ -191,3 +191,44 @@ def test_every_file_is_read_lost_or_to_come(
     assert max((e.batch_id for e in found.read), default=-1) == int(found.offset_json[13:-1])
     assert found.lost.files == Amount(len({p for p in known.there if p in kept and p not in done}))
     assert found.reread.files == Amount(len({p for p in known.there if p in done and p not in kept}))
+
+
+def test_a_file_that_spark_has_forgotten_is_said_to_be_read_a_second_time() -> None:
+    known = facts([entry("a", 0, T - 29 * DAY), entry("b", 1, T)], [there("a", T + 1), there("b", T)])
+    told = files.reach(AT_1, known)
+    assert told.readable is True
+    assert "such as a" in told.why
+    assert "a second time, and rows that were in it before come twice" in told.why
+    fresh = files.fresh({}, known)
+    assert (fresh.again, fresh.whole) == (True, False)
+    assert "1 file was written again after being read, such as a" in fresh.why
+
+
+def test_a_wish_counts_a_file_that_spark_has_forgotten_as_read_again_and_not_as_skipped() -> None:
+    known = facts([entry("a", 0, T - 29 * DAY), entry("b", 1, T)], [there("a", T + 1), there("b", T)])
+    found = files.at(Wanted(latest=True), AT_1, known)
+    assert (found.lost.files, found.reread.files) == (Amount(0), Amount(1))
+
+
+def test_with_file_name_only_what_is_left_out_is_said() -> None:
+    listed = [there("x/a"), there("y/a"), there("z/b")]
+    told = files.reach('{"logOffset":0}', facts([entry("x/a", 0)], listed, name_only=True))
+    assert (told.readable, told.stops) == (False, False)
+    assert told.lost is not None
+    assert told.lost.files == Amount(1)
+    assert "1 file has the name of a file that was read (fileNameOnly), such as y/a" in told.why
+
+
+def test_which_of_two_unread_files_of_one_name_spark_reads_is_not_known_where_batches_are_limited() -> None:
+    listed = [there("x/a"), there("y/a")]
+    told = files.reach(None, facts([], listed, name_only=True, limited=True))
+    assert told.readable is None
+    assert "More than one unread file is called a" in told.why
+    assert files.fresh({}, facts([], listed, name_only=True, limited=True)).whole is None
+    assert files.reach(None, facts([], listed, name_only=True)).readable is True  # one batch takes both
+
+
+def test_just_after_a_file_goes_by_the_order_in_which_spark_takes_them() -> None:
+    wanted = Wanted(file="file:///in/f")
+    assert names(files.at(wanted, AT_1, facts(LOG[:3], LISTED, latest_first=True)).read) == "abcf"
+    assert set(names(files.at(wanted, AT_1, facts(LOG[:3], LISTED)).read)) == set("abcdef")

@@ -10,8 +10,8 @@ from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import canonical, decoded, encoded
 from recovery.errors import Unreachable
 from recovery.sources.base import InputFile, Precision, SourceFacts
-from recovery.sources.file_facts import max_age_ms
-from recovery.sources.files import MAX_FILE_AGE_MS, source_facts
+from recovery.sources.file_facts import MAX_FILE_AGE_MS, max_age_ms
+from recovery.sources.files import source_facts
 from recovery.sources.live.files import hidden, listing, pattern
 from tests.checkpoint_builder import Built
 
@@ -76,6 +76,58 @@ def test_a_file_too_old_for_spark_never_waits() -> None:
 
 def test_a_file_written_again_under_its_name_is_not_new() -> None:
     assert facts(progress("a"), file("a", 99 * DAY)).waiting == ()
+
+
+def at(**times: int) -> SourceProgress:
+    """Files read one after the other, with their times in days."""
+    log = (SourceEntry(f"file:///in/{n}", day * DAY, i) for i, (n, day) in enumerate(times.items()))
+    return SourceProgress(0, "files", f'{{"logOffset":{len(times) - 1}}}', len(times) - 1, Entries.of(log))
+
+
+@pytest.mark.parametrize(
+    ("done", "there", "waiting", "ignored"),
+    [
+        ({"a": 10, "b": 39}, {"a": 40, "b": 39}, "a", ""),  # forgotten, and written again
+        ({"a": 33, "b": 39}, {"a": 40, "b": 39}, "", ""),  # still known: newer than b less 7 days
+        ({"a": 32, "b": 39}, {"a": 40, "b": 39}, "", ""),  # just so
+        ({"a": 10, "b": 39}, {"a": 31, "b": 39}, "", ""),  # forgotten, and written again too long ago
+        ({"a": 10, "b": 39}, {"a": 10, "b": 39}, "", ""),  # as it was read
+        ({"a": 10}, {"a": 30, "b": 20}, "ba", ""),  # the batch that takes b makes Spark forget a
+        ({"a": 10}, {"a": 30, "b": 17}, "b", ""),  # b does not
+        ({"a": 10, "b": 39}, {"a": 40, "b": 39, "c": 1}, "a", "c"),
+    ],
+)
+def test_a_file_that_spark_has_forgotten_comes_again_once_it_is_written_again(
+    done: dict[str, int], there: dict[str, int], waiting: str, ignored: str
+) -> None:
+    found = facts(at(**done), *(file(n, day * DAY) for n, day in there.items()))
+    assert "".join(f.path[-1] for f in found.waiting) == waiting
+    assert "".join(f.path[-1] for f in found.ignored) == ignored
+    assert found.position.label.startswith(f"file {len(done)} of {len({*done, *waiting})}, ")
+
+
+def test_of_a_file_that_was_read_twice_spark_remembers_the_later_time() -> None:
+    log = [
+        SourceEntry(f"file:///in/{n}", d * DAY, i) for i, (n, d) in enumerate([("a", 1), ("b", 9), ("a", 9)])
+    ]
+    done = SourceProgress(0, "files", '{"logOffset":2}', 2, Entries.of(log))
+    assert facts(done, file("a", 9 * DAY), file("b", 9 * DAY)).waiting == ()
+
+
+def test_with_latest_first_the_newest_waits_first_and_none_is_too_old() -> None:
+    there = [file("b", 2), file("c", 3), file("d", 3), file("e", 4)]
+    options = {"latestFirst": "true", "maxFilesPerTrigger": "1"}
+    found = source_facts(at(a=50), there, location="/in", max_files_per_trigger=1, options=options)
+    assert "".join(f.path[-1] for f in found.waiting) == "ecdb"
+
+
+def test_with_file_name_only_a_file_of_a_known_name_is_never_read() -> None:
+    there = [file("d=1/a"), file("d=2/a"), file("d=2/b")]
+    found = source_facts(
+        progress("d=1/a"), there, location="/in", max_files_per_trigger=None, options={"fileNameOnly": "true"}
+    )
+    assert [f.path for f in found.waiting] == ["file:///in/d=2/b"]
+    assert [f.path for f in found.ignored] == ["file:///in/d=2/a"]
 
 
 def test_a_source_of_another_kind_promises_nothing() -> None:
@@ -171,6 +223,29 @@ def test_the_table_of_another_stream_is_read_by_its_log(tmp_path: Path) -> None:
     assert [f.path for f in listing(str(tmp_path), options={})] == [
         f"file://{tmp_path}/part-{n}.parquet" for n in range(3)
     ]
+
+
+def test_below_a_wildcard_no_table_is_read_by_its_log(tmp_path: Path) -> None:
+    from tests.checkpoint_builder import sink_log
+
+    for name in ("t1", "t2"):
+        sink_log(tmp_path / name, 1)
+        (tmp_path / name / "stray.parquet").write_text("not in the log")
+    found = [f.path.removeprefix(f"file://{tmp_path}/") for f in listing(f"{tmp_path}/t*", options={})]
+    assert {"t1/stray.parquet", "t2/stray.parquet"} <= set(found)
+
+
+@pytest.mark.parametrize("options", [{}, {"pathGlobFilter": "[z-a]*"}])
+def test_a_pattern_that_cannot_be_read_is_said(tmp_path: Path, options: dict[str, str]) -> None:
+    (tmp_path / "a").write_text("")
+    with pytest.raises(Unreachable, match=r"The pattern \[z-a\]\* cannot be read"):
+        listing(str(tmp_path) if options else f"{tmp_path}/[z-a]*", options=options)
+
+
+def test_a_name_that_is_not_utf_8_is_said_with_what_to_do(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv")).write_text("x")
+    with pytest.raises(Unreachable, match=r"The name of file:.*caf\\udce9.csv is not UTF-8. Rename the file"):
+        listing(str(tmp_path), options={})
 
 
 def test_log_and_listing_meet_on_the_same_names(tmp_path: Path) -> None:

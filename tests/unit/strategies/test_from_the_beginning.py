@@ -118,6 +118,20 @@ def test_an_empty_reset_cuts_the_files_of_each_source_by_its_own_limit() -> None
     assert (forecast.lost.exact, forecast.new_rows) == (True, 48 - forecast.lost.rows)
 
 
+def test_an_empty_reset_takes_the_newest_files_first_where_the_reader_does() -> None:
+    one = replace(customers().sources[0], max_files_per_trigger=1, options={"LatestFirst": "true"})
+    forecast = options(customers(sources=(one,)))["empty"].forecast
+    assert (forecast.lost.files, forecast.doubled.files) == (3, 4)
+
+
+def test_an_empty_reset_in_batches_of_so_many_bytes_promises_nothing() -> None:
+    one = replace(customers().sources[0], options={"maxBytesPerTrigger": "100"})
+    forecast = options(customers(sources=(one,)))["empty"].forecast
+    for told in (forecast.lost, forecast.doubled):
+        assert (told.rows, told.exact) == (None, False)
+        assert "maxBytesPerTrigger" in told.why
+
+
 def test_an_empty_reset_of_code_that_drops_repeats_grows_by_what_all_of_its_input_yields() -> None:
     once = replace(customers().new_code, operators=("dedupe",))
     counts = replace(customers().counts, waiting=8, everything=19)

@@ -150,6 +150,18 @@ def test_nobody_asks_where_files_are_read_from(spark: Spark, tmp_path: Path) -> 
     assert spark.studies == []
 
 
+@pytest.mark.parametrize(("strategy", "asked_for"), [("revert", ["new"]), ("full-refresh", ["new", "old"])])
+def test_a_file_that_spark_ignores_is_asked_for_where_all_is_read_from_nothing(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch, strategy: str, asked_for: list[str]
+) -> None:
+    source = {"source": 0, "location": "/in", "options": {}, "start": None, "waiting": ["new"], "gone": []}
+    plan = {**body({**source, "ignored": ["old"]}), "strategy": strategy}
+    there = scene(None, kind="files")
+    monkeypatch.setattr(evidence, "inspect", lambda _: there.checkpoint)
+    found = collected(there, plan, Readers(lambda: there), {"0": ["new", "old"]})
+    assert sorted(found.listed[0]) == sorted(found.planned[0]) == asked_for
+
+
 def test_a_source_that_the_code_has_no_more_is_told_as_nothing(spark: Spark) -> None:
     told = Readers(lambda: scene())
     assert [told.of(number) for number in ("2", "orders")] == [{}, {}]
