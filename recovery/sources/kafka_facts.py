@@ -86,6 +86,11 @@ class KafkaFacts:
             found += [(topic, number) for number in there if only is None or number in only]
         return tuple(sorted(found))
 
+    def reads(self, key: Key) -> bool:
+        """Whether the reader is given this partition, where it is there."""
+        only = self.read.get(key[0], frozenset())
+        return only is None or key[1] in only
+
     def comparable(self, key: Key, at: int) -> bool:
         """Whether an offset of a checkpoint is one of the partition that is there now."""
         there = self.partition(key)

@@ -175,7 +175,7 @@ def _kafka(asked: Asked) -> SourceFacts:
             processed=lies(None, committed) if committed else Slice("kafka"),
             waiting=lies(begins, end),
             reread=lies(begins, committed) if start else Slice("kafka"),
-            skipped=lies(committed, begins) if start else Slice("kafka"),
+            skipped=lies(committed, kafka.skipped_to(committed, begins, there)) if start else Slice("kafka"),
             unread=lies(committed, end),
             everything=lies(None, end),
         ),
