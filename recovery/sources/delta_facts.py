@@ -218,14 +218,14 @@ def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Re
     removes = [a["remove"] for a in held if "remove" in a and a["remove"].get("dataChange", True)]
     info: Mapping[str, Any] = next((a["commitInfo"] for a in held if "commitInfo" in a), {})
     plain = [] if removes and reading.skip_change_commits else adds
-    files = _changes(held, info) if reading.change_feed else plain
+    files = _changes(held, info) if reading.change_feed else [_file(f) for f in plain]
     removed = (
         (a["remove"]["path"], int(a["remove"].get("deletionTimestamp") or 0)) for a in held if "remove" in a
     )
     return Commit(
         version=version,
         time_ms=time_ms,
-        files=tuple(_file(f) for f in files),
+        files=tuple(files),
         operation=str(info.get("operation") or ""),
         adds=bool(adds),
         removes=bool(removes),
@@ -236,17 +236,39 @@ def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Re
     )
 
 
-def _changes(held: list[Action], info: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The actions of which a change feed is made: its own files, else files that came and went with data."""
+def _changes(held: list[Action], info: Mapping[str, Any]) -> list[DataFile]:
+    """The files of which a change feed is made: its own, else those that came and went with data."""
     feed = [a["cdc"] for a in held if "cdc" in a]
     if feed:
-        return feed
+        return [_file(f) for f in feed]
     metrics = info.get("operationMetrics") or {}
     names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
     if info.get("operation") == "MERGE" and all(metrics.get(name) == "0" for name in names):
         return []
-    bodies = [a.get("add") or a.get("remove") for a in held]
-    return [b for b in bodies if b and b.get("dataChange", True)]
+    bodies = [(kind, a[kind]) for a in held for kind in ("add", "remove") if a.get(kind)]
+    moved = [(kind, b) for kind, b in bodies if b.get("dataChange", True)]
+    came = {b["path"]: b for kind, b in moved if kind == "add"}
+    went = {b["path"]: b for kind, b in moved if kind == "remove"}
+    return [
+        _marked(kind, went[b["path"]], came[b["path"]])
+        if b["path"] in came.keys() & went.keys()
+        else _file(b)
+        for kind, b in moved
+    ]
+
+
+def _marked(kind: str, went: Action, came: Action) -> DataFile:
+    """One of the two actions by which marks are set in a file, or taken away: the feed has the marked rows alone.
+
+    Their number is told with the added one. Of two sets of marks nobody can tell how they differ without reading them.
+    Source: CDCReader.generateFileActionsWithInlineDv.
+    """
+    old, new = (body.get("deletionVector") or {} for body in (went, came))
+    told = added(came if kind == "add" else went)
+    rows = None
+    if bool(old) != bool(new):
+        rows = int((old or new).get("cardinality") or 0) if kind == "add" else 0
+    return DataFile(told.path, told.size, rows, vector=True)
 
 
 def _file(body: Mapping[str, Any]) -> DataFile:
