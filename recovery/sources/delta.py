@@ -19,7 +19,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import wish
+from recovery.sources.comparing import instead_of, wish
 from recovery.sources.delta_facts import (
     BASE,
     DataFile,
@@ -184,9 +184,9 @@ def _rows(files: tuple[DataFile, ...] | None, facts: DeltaFacts) -> Amount | Non
 def option(offset_json: str | None, facts: DeltaFacts) -> StartOption:
     """`startingVersion`: whole versions only, whose commits are in the log (DeltaSource.getStartingVersion)."""
     if offset_json is None:
-        return StartOption(
-            True, Precision.EXACT, place=PLACE, note="No option: it begins with the table as it is."
-        )
+        own = facts.reading.starting
+        begins = f"where the reader's own {' and '.join(own)} says" if own else "with the table as it is"
+        return StartOption(True, Precision.EXACT, place=PLACE, note=f"No option: it begins {begins}.")
     offset = _stepped_on(parse(offset_json), facts)
     if offset.table_id != facts.table_id:
         return _unsupported("The position is in another table, which this one has replaced.")
@@ -226,7 +226,7 @@ def _whole_version(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
         precision=Precision.AT_LEAST_ONCE if offset.read else Precision.EXACT,
         options=_options(facts, str(offset.version)),
         code=_code(_options(facts, str(offset.version))),
-        place=PLACE,
+        place=_place(facts),
         doubled=doubled,
         missed=Amount(0),
         note=note,
@@ -243,7 +243,7 @@ def _at_the_end(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
         precision=Precision.AT_MOST_ONCE,
         options=options,
         code=_code(options),
-        place=PLACE,
+        place=_place(facts),
         doubled=Amount(0),
         missed=Amount(0, False, "what is committed before the stream has started is missed"),
         note=(
@@ -275,6 +275,11 @@ def _within_snapshot(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
 
 def _unsupported(note: str) -> StartOption:
     return StartOption(False, Precision.UNKNOWN, place=PLACE, note=note)
+
+
+def _place(facts: DeltaFacts) -> str:
+    """Delta refuses startingVersion beside startingTimestamp, and of two startingVersions the later one wins."""
+    return f"{instead_of(facts.reading.starting)}{PLACE}"
 
 
 def _options(facts: DeltaFacts, version: str) -> Mapping[str, str]:

@@ -82,6 +82,15 @@ class Reading:
     starting_timestamp: bool = False
     exclude: bool = False  # excludeRegex is set: fewer files are read than are counted here
 
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """The options by which the code says where an empty checkpoint begins."""
+        told = {
+            "startingVersion": self.starting_version is not None,
+            "startingTimestamp": self.starting_timestamp,
+        }
+        return tuple(name for name, is_set in told.items() if is_set)
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Reading":
         """Options as the code gives them, in any case."""

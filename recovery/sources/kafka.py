@@ -22,7 +22,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, moment, option_of, wish
+from recovery.sources.comparing import NOTHING_READ, instead_of, moment, option_of, wish
 from recovery.sources.kafka_facts import (
     EARLIEST,
     LATEST,
@@ -240,7 +240,7 @@ def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
         precision=Precision.EXACT if whole else Precision.AT_MOST_ONCE,
         options={"startingOffsets": text},
         code=f'.option("startingOffsets", {text!r})',
-        place=PLACE,
+        place=f"{instead_of(facts.starting)}{PLACE}",
         doubled=Amount(0),
         missed=Amount(0),  # against a seeded start: what retention took is gone for both
         note=" ".join(notes),

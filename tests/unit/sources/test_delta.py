@@ -257,7 +257,9 @@ def test_of_marks_in_a_file_a_change_feed_yields_the_marked_rows_alone(
     where = table(tmp_path / "t", [[add("a", 100)], deleted])
     found = KIND.distance(line(1), line(2), read(where, line(1), readChangeFeed="true"))
     assert found.rows == rows
-    assert all(f.vector for f in commit_of(1, 0, deleted, Reading(change_feed=True)).files)  # no footer is asked
+    assert all(
+        f.vector for f in commit_of(1, 0, deleted, Reading(change_feed=True)).files
+    )  # no footer is asked
 
 
 def test_a_whole_version_is_an_exact_start(plain: Path) -> None:
@@ -266,6 +268,14 @@ def test_a_whole_version_is_an_exact_start(plain: Path) -> None:
     assert told.code == '.option("readChangeFeed", "true").option("startingVersion", "1")'
     assert told.doubled
     assert told.doubled.value == 0
+
+
+@pytest.mark.parametrize("version", [1, 4])
+@pytest.mark.parametrize("own", ["startingTimestamp", "startingVersion"])
+def test_the_option_takes_the_place_of_the_readers_own(plain: Path, own: str, version: int) -> None:
+    """Delta refuses startingVersion and startingTimestamp together."""
+    told = KIND.option(line(version), read(plain, line(version), **{own: "2026-01-01"}))
+    assert told.place.startswith(f"instead of {own}, to be taken out of the code; on the reader")
 
 
 def test_a_start_inside_a_version_doubles_what_is_before_it(plain: Path) -> None:

@@ -1,6 +1,7 @@
 """Kafka positions as values: parts, what moved, what lies between, what is still there, what a person may name."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -411,3 +412,16 @@ def test_a_partition_that_came_later_and_lost_its_first_records_is_no_safe_conti
 
 def test_a_partition_that_came_later_whole_is_read_from_its_first_record() -> None:
     assert kafka.reach(line(a=[7]), facts(a=topic((0, 10), (0, 9)))).readable is True
+
+
+@pytest.mark.parametrize(
+    ("starting", "first"),
+    [
+        ((), "beside"),
+        (("startingOffsets",), "instead of startingOffsets, to be taken out of the code; beside"),
+        (("startingTimestamp", "startingOffsets"), "instead of startingTimestamp and startingOffsets, to be"),
+    ],
+)
+def test_the_option_says_which_others_would_win_over_it(starting: tuple[str, ...], first: str) -> None:
+    """A later startingOffsets in the same chain replaces it, and Spark takes a time before offsets."""
+    assert kafka.option(line(a=[3, 7]), replace(facts(a=PLAIN), starting=starting)).place.startswith(first)
