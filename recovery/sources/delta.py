@@ -173,6 +173,8 @@ def _told(
 ) -> Distance:
     why = "the reader has excludeRegex, which leaves files out" if facts.reading.exclude else ""
     found = amount(files, exact=not why, why=why)
+    if not facts.one_clock((before.version, after.version)):
+        return found
     return plus_seconds(found, facts.time_of(before.version), facts.time_of(after.version))
 
 
@@ -339,14 +341,26 @@ def _at_time(at_ms: int, facts: DeltaFacts) -> DeltaOffset:
     """Before the first commit at or after a time, as `startingTimestamp` counts; never a time still to come."""
     if at_ms > facts.asked_ms:
         raise Refused("That time is still to come. Name one up to now, or take the latest position.")
-    first = min(facts.times, default=None)
-    if first is None or (first > 0 and at_ms <= facts.times[first]):
+    begins, ends = _timed_alike(at_ms, facts)
+    times = {v: facts.times[v] for v in sorted(facts.times) if begins <= v < ends}
+    first = min(times, default=None)
+    if first is None or (first > begins and at_ms <= times[first]):
         known = "no commit time is known" if first is None else f"times are known from version {first} on"
         raise Refused(
             f"That time cannot be told apart: {known}, which is later. Name a later time or a version."
         )
-    found = next((v for v in sorted(facts.times) if facts.times[v] >= at_ms), facts.latest + 1)
-    return DeltaOffset(facts.table_id, found)
+    return DeltaOffset(facts.table_id, next((v for v, told in times.items() if told >= at_ms), ends))
+
+
+def _timed_alike(at_ms: int, facts: DeltaFacts) -> tuple[int, int]:
+    """The versions among which Delta looks for a time: those with a time of their own, or those before them.
+
+    Source: DeltaHistoryManager.getActiveCommitAtTime, the protocol on in-commit timestamps.
+    """
+    since, made_ms = facts.in_commit or (facts.latest + 1, at_ms + 1)
+    if facts.in_commit and (at_ms >= made_ms or since <= facts.earliest):
+        return since, facts.latest + 1
+    return 0, since
 
 
 def _at_version(version: int, facts: DeltaFacts) -> DeltaOffset:

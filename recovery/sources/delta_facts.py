@@ -151,7 +151,9 @@ class DeltaFacts:
 
     `earliest`: the first version from which all commits are in the log. `commits`: those that were read, from the
     earliest position in question to the latest. `times`: version -> commit time in ms, of all that can be told.
-    `snapshots`: version -> files in the order in which a new stream reads them. `schemas`: version -> schemaString.
+    `in_commit`: from which version on commits tell their own time, and when that one was made: before it the times are
+    those of the log's files, which a copy of the log sets anew; None: all of them are. `snapshots`: version -> files in
+    the order in which a new stream reads them. `schemas`: version -> schemaString.
     `gone`: paths that the log names and that are not there any more; `looked`: whether anybody looked. `plain`: nothing
     in the table's metadata now keeps its files from being read as Parquet. `size`: bytes of all files of the latest
     version; None: nobody asked.
@@ -164,6 +166,7 @@ class DeltaFacts:
     latest: int
     commits: Mapping[int, Commit] = field(default_factory=dict)
     times: Mapping[int, int] = field(default_factory=dict)
+    in_commit: tuple[int, int] | None = None
     snapshots: Mapping[int, tuple[DataFile, ...]] = field(default_factory=dict)
     schemas: Mapping[int, str] = field(default_factory=dict)
     schema: str = ""
@@ -186,6 +189,10 @@ class DeltaFacts:
     def time_of(self, version: int) -> int | None:
         """When a version was committed; of one that is still to come, when it was asked."""
         return self.asked_ms if version > self.latest else self.times.get(version)
+
+    def one_clock(self, versions: Iterable[int]) -> bool:
+        """Whether the times of these versions can be taken from each other."""
+        return self.in_commit is None or len({v >= self.in_commit[0] for v in versions}) == 1
 
     def fresh(self) -> DeltaOffset | None:
         """Where a stream with an empty checkpoint would begin. None: by its options that cannot be told."""

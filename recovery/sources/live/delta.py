@@ -137,11 +137,25 @@ def _read(
     asked = [facts.fresh() if line is None else parse(line) for line in offsets]
     wanted = [o for o in asked if o is not None and o.table_id == facts.table_id]
     facts = _with_commits(facts, log, wanted, known, since)
-    if properties.get("delta.enableInCommitTimestamps") == "true":
-        facts = replace(facts, times={v: c.time_ms for v, c in sorted(facts.commits.items())})
+    facts = _with_own_times(facts, properties)
     facts = _with_snapshots(facts, log, wanted)
     facts = _with_footers(facts, table)
     return _with_gone(facts, table, wanted) if look else facts
+
+
+def _with_own_times(facts: DeltaFacts, properties: Mapping[str, str]) -> DeltaFacts:
+    """In-commit timestamps, where the table has them: of the commits that were opened, from their enablement on."""
+    if properties.get("delta.enableInCommitTimestamps", "").lower() != "true":
+        return facts
+    told = [
+        properties.get(f"delta.inCommitTimestampEnablement{name}", "0") for name in ("Version", "Timestamp")
+    ]
+    if not all(value.isdecimal() for value in told):
+        raise Malformed("its metadata does not tell since when commits have times of their own")
+    since = int(told[0])
+    before = {v: ms for v, ms in facts.times.items() if v < since}
+    own = {v: c.time_ms for v, c in sorted(facts.commits.items()) if v >= since}
+    return replace(facts, times=before | own, in_commit=(since, int(told[1])))
 
 
 def _log_retention(properties: Mapping[str, str]) -> int | None:

@@ -15,6 +15,7 @@ from recovery.checkpoints import deltalog
 from recovery.checkpoints.storage import Store
 from recovery.errors import Refused, Unreachable
 from recovery.sources import delta
+from recovery.sources.base import Wanted
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.live import delta as live
 from tests.delta_tables import EPOCH_MS, TABLE, add, commit, metadata, remove, table, txn
@@ -225,6 +226,38 @@ def test_times_within_the_commits_are_taken_where_the_table_keeps_them(tmp_path:
     where = table(tmp_path / "t", commits, **{"delta.enableInCommitTimestamps": "true"})
     facts = live.read(str(where), offsets=[line(1)], options={}, look=False)
     assert facts.times == {1: EPOCH_MS + 1, 2: EPOCH_MS + 2}
+
+
+IN_COMMIT = {
+    "delta.enableInCommitTimestamps": "TRUE",
+    "delta.inCommitTimestampEnablementVersion": "2",
+    "delta.inCommitTimestampEnablementTimestamp": str(EPOCH_MS + 2000),
+}
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "version"), [(2000, 2), (2500, 3), (3000, 3), (3500, 4), (4001, 5), (1999, 0), (-5000, 0)]
+)
+def test_a_time_is_looked_for_among_commits_that_tell_their_own_once_the_table_has_them(
+    tmp_path: Path, after_ms: int, version: int
+) -> None:
+    """The log was copied: the files of versions 0 and 1 are younger than every time that a commit tells itself."""
+    own = [[], [], *([{"commitInfo": {"inCommitTimestamp": EPOCH_MS + 1000 * n}}] for n in (2, 3, 4))]
+    where = table(tmp_path / "t", [[*told, add(f"f{n}")] for n, told in enumerate(own)], **IN_COMMIT)
+    for n in range(5):
+        os.utime(where / "_delta_log" / f"{n:020}.json", (EPOCH_MS / 1000 + 9000 + n,) * 2)
+    facts = live.read(str(where), offsets=[line(0)], options={}, look=False)
+    found = delta.at(Wanted(at_ms=EPOCH_MS + after_ms), line(0), facts)
+    assert found.offset_json == line(version)
+    assert (found.lost.seconds is None) is (version >= 2)  # no difference of two clocks
+
+
+def test_a_time_of_commits_that_were_not_opened_is_refused(tmp_path: Path) -> None:
+    own = [[], [], *([{"commitInfo": {"inCommitTimestamp": EPOCH_MS + 1000 * n}}] for n in (2, 3, 4))]
+    where = table(tmp_path / "t", [[*told, add(f"f{n}")] for n, told in enumerate(own)], **IN_COMMIT)
+    facts = live.read(str(where), offsets=[line(4)], options={}, look=False)
+    with pytest.raises(Refused, match="times are known from version 4 on"):
+        delta.at(Wanted(at_ms=EPOCH_MS + 2500), line(4), facts)
 
 
 @pytest.mark.parametrize(
