@@ -228,16 +228,16 @@ def plain(metadata: Mapping[str, Any], protocol: Mapping[str, Any], schema: str)
 
 
 def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Reading) -> Commit:
-    """What a stream with these options reads of a commit, by the actions of its file."""
+    """What a stream with these options reads of a commit, by the actions of its file.
+
+    Raises whatever reading such a value raises where they are none of Delta's (`deltalog.readable`).
+    """
     held = list(actions)
-    adds = [a["add"] for a in held if "add" in a and a["add"].get("dataChange", True)]
-    removes = [a["remove"] for a in held if "remove" in a and a["remove"].get("dataChange", True)]
-    info: Mapping[str, Any] = next((a["commitInfo"] for a in held if "commitInfo" in a), {})
+    came, went = ([a[kind] for a in held if a.get(kind)] for kind in ("add", "remove"))
+    adds, removes = ([body for body in bodies if body.get("dataChange", True)] for bodies in (came, went))
+    info: Mapping[str, Any] = next((a["commitInfo"] for a in held if a.get("commitInfo")), {})
     plain = [] if removes and reading.skip_change_commits else adds
     files = _changes(held, info) if reading.change_feed else [_file(f) for f in plain]
-    removed = (
-        (a["remove"]["path"], int(a["remove"].get("deletionTimestamp") or 0)) for a in held if "remove" in a
-    )
     return Commit(
         version=version,
         time_ms=time_ms,
@@ -245,16 +245,26 @@ def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Re
         operation=str(info.get("operation") or ""),
         adds=bool(adds),
         removes=bool(removes),
-        schema=next((a["metaData"].get("schemaString") for a in held if "metaData" in a), None),
-        removed=tuple(removed),
-        grew=sum(int(a["add"].get("size") or 0) for a in held if "add" in a)
-        - sum(int(a["remove"].get("size") or 0) for a in held if "remove" in a),
+        schema=_schema_of(held),
+        removed=tuple((str(body["path"]), int(body.get("deletionTimestamp") or 0)) for body in went),
+        grew=sum(int(body.get("size") or 0) for body in came)
+        - sum(int(body.get("size") or 0) for body in went),
     )
+
+
+def _schema_of(held: list[Action]) -> str | None:
+    """The schema that a commit sets, with all that is compared of it later."""
+    told = next((a["metaData"].get("schemaString") for a in held if a.get("metaData")), None)
+    if told and not all(
+        {"name", "type", "nullable"} <= column.keys() for column in json.loads(told)["fields"]
+    ):
+        raise Malformed("a column of its schema has no name or type")
+    return told
 
 
 def _changes(held: list[Action], info: Mapping[str, Any]) -> list[DataFile]:
     """The files of which a change feed is made: its own, else those that came and went with data."""
-    feed = [a["cdc"] for a in held if "cdc" in a]
+    feed = [a["cdc"] for a in held if a.get("cdc")]
     if feed:
         return [_file(f) for f in feed]
     metrics = info.get("operationMetrics") or {}

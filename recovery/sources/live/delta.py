@@ -118,6 +118,8 @@ def _read(
             f"{table.location} cannot be read: {gap}. Put its log back; Spark would refuse it too."
         ) from gap
     properties = newest.properties
+    with deltalog.readable("its newest metadata"):
+        as_parquet = plain(newest.metadata, newest.protocol, newest.schema)
     facts = DeltaFacts(
         asked_ms=round(time.time() * 1000) if now_ms is None else now_ms,
         location=table.location,
@@ -128,7 +130,7 @@ def _read(
         schema=newest.schema,
         column_mapping=properties.get("delta.columnMapping.mode", "none") != "none",
         reading=reading,
-        plain=plain(newest.metadata, newest.protocol, newest.schema),
+        plain=as_parquet,
         log_retention_ms=_log_retention(properties),
         file_retention_ms=deltalog.interval_ms(
             properties.get("delta.deletedFileRetentionDuration", FILE_RETENTION)
@@ -181,8 +183,9 @@ def _with_commits(
     count = sum(len(c.files) + len(c.removed) for c in held.values())
     try:
         for version, actions in deltalog.commits(log, missing):
-            told = _commit_time(actions, facts.times[version])
-            commit = held[version] = commit_of(version, told, actions, facts.reading)
+            with deltalog.readable(deltalog.name_of(version)):
+                told = _commit_time(actions, facts.times[version])
+                commit = held[version] = commit_of(version, told, actions, facts.reading)
             count += len(commit.files) + len(commit.removed)
             if count > MAX_ACTIONS:
                 raise Refused(
@@ -197,7 +200,7 @@ def _with_commits(
 
 
 def _commit_time(actions: Iterable[deltalog.Action], told: int) -> int:
-    info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
     return int(info.get("inCommitTimestamp") or told)
 
 

@@ -228,6 +228,62 @@ def test_times_within_the_commits_are_taken_where_the_table_keeps_them(tmp_path:
     assert facts.times == {1: EPOCH_MS + 1, 2: EPOCH_MS + 2}
 
 
+ROWS = {
+    '{"numRecords":3,"nullCount":{"id":0}}': 3,
+    '{"maxValues":{"numRecords":77},"nullCount":{"numRecords":0},"numRecords":3}': 3,
+    ' { "numRecords" : 3 , "minValues":{"numRecords":5}}': 3,
+    '{"nullCount":{"numRecords":4}}': None,
+    '{"tightBounds":true}': None,
+    '{"numRec': None,
+    "[1]": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("stats", ROWS)
+def test_rows_are_those_of_the_file_and_not_of_a_column_with_that_name(stats: str) -> None:
+    assert deltalog.rows_of(stats) == ROWS[stats]
+    assert deltalog.rows_of(None) is None
+
+
+NONE_OF_DELTAS = (
+    {"add": {"size": 1}},
+    {"add": {"path": "a", "size": "big"}},
+    {"add": {"path": "a", "size": float("inf")}},
+    {"add": {"path": "a", "stats": {"numRecords": 3}}},
+    {"add": {"path": "a", "size": 1, "partitionValues": [1]}},
+    {"add": "a"},
+    {"remove": {"path": "a", "deletionTimestamp": "x"}},
+    {"commitInfo": {"inCommitTimestamp": "soon"}},
+    {"txn": {"appId": "x"}},
+    {"metaData": {"id": TABLE, "schemaString": "{}", "configuration": [1]}},
+)
+
+
+@pytest.mark.parametrize("action", NONE_OF_DELTAS, ids=lambda action: json.dumps(action)[:60])
+def test_an_action_that_is_none_of_deltas_is_said_with_its_file(
+    tmp_path: Path, action: dict[str, Any]
+) -> None:
+    where = table(tmp_path / "t", [[add("a")], [action]])
+    with pytest.raises(
+        Unreachable, match=r"00000000000000000001\.json holds an action that is not one of Delta's"
+    ):
+        live.read(str(where), offsets=[line(1)], options={})
+
+
+@pytest.mark.parametrize("schema", [None, "[]", "soon", '{"fields":[1]}'])
+def test_a_schema_that_is_none_is_said(tmp_path: Path, schema: str | None) -> None:
+    where = table(tmp_path / "t", [[add("a")], [{"metaData": {"id": TABLE, "schemaString": schema}}]])
+    with pytest.raises(Unreachable, match="cannot be read"):
+        live.read(str(where), offsets=[line(1)], options={})
+
+
+def test_actions_that_are_null_are_none(tmp_path: Path) -> None:
+    where = table(tmp_path / "t", [[add("a")], [{"add": None, "remove": None, "commitInfo": None}, add("b")]])
+    facts = live.read(str(where), offsets=[line(1)], options={"readChangeFeed": "true"}, look=False)
+    assert [f.path for f in facts.commits[1].files] == ["b"]
+
+
 IN_COMMIT = {
     "delta.enableInCommitTimestamps": "TRUE",
     "delta.inCommitTimestampEnablementVersion": "2",
