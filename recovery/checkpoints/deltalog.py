@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -28,7 +29,7 @@ STAGED = re.compile(r"([0-9]{20})\.[0-9a-f-]{36}\.json")
 MAX_COMMIT_BYTES = 1 << 29
 MAX_STATE_FILES = 2_000_000
 WINDOW = 256  # commits read ahead of a store far away
-NUM_RECORDS = re.compile(r'"numRecords"\s*:\s*([0-9]+)')
+NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*([0-9]+)\s*[,}]')  # first, as Spark writes it
 UNIT_MS = {
     "millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000,
 }  # fmt: skip
@@ -142,9 +143,23 @@ def _staged(store: Store) -> int | None:
     return max(found, default=None)
 
 
+def name_of(version: int) -> str:
+    """The file of a commit, in its log."""
+    return f"{version:020}.json"
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Raise Malformed, with the file's name, for what is JSON and yet no action as the protocol has it."""
+    try:
+        yield
+    except (KeyError, AttributeError, TypeError, ValueError, OverflowError, RecursionError) as problem:
+        raise Malformed(f"{name} holds an action that is not one of Delta's") from problem
+
+
 def actions(log: Log, version: int) -> list[Action]:
     """The actions of one commit, in order. Raises Gone, Malformed, OSError."""
-    name = f"{version:020}.json"
+    name = name_of(version)
     try:
         data = log.store.read(name, MAX_COMMIT_BYTES)
     except FileNotFoundError as missing:
@@ -183,11 +198,13 @@ def state(log: Log, version: int, *, files: bool = False) -> TableState:
         raise Gone(missing)
     building = _Building(files)
     if base >= 0:
-        for action in _checkpointed(log, base, files):
-            building.take(action)
-    for _, found in commits(log, range(base + 1, version + 1)):
-        for action in found:
-            building.take(action)
+        with readable(f"the checkpoint of version {base}"):
+            for action in _checkpointed(log, base, files):
+                building.take(action)
+    for number, found in commits(log, range(base + 1, version + 1)):
+        with readable(name_of(number)):
+            for action in found:
+                building.take(action)
     return TableState(version, building.metadata, building.protocol, building.txns, building.files)
 
 
@@ -218,8 +235,8 @@ class _Building:
 
 def _plain(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Metadata as a commit has it: Parquet tells a map as pairs."""
-    told = metadata.get("configuration")
-    return {**metadata, "configuration": dict(told) if isinstance(told, list) else told or {}}
+    told = dict(metadata.get("configuration") or {})
+    return {**metadata, "configuration": {str(key): str(value) for key, value in told.items()}}
 
 
 def _file_key(action: Action) -> tuple[str, str]:
@@ -259,9 +276,24 @@ def _says_partition(path: str, partition: Mapping[str, str | None]) -> bool:
 
 
 def rows_of(stats: str | None, vector: Mapping[str, Any] | None = None) -> int | None:
-    """Rows of a file by its statistics, those marked as deleted left out; None: the statistics do not tell."""
-    found = NUM_RECORDS.search(stats or "")
-    return int(found[1]) - int((vector or {}).get("cardinality") or 0) if found else None
+    """Rows of a file by its statistics, those marked as deleted left out; None: the statistics do not tell.
+
+    They are parsed only where Spark did not write them: a table may have a million files, and a column any name.
+    """
+    if not stats:
+        return None
+    first = NUM_RECORDS.match(stats)
+    told = first[1] if first else _parsed(stats).get("numRecords")
+    return None if told is None else int(told) - int((vector or {}).get("cardinality") or 0)
+
+
+def _parsed(stats: str) -> Mapping[str, Any]:
+    """Spark takes statistics that it cannot parse for none."""
+    try:
+        found = json.loads(stats)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _checkpointed(log: Log, version: int, files: bool) -> Iterator[Action]:

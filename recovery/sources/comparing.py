@@ -86,6 +86,11 @@ def option_of(options: Mapping[str, Any], name: str) -> str | None:
     return next((str(v) for k, v in options.items() if k.lower() == name.lower()), None)
 
 
+def instead_of(names: Sequence[str]) -> str:
+    """For `StartOption.place`: which options have to be taken out of the code first, since they would win or clash."""
+    return f"instead of {' and '.join(names)}, to be taken out of the code; " if names else ""
+
+
 def wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
     """Which field of `wanted` is set; Refused unless it is exactly one, and one that this source can answer.
 

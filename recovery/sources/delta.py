@@ -19,7 +19,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import wish
+from recovery.sources.comparing import instead_of, wish
 from recovery.sources.delta_facts import (
     BASE,
     DataFile,
@@ -173,6 +173,8 @@ def _told(
 ) -> Distance:
     why = "the reader has excludeRegex, which leaves files out" if facts.reading.exclude else ""
     found = amount(files, exact=not why, why=why)
+    if not facts.one_clock((before.version, after.version)):
+        return found
     return plus_seconds(found, facts.time_of(before.version), facts.time_of(after.version))
 
 
@@ -184,9 +186,9 @@ def _rows(files: tuple[DataFile, ...] | None, facts: DeltaFacts) -> Amount | Non
 def option(offset_json: str | None, facts: DeltaFacts) -> StartOption:
     """`startingVersion`: whole versions only, whose commits are in the log (DeltaSource.getStartingVersion)."""
     if offset_json is None:
-        return StartOption(
-            True, Precision.EXACT, place=PLACE, note="No option: it begins with the table as it is."
-        )
+        own = facts.reading.starting
+        begins = f"where the reader's own {' and '.join(own)} says" if own else "with the table as it is"
+        return StartOption(True, Precision.EXACT, place=PLACE, note=f"No option: it begins {begins}.")
     offset = _stepped_on(parse(offset_json), facts)
     if offset.table_id != facts.table_id:
         return _unsupported("The position is in another table, which this one has replaced.")
@@ -226,7 +228,7 @@ def _whole_version(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
         precision=Precision.AT_LEAST_ONCE if offset.read else Precision.EXACT,
         options=_options(facts, str(offset.version)),
         code=_code(_options(facts, str(offset.version))),
-        place=PLACE,
+        place=_place(facts),
         doubled=doubled,
         missed=Amount(0),
         note=note,
@@ -243,7 +245,7 @@ def _at_the_end(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
         precision=Precision.AT_MOST_ONCE,
         options=options,
         code=_code(options),
-        place=PLACE,
+        place=_place(facts),
         doubled=Amount(0),
         missed=Amount(0, False, "what is committed before the stream has started is missed"),
         note=(
@@ -275,6 +277,11 @@ def _within_snapshot(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
 
 def _unsupported(note: str) -> StartOption:
     return StartOption(False, Precision.UNKNOWN, place=PLACE, note=note)
+
+
+def _place(facts: DeltaFacts) -> str:
+    """Delta refuses startingVersion beside startingTimestamp, and of two startingVersions the later one wins."""
+    return f"{instead_of(facts.reading.starting)}{PLACE}"
 
 
 def _options(facts: DeltaFacts, version: str) -> Mapping[str, str]:
@@ -334,14 +341,26 @@ def _at_time(at_ms: int, facts: DeltaFacts) -> DeltaOffset:
     """Before the first commit at or after a time, as `startingTimestamp` counts; never a time still to come."""
     if at_ms > facts.asked_ms:
         raise Refused("That time is still to come. Name one up to now, or take the latest position.")
-    first = min(facts.times, default=None)
-    if first is None or (first > 0 and at_ms <= facts.times[first]):
+    begins, ends = _timed_alike(at_ms, facts)
+    times = {v: facts.times[v] for v in sorted(facts.times) if begins <= v < ends}
+    first = min(times, default=None)
+    if first is None or (first > begins and at_ms <= times[first]):
         known = "no commit time is known" if first is None else f"times are known from version {first} on"
         raise Refused(
             f"That time cannot be told apart: {known}, which is later. Name a later time or a version."
         )
-    found = next((v for v in sorted(facts.times) if facts.times[v] >= at_ms), facts.latest + 1)
-    return DeltaOffset(facts.table_id, found)
+    return DeltaOffset(facts.table_id, next((v for v, told in times.items() if told >= at_ms), ends))
+
+
+def _timed_alike(at_ms: int, facts: DeltaFacts) -> tuple[int, int]:
+    """The versions among which Delta looks for a time: those with a time of their own, or those before them.
+
+    Source: DeltaHistoryManager.getActiveCommitAtTime, the protocol on in-commit timestamps.
+    """
+    since, made_ms = facts.in_commit or (facts.latest + 1, at_ms + 1)
+    if facts.in_commit and (at_ms >= made_ms or since <= facts.earliest):
+        return since, facts.latest + 1
+    return 0, since
 
 
 def _at_version(version: int, facts: DeltaFacts) -> DeltaOffset:

@@ -82,6 +82,15 @@ class Reading:
     starting_timestamp: bool = False
     exclude: bool = False  # excludeRegex is set: fewer files are read than are counted here
 
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """The options by which the code says where an empty checkpoint begins."""
+        told = {
+            "startingVersion": self.starting_version is not None,
+            "startingTimestamp": self.starting_timestamp,
+        }
+        return tuple(name for name, is_set in told.items() if is_set)
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Reading":
         """Options as the code gives them, in any case."""
@@ -142,7 +151,9 @@ class DeltaFacts:
 
     `earliest`: the first version from which all commits are in the log. `commits`: those that were read, from the
     earliest position in question to the latest. `times`: version -> commit time in ms, of all that can be told.
-    `snapshots`: version -> files in the order in which a new stream reads them. `schemas`: version -> schemaString.
+    `in_commit`: from which version on commits tell their own time, and when that one was made: before it the times are
+    those of the log's files, which a copy of the log sets anew; None: all of them are. `snapshots`: version -> files in
+    the order in which a new stream reads them. `schemas`: version -> schemaString.
     `gone`: paths that the log names and that are not there any more; `looked`: whether anybody looked. `plain`: nothing
     in the table's metadata now keeps its files from being read as Parquet. `size`: bytes of all files of the latest
     version; None: nobody asked.
@@ -155,6 +166,7 @@ class DeltaFacts:
     latest: int
     commits: Mapping[int, Commit] = field(default_factory=dict)
     times: Mapping[int, int] = field(default_factory=dict)
+    in_commit: tuple[int, int] | None = None
     snapshots: Mapping[int, tuple[DataFile, ...]] = field(default_factory=dict)
     schemas: Mapping[int, str] = field(default_factory=dict)
     schema: str = ""
@@ -177,6 +189,10 @@ class DeltaFacts:
     def time_of(self, version: int) -> int | None:
         """When a version was committed; of one that is still to come, when it was asked."""
         return self.asked_ms if version > self.latest else self.times.get(version)
+
+    def one_clock(self, versions: Iterable[int]) -> bool:
+        """Whether the times of these versions can be taken from each other."""
+        return self.in_commit is None or len({v >= self.in_commit[0] for v in versions}) == 1
 
     def fresh(self) -> DeltaOffset | None:
         """Where a stream with an empty checkpoint would begin. None: by its options that cannot be told."""
@@ -212,41 +228,73 @@ def plain(metadata: Mapping[str, Any], protocol: Mapping[str, Any], schema: str)
 
 
 def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Reading) -> Commit:
-    """What a stream with these options reads of a commit, by the actions of its file."""
+    """What a stream with these options reads of a commit, by the actions of its file.
+
+    Raises whatever reading such a value raises where they are none of Delta's (`deltalog.readable`).
+    """
     held = list(actions)
-    adds = [a["add"] for a in held if "add" in a and a["add"].get("dataChange", True)]
-    removes = [a["remove"] for a in held if "remove" in a and a["remove"].get("dataChange", True)]
-    info: Mapping[str, Any] = next((a["commitInfo"] for a in held if "commitInfo" in a), {})
+    came, went = ([a[kind] for a in held if a.get(kind)] for kind in ("add", "remove"))
+    adds, removes = ([body for body in bodies if body.get("dataChange", True)] for bodies in (came, went))
+    info: Mapping[str, Any] = next((a["commitInfo"] for a in held if a.get("commitInfo")), {})
     plain = [] if removes and reading.skip_change_commits else adds
-    files = _changes(held, info) if reading.change_feed else plain
-    removed = (
-        (a["remove"]["path"], int(a["remove"].get("deletionTimestamp") or 0)) for a in held if "remove" in a
-    )
+    files = _changes(held, info) if reading.change_feed else [_file(f) for f in plain]
     return Commit(
         version=version,
         time_ms=time_ms,
-        files=tuple(_file(f) for f in files),
+        files=tuple(files),
         operation=str(info.get("operation") or ""),
         adds=bool(adds),
         removes=bool(removes),
-        schema=next((a["metaData"].get("schemaString") for a in held if "metaData" in a), None),
-        removed=tuple(removed),
-        grew=sum(int(a["add"].get("size") or 0) for a in held if "add" in a)
-        - sum(int(a["remove"].get("size") or 0) for a in held if "remove" in a),
+        schema=_schema_of(held),
+        removed=tuple((str(body["path"]), int(body.get("deletionTimestamp") or 0)) for body in went),
+        grew=sum(int(body.get("size") or 0) for body in came)
+        - sum(int(body.get("size") or 0) for body in went),
     )
 
 
-def _changes(held: list[Action], info: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The actions of which a change feed is made: its own files, else files that came and went with data."""
-    feed = [a["cdc"] for a in held if "cdc" in a]
+def _schema_of(held: list[Action]) -> str | None:
+    """The schema that a commit sets, with all that is compared of it later."""
+    told = next((a["metaData"].get("schemaString") for a in held if a.get("metaData")), None)
+    if told and not all(
+        {"name", "type", "nullable"} <= column.keys() for column in json.loads(told)["fields"]
+    ):
+        raise Malformed("a column of its schema has no name or type")
+    return told
+
+
+def _changes(held: list[Action], info: Mapping[str, Any]) -> list[DataFile]:
+    """The files of which a change feed is made: its own, else those that came and went with data."""
+    feed = [a["cdc"] for a in held if a.get("cdc")]
     if feed:
-        return feed
+        return [_file(f) for f in feed]
     metrics = info.get("operationMetrics") or {}
     names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
     if info.get("operation") == "MERGE" and all(metrics.get(name) == "0" for name in names):
         return []
-    bodies = [a.get("add") or a.get("remove") for a in held]
-    return [b for b in bodies if b and b.get("dataChange", True)]
+    bodies = [(kind, a[kind]) for a in held for kind in ("add", "remove") if a.get(kind)]
+    moved = [(kind, b) for kind, b in bodies if b.get("dataChange", True)]
+    came = {b["path"]: b for kind, b in moved if kind == "add"}
+    went = {b["path"]: b for kind, b in moved if kind == "remove"}
+    return [
+        _marked(kind, went[b["path"]], came[b["path"]])
+        if b["path"] in came.keys() & went.keys()
+        else _file(b)
+        for kind, b in moved
+    ]
+
+
+def _marked(kind: str, went: Action, came: Action) -> DataFile:
+    """One of the two actions by which marks are set in a file, or taken away: the feed has the marked rows alone.
+
+    Their number is told with the added one. Of two sets of marks nobody can tell how they differ without reading them.
+    Source: CDCReader.generateFileActionsWithInlineDv.
+    """
+    old, new = (body.get("deletionVector") or {} for body in (went, came))
+    told = added(came if kind == "add" else went)
+    rows = None
+    if bool(old) != bool(new):
+        rows = int((old or new).get("cardinality") or 0) if kind == "add" else 0
+    return DataFile(told.path, told.size, rows, vector=True)
 
 
 def _file(body: Mapping[str, Any]) -> DataFile:

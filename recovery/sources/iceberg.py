@@ -8,9 +8,9 @@ of it was read. A stream reads what `append` snapshots added, passes over `repla
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recovery.checkpoints.formats import Malformed, number, object_of
 from recovery.errors import Refused
@@ -26,7 +26,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, ZERO, compared, count, moment, wish
+from recovery.sources.comparing import NOTHING_READ, ZERO, compared, count, moment, option_of, wish
 from recovery.sources.comparing import fresh as fresh
 
 KIND = "iceberg"
@@ -54,7 +54,8 @@ class Snapshot:
 class Facts:
     """One table at `asked_ms`. `chain`: the current snapshot and its ancestors, oldest first.
 
-    `others`: snapshots that are known and no ancestors (rolled back, other branches).
+    `others`: snapshots that are known and no ancestors (rolled back, other branches). `skips`: those of FAILS that the
+    reader's options tell it to pass over.
     """
 
     chain: tuple[Snapshot, ...] = ()
@@ -62,6 +63,7 @@ class Facts:
     max_age_ms: int = MAX_SNAPSHOT_AGE_MS
     asked_ms: int = 0
     table_uuid: str | None = None
+    skips: frozenset[str] = frozenset()
 
 
 class Standing(NamedTuple):
@@ -116,11 +118,11 @@ def reach(offset_json: str | None, facts: Facts) -> Reach:
     told = _read(offset_json)
     if not facts.chain:
         return Reach(None, "The table's metadata was not read, or it has no snapshot.")
-    place = _place(told, facts)
-    if told is not None and place is None:
+    index = _index(told, facts)
+    if index is None:
+        assert told is not None
         return _gone(told, facts)
-    index = place.snapshot if place else 0
-    refused = [s for s in facts.chain[index + 1 :] if s.operation in FAILS]
+    refused = [s for s in facts.chain[index + 1 :] if s.operation in FAILS and s.operation not in facts.skips]
     if refused:
         return Reach(
             False,
@@ -287,23 +289,42 @@ def _kept(facts: Facts, index: int) -> Reach:
     at, newest = facts.chain[index], facts.chain[-1]
     if at is newest:
         return Reach(True, "The position's snapshot is the current one, which is never expired.")
+    passed = sum(s.operation in FAILS for s in facts.chain[index + 1 :])
+    more = (
+        f" {count(passed, 'snapshot')} that follow overwrite or delete rows; the reader's options pass over them, and "
+        "over rows that they added."
+        if passed
+        else ""
+    )
     until = at.at_ms + facts.max_age_ms
     return Reach(
         True,
-        f"The position's snapshot is known. Expiry, which somebody has to run, may take it from {moment(until)} on.",
+        f"The position's snapshot is known. Expiry, which somebody has to run, may take it from {moment(until)} on."
+        f"{more}",
         until_ms=until,
     )
 
 
+def skipped(options: Mapping[str, Any]) -> frozenset[str]:
+    """The kinds of snapshots that a reader with these options passes over instead of failing (`Facts.skips`)."""
+    told = {name: option_of(options, f"streaming-skip-{name}-snapshots") or "" for name in FAILS}
+    return frozenset(name for name, value in told.items() if value.strip().lower() == "true")
+
+
+def _index(told: Standing | None, facts: Facts) -> int | None:
+    """Which snapshot of the chain it stands in, the first where nothing was read; None: that is not there."""
+    if told is None or told.snapshot_id == START:
+        return 0 if facts.chain else None
+    return next((i for i, s in enumerate(facts.chain) if s.snapshot_id == told.snapshot_id), None)
+
+
 def _place(told: Standing | None, facts: Facts) -> Place | None:
     """None: its snapshot is not in the chain. Nothing read, or no snapshot then: before the first."""
-    if told is None or told.snapshot_id == START:
-        return Place(0, 0) if facts.chain else None
-    found = next((i for i, s in enumerate(facts.chain) if s.snapshot_id == told.snapshot_id), None)
+    found = _index(told, facts)
+    if found is None or told is None or told.snapshot_id == START:
+        return None if found is None else Place(0, 0)
     # The whole of a snapshot counts other files than those it added: only its end is a place in the history.
-    if found is None or told.scan_all:
-        return None
-    return Place(found, told.position)
+    return None if told.scan_all else Place(found, told.position)
 
 
 def _size(facts: Facts, index: int, scan_all: bool) -> int | None:

@@ -22,9 +22,10 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, moment, option_of, wish
+from recovery.sources.comparing import NOTHING_READ, instead_of, moment, option_of, wish
 from recovery.sources.kafka_facts import (
     EARLIEST,
+    LATEST,
     NAMED,
     KafkaFacts,
     Key,
@@ -62,6 +63,11 @@ DATA_LOSS = (
     'With failOnDataLoss "true", the default, Spark stops where records are gone between a position and the first '
     'one that is kept; with "false" it goes on without a word.'
 )
+DATA_LOSS_TOO = (
+    "The same holds where a partition of the checkpoint is no longer read, and where one that came later does not "
+    "begin at 0 any more."
+)
+LEFT = "The code no longer reads it: what follows its position is lost to the stream."
 UNTOLD = "A topic of this name is another one than the checkpoint read, so nobody can count against it."
 
 
@@ -104,13 +110,16 @@ def _part(key: Key, at: int) -> Part:
 def distance(start: str | None, end: str | None, facts: KafkaFacts) -> Distance:
     """Records between two positions, whichever is first. A partition that only one of them has begins at its lowest.
 
-    Rows are None where a partition or its topic is no longer the one that was read. Bytes and time always are:
-    brokers tell neither for a range.
+    One that the code no longer reads, and the end does not name, has no part in it: what it loses is told by `reach`
+    and `at`. Rows are None where a partition or its topic is no longer the one that was read. Bytes and time always
+    are: brokers tell neither for a range.
     """
     told = parse(start), parse(end)
     if not all(facts.comparable(key, at) for offsets in told for key, at in offsets.items()):
         return Distance()
-    spans = _spans(resolved(told[0], facts)[0], resolved(told[1], facts)[0], facts)
+    first, last = (resolved(offsets, facts)[0] for offsets in told)
+    first = {key: at for key, at in first.items() if key in last or facts.reads(key)}
+    spans = _spans(first, last, facts)
     return Distance(rows=facts.rows((key, min(a, b), max(a, b)) for key, a, b in spans))
 
 
@@ -128,10 +137,12 @@ def reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
     if facts.asked_at_ms is None:
         return Reach(None, UNASKED)
     broken = {key: why for key, at in offsets.items() if (why := _broken(key, at, facts))}
+    broken = dict(sorted((broken | _came_cut(offsets, facts)).items()))
     if broken:
+        also = f" {DATA_LOSS_TOO}" if any(k not in offsets or not facts.reads(k) for k in broken) else ""
         return Reach(
             False,
-            f"{_sentences(broken.values())} {DATA_LOSS}",
+            f"{_sentences(broken.values())} {DATA_LOSS}{also}",
             lost=Distance(rows=_taken(broken, offsets, facts)),
             parts=tuple(name_of(key) for key in broken),
         )
@@ -158,17 +169,35 @@ def _broken(key: Key, at: int, facts: KafkaFacts) -> str | None:
             f"Partition {number} of {topic} ends at {there.high}, before the position {at}: the topic was made "
             "again, or cut off."
         )
+    if not facts.reads(key):
+        return (
+            f"The code no longer reads partition {number} of {topic}, of which the checkpoint has a position: what "
+            "follows that is left unread."
+        )
     if 0 <= at < there.low:
         gone = f"offset {at} is" if at == there.low - 1 else f"offsets {at} to {there.low - 1} are"
         return f"Partition {number} of {topic} begins at {there.low}: after the position {gone} gone."
     return None
 
 
+def _came_cut(offsets: Offsets, facts: KafkaFacts) -> dict[Key, str]:
+    """Partitions that came after the position and have lost their first records since (fetchEarliestOffsets)."""
+    came = [key for key in facts.subscribed() if key not in offsets]
+    lows = {key: there.low for key in came if (there := facts.partition(key))}
+    return {
+        key: f"Partition {key[1]} of {key[0]} came after the position and begins at {low}: its first records are gone."
+        for key, low in lows.items()
+        if low > 0
+    }
+
+
 def _taken(broken: Iterable[Key], offsets: Offsets, facts: KafkaFacts) -> Amount | None:
-    """What retention took; None where a partition or its topic is another one now, or gone."""
-    if not all(facts.comparable(key, offsets[key]) for key in broken):
+    """What nobody will read; None where a partition or its topic is another one now, or gone."""
+    if not all(facts.comparable(key, offsets.get(key, 0)) for key in broken):
         return None
-    return facts.rows((key, offsets[key], facts.topics[key[0]].partitions[key[1]].low) for key in broken)
+    ends = resolved({key: EARLIEST if facts.reads(key) else LATEST for key in broken}, facts)[0]
+    begins = resolved({key: offsets.get(key, 0) for key in broken}, facts)[0]
+    return facts.rows((key, begins[key], end) for key, end in ends.items())
 
 
 def _until(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tuple[str, ...]]:
@@ -211,7 +240,7 @@ def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
         precision=Precision.EXACT if whole else Precision.AT_MOST_ONCE,
         options={"startingOffsets": text},
         code=f'.option("startingOffsets", {text!r})',
-        place=PLACE,
+        place=f"{instead_of(facts.starting)}{PLACE}",
         doubled=Amount(0),
         missed=Amount(0),  # against a seeded start: what retention took is gone for both
         note=" ".join(notes),
@@ -228,8 +257,10 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
     before = parse(committed)
     strange = {key for key, at in before.items() if not facts.comparable(key, at)}
     not_told = {name_of(key): _why_strange(key, facts) for key in strange}
-    known = {key: at for key, at in before.items() if key in starts and key not in strange}
-    spans = _spans(resolved(known, facts)[0], starts, facts)
+    kept = resolved({key: at for key, at in before.items() if key not in strange}, facts)[0]
+    came = {key: 0 for key in starts if before and key not in before}  # what they lost was never read either
+    spans = _spans(kept | came, starts | _ends(kept.keys() - starts.keys(), facts), facts)
+    left = dict.fromkeys(map(name_of, kept.keys() - starts.keys()), LEFT)
     after = written(starts)
     return Candidate(
         offset_json=after,
@@ -238,7 +269,7 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
         lost=Distance(rows=facts.rows((key, a, b) for key, a, b in spans if b > a)),
         reread=Distance(rows=facts.rows((key, b, a) for key, a, b in spans if a > b)),
         changes=tuple(_unclear(c, not_told.keys()) for c in changes(committed, after)),
-        fallbacks=fallbacks | not_told,
+        fallbacks=fallbacks | not_told | left,
     )
 
 
@@ -267,6 +298,17 @@ def fresh(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fresh:
         first = f": {names(cut)} no longer begin at offset 0" if cut else ", as the topic is compacted"
         return Fresh(True, False, f"Records that retention has taken are not read again{first}.")
     return Fresh(True, True, "Every partition is kept from offset 0 on.")
+
+
+def skipped_to(committed: str | None, start: str | None, facts: KafkaFacts) -> str:
+    """`start` with the ends of those partitions that were committed and no start can name, as nobody reads them."""
+    starts, before = parse(start), parse(committed)
+    left = (key for key, at in before.items() if key not in starts and facts.comparable(key, at))
+    return written(starts | _ends(left, facts))
+
+
+def _ends(keys: Iterable[Key], facts: KafkaFacts) -> dict[Key, int]:
+    return resolved(dict.fromkeys(keys, LATEST), facts)[0]
 
 
 def _why_strange(key: Key, facts: KafkaFacts) -> str:

@@ -17,6 +17,12 @@ EARLIEST, LATEST = -2, -1  # JsonUtils: what `startingOffsets` may say in place 
 MAX_PARTITION, MAX_OFFSET = 2**31 - 1, 2**63 - 1
 NAMED = {EARLIEST: "earliest", LATEST: "latest"}
 
+STARTING = (
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsets",
+)  # Spark takes the first that is set
+
 Key = tuple[str, int]  # topic, partition
 Offsets = Mapping[Key, int]  # the next offset to read; -2 and -1 as above
 Span = tuple[Key, int, int]  # partition, first offset, the one after the last
@@ -61,13 +67,14 @@ class KafkaFacts:
 
     `read`: topics that the reader subscribes to, with the partitions that it assigns (None: all of them).
     `noted`: ids that these topics had when they were last looked at; another id now means that the topic of
-    this name was deleted and made again.
+    this name was deleted and made again. `starting`: those of STARTING that the reader has in the code.
     """
 
     asked_at_ms: int | None = None
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     read: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
     noted: Mapping[str, str] = field(default_factory=dict)
+    starting: tuple[str, ...] = ()
 
     def partition(self, key: Key) -> PartitionFacts | None:
         topic = self.topics.get(key[0])
@@ -85,6 +92,11 @@ class KafkaFacts:
             there = self.topics[topic].partitions if topic in self.topics else {}
             found += [(topic, number) for number in there if only is None or number in only]
         return tuple(sorted(found))
+
+    def reads(self, key: Key) -> bool:
+        """Whether the reader is given this partition, where it is there."""
+        only = self.read.get(key[0], frozenset())
+        return only is None or key[1] in only
 
     def comparable(self, key: Key, at: int) -> bool:
         """Whether an offset of a checkpoint is one of the partition that is there now."""

@@ -70,14 +70,15 @@ class Slice:
 
 
 def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | None:
-    """Records from `start` up to `end`. A partition that a position does not name begins at its lowest offset.
+    """Records from `start` up to `end`. A partition that a position does not name begins at its lowest offset; one
+    that `start` leaves out because the code no longer reads it has none of them.
 
     None where nobody can tell: a partition or topic is not the one that was read, or records of it are gone.
     """
     first, last = kafka_facts.parse(start), kafka_facts.parse(end)
     held: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
-    for key in sorted(last.keys()):
+    for key in sorted(key for key in last if not first or key in first or facts.reads(key)):
         there = facts.partition(key)
         if there is None:
             return None

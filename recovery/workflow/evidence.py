@@ -147,13 +147,26 @@ def _start(body: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
     return start
 
 
+def _between(readers: Readers, source: Mapping[str, Any], start: str | None, end: str | None) -> Slice | None:
+    """None also where a Kafka topic is not the one any more that the plan was sealed on."""
+    told = readers.of(str(source["source"]))
+    return looking.between(told, source["kind"], start, end, noted=source.get("topic_ids"))
+
+
+def remade(body: Mapping[str, Any], readers: Readers) -> tuple[str, ...]:
+    """Kafka topics that were deleted since the seal, or deleted and made again."""
+    sealed = [s for s in body["inputs"] if s.get("topic_ids")]
+    found = [looking.remade(readers.of(str(s["source"])), s["topic_ids"]) for s in sealed]
+    return tuple(dict.fromkeys(topic for topics in found for topic in topics))
+
+
 def _stretches(scene: Scene, body: Mapping[str, Any], readers: Readers) -> dict[str, Slice | None]:
     """What the rerun has read of each source that is no file source, so that it can be read again."""
     found = {}
     for source in _others(body):
         number = str(source["source"])
         start, end = _start(body, source), _end(scene, number)
-        found[number] = looking.between(readers.of(number), source["kind"], start, end)
+        found[number] = _between(readers, source, start, end)
     return found
 
 
@@ -168,9 +181,8 @@ def _reached(
     for source in _others(body):
         number, kind = str(source["source"]), source["kind"]
         start, end, was = _start(body, source), _end(scene, number), (seen.get(number) or {}).get("latest")
-        told = readers.of(number)
-        left = looking.between(told, kind, end, was) if was else None
-        beyond = looking.between(told, kind, source["latest"], end) if source["latest"] else None
+        left = _between(readers, source, end, was) if was else None
+        beyond = _between(readers, source, source["latest"], end) if source["latest"] else None
         found[int(number)] = Reached(
             kind=kind,
             start=start,
@@ -318,7 +330,7 @@ def _arrived_rows(
     slices = {}
     for source in _others(body):
         number = str(source["source"])
-        beyond = looking.between(readers.of(number), source["kind"], source["latest"], _end(scene, number))
+        beyond = _between(readers, source, source["latest"], _end(scene, number))
         if beyond is None:
             return None
         slices[number] = beyond.as_dict()

@@ -15,6 +15,7 @@ from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.plans.values import seal
 from recovery.sources.base import SourceFacts
+from recovery.sources.kafka_facts import KafkaFacts
 from recovery.strategies.base import Facts, Option
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys
@@ -160,7 +161,14 @@ def _input(source: SourceFacts) -> dict[str, Any]:
         "ignored": [f.path for f in source.ignored],
         "start": source.begins,
         "latest": source.latest,
+        "topic_ids": _topic_ids(source),
     }
+
+
+def _topic_ids(source: SourceFacts) -> dict[str, str]:
+    """Which Kafka topics the positions are of: one that is deleted and made again has its name, and other records."""
+    facts = source.facts if isinstance(source.facts, KafkaFacts) else KafkaFacts()
+    return {t: of.topic_id for t, of in facts.topics.items() if of.topic_id and t in facts.read}
 
 
 def _standing(facts: Facts, option: Option) -> CheckpointReport:

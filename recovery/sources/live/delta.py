@@ -118,6 +118,8 @@ def _read(
             f"{table.location} cannot be read: {gap}. Put its log back; Spark would refuse it too."
         ) from gap
     properties = newest.properties
+    with deltalog.readable("its newest metadata"):
+        as_parquet = plain(newest.metadata, newest.protocol, newest.schema)
     facts = DeltaFacts(
         asked_ms=round(time.time() * 1000) if now_ms is None else now_ms,
         location=table.location,
@@ -128,7 +130,7 @@ def _read(
         schema=newest.schema,
         column_mapping=properties.get("delta.columnMapping.mode", "none") != "none",
         reading=reading,
-        plain=plain(newest.metadata, newest.protocol, newest.schema),
+        plain=as_parquet,
         log_retention_ms=_log_retention(properties),
         file_retention_ms=deltalog.interval_ms(
             properties.get("delta.deletedFileRetentionDuration", FILE_RETENTION)
@@ -137,11 +139,25 @@ def _read(
     asked = [facts.fresh() if line is None else parse(line) for line in offsets]
     wanted = [o for o in asked if o is not None and o.table_id == facts.table_id]
     facts = _with_commits(facts, log, wanted, known, since)
-    if properties.get("delta.enableInCommitTimestamps") == "true":
-        facts = replace(facts, times={v: c.time_ms for v, c in sorted(facts.commits.items())})
+    facts = _with_own_times(facts, properties)
     facts = _with_snapshots(facts, log, wanted)
     facts = _with_footers(facts, table)
     return _with_gone(facts, table, wanted) if look else facts
+
+
+def _with_own_times(facts: DeltaFacts, properties: Mapping[str, str]) -> DeltaFacts:
+    """In-commit timestamps, where the table has them: of the commits that were opened, from their enablement on."""
+    if properties.get("delta.enableInCommitTimestamps", "").lower() != "true":
+        return facts
+    told = [
+        properties.get(f"delta.inCommitTimestampEnablement{name}", "0") for name in ("Version", "Timestamp")
+    ]
+    if not all(value.isdecimal() for value in told):
+        raise Malformed("its metadata does not tell since when commits have times of their own")
+    since = int(told[0])
+    before = {v: ms for v, ms in facts.times.items() if v < since}
+    own = {v: c.time_ms for v, c in sorted(facts.commits.items()) if v >= since}
+    return replace(facts, times=before | own, in_commit=(since, int(told[1])))
 
 
 def _log_retention(properties: Mapping[str, str]) -> int | None:
@@ -167,8 +183,9 @@ def _with_commits(
     count = sum(len(c.files) + len(c.removed) for c in held.values())
     try:
         for version, actions in deltalog.commits(log, missing):
-            told = _commit_time(actions, facts.times[version])
-            commit = held[version] = commit_of(version, told, actions, facts.reading)
+            with deltalog.readable(deltalog.name_of(version)):
+                told = _commit_time(actions, facts.times[version])
+                commit = held[version] = commit_of(version, told, actions, facts.reading)
             count += len(commit.files) + len(commit.removed)
             if count > MAX_ACTIONS:
                 raise Refused(
@@ -183,7 +200,7 @@ def _with_commits(
 
 
 def _commit_time(actions: Iterable[deltalog.Action], told: int) -> int:
-    info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
     return int(info.get("inCommitTimestamp") or told)
 
 

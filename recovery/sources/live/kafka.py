@@ -17,9 +17,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from recovery.errors import Unreachable
+from recovery.sources.comparing import option_of
 from recovery.sources.kafka_facts import (
     EARLIEST,
     LATEST,
+    STARTING,
     KafkaFacts,
     Key,
     Offsets,
@@ -77,7 +79,8 @@ def facts(
     for (topic, number), there in bounds.items():
         parts[topic][number] = there
     found = {topic: replace(of, partitions=parts[topic]) for topic, of in topics.items()}
-    return KafkaFacts(int(time.time() * 1000), found, read, dict(noted or {}))
+    starting = tuple(name for name in STARTING if option_of(options, name) is not None)
+    return KafkaFacts(int(time.time() * 1000), found, read, dict(noted or {}), starting)
 
 
 def _keyed(topic: str, of: TopicFacts) -> Iterator[tuple[Key, PartitionFacts]]:

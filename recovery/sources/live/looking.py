@@ -59,10 +59,20 @@ def look(
     return found
 
 
-def between(described: Mapping[str, Any], kind: str, start: str | None, end: str | None) -> Slice | None:
-    """What lies between two positions of a source that is no file source; None: it cannot be told."""
+def between(
+    described: Mapping[str, Any],
+    kind: str,
+    start: str | None,
+    end: str | None,
+    *,
+    noted: Mapping[str, str] | None = None,
+) -> Slice | None:
+    """What lies between two positions of a source that is no file source; None: it cannot be told.
+
+    `noted`: ids of the Kafka topics that the positions are of.
+    """
     try:
-        facts = _facts(described, kind, [start, end])
+        facts = _facts(described, kind, [start, end], noted)
         return SLICED[kind](start, end, facts) if facts else None
     except (RepriseError, Malformed):
         return None
@@ -77,17 +87,31 @@ def latest(described: Mapping[str, Any], kind: str, committed: str | None) -> st
         return None
 
 
+def remade(described: Mapping[str, Any], noted: Mapping[str, str]) -> tuple[str, ...]:
+    """Kafka topics that are not there any more with the id that was noted; () where nobody can tell."""
+    try:
+        facts = _facts(described, kafka.KIND, (), noted) if noted else None
+    except RepriseError:
+        return ()
+    return tuple(t for t in noted if facts and (t not in facts.topics or facts.remade(t)))
+
+
 SLICED: Mapping[str, Callable[..., Slice | None]] = {
     kafka.KIND: slices.of_kafka,
     delta.KIND: slices.of_delta,
 }
 
 
-def _facts(described: Mapping[str, Any], kind: str, positions: Sequence[str | None]) -> Any:
+def _facts(
+    described: Mapping[str, Any],
+    kind: str,
+    positions: Sequence[str | None],
+    noted: Mapping[str, str] | None = None,
+) -> Any:
     """The facts of positions, without a record counted or a file looked for; None for kinds that are not asked."""
     options = options_of(described)
     if kind == kafka.KIND:
-        return live_kafka.facts(options, positions=positions, count_up_to=0)
+        return live_kafka.facts(options, positions=positions, noted=noted, count_up_to=0)
     if kind == delta.KIND:
         return live_delta.read(known_place(described), offsets=positions, options=options, look=False)
     return None
@@ -176,7 +200,7 @@ def _kafka(asked: Asked) -> SourceFacts:
             processed=lies(None, committed) if committed else Slice("kafka"),
             waiting=lies(begins, end),
             reread=lies(begins, committed) if start else Slice("kafka"),
-            skipped=lies(committed, begins) if start else Slice("kafka"),
+            skipped=lies(committed, kafka.skipped_to(committed, begins, there)) if start else Slice("kafka"),
             unread=lies(committed, end),
             everything=lies(None, end),
         ),

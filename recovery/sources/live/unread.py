@@ -93,7 +93,8 @@ def _remember(place: str, facts: DeltaFacts) -> None:
 
 
 def _iceberg(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
-    facts = live_iceberg.facts(known_place(described), asked_ms=now_ms())
+    told = live_iceberg.facts(known_place(described), asked_ms=now_ms())
+    facts = replace(told, skips=iceberg.skipped(options_of(described)))
     return Unread(
         iceberg.reach(progress.offset_json, facts), _to_the_end(iceberg, progress.offset_json, facts)
     )

@@ -9,7 +9,7 @@ from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import failure_of
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow.evidence import places, seen
+from recovery.workflow.evidence import places, remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -35,6 +35,11 @@ def _start(context: Context) -> str:
     body = _selection(context.step.args)
     # what lies there now must be read by this update; what comes later may be or not
     readers = Readers(lambda: look(context.flow, known=places(context.body)))
+    if changed := remade(context.body, readers):
+        raise Refused(
+            f"Since the plan was sealed, {', '.join(changed)} was deleted, or deleted and made again: its records are "
+            "not those that the plan counts on, so no update was started. Roll back, then make a new plan."
+        )
     there = seen(context.body, readers)
     context.watch.keep(newest_before=newest(context.client, context.pipeline_id), listed=there)
     context.watch.guard()

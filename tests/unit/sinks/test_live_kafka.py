@@ -41,7 +41,7 @@ class Broker:
         if self.refuses:
             raise Refused(self.refuses)
         self.options = options
-        return KafkaFacts(1, self.topics, {}, dict(noted or {}))
+        return KafkaFacts(1, self.topics, dict.fromkeys(self.topics), dict(noted or {}))
 
 
 def topic(*partitions: PartitionFacts, topic_id: str = "id-1") -> TopicFacts:

@@ -237,12 +237,45 @@ def test_a_stream_reads_of_a_commit_what_its_options_say(
     assert [f.path for f in commit_of(3, 0, actions, Reading.of(options)).files] == paths
 
 
+MARKS, MORE = ({"pathOrInlineDv": name, "cardinality": n} for name, n in (("x", 3), ("y", 5)))
+
+
+@pytest.mark.parametrize(
+    ("went", "came", "rows"),
+    [
+        ({}, {"deletionVector": MARKS}, Amount(3)),
+        ({"deletionVector": MORE}, {}, Amount(5)),
+        ({"deletionVector": MARKS}, {"deletionVector": MORE}, None),
+    ],
+    ids=["rows are deleted", "rows come back", "which of them is not known"],
+)
+def test_of_marks_in_a_file_a_change_feed_yields_the_marked_rows_alone(
+    tmp_path: Path, went: dict[str, Any], came: dict[str, Any], rows: Amount | None
+) -> None:
+    """DELETE by a deletion vector takes the file and puts it back: neither the file's 100 rows nor 97 of them came."""
+    deleted = [remove("a", **went), add("a", 100, **came)]
+    where = table(tmp_path / "t", [[add("a", 100)], deleted])
+    found = KIND.distance(line(1), line(2), read(where, line(1), readChangeFeed="true"))
+    assert found.rows == rows
+    assert all(
+        f.vector for f in commit_of(1, 0, deleted, Reading(change_feed=True)).files
+    )  # no footer is asked
+
+
 def test_a_whole_version_is_an_exact_start(plain: Path) -> None:
     told = KIND.option(line(1), read(plain, line(1), readChangeFeed="true"))
     assert (told.supported, told.precision) == (True, Precision.EXACT)
     assert told.code == '.option("readChangeFeed", "true").option("startingVersion", "1")'
     assert told.doubled
     assert told.doubled.value == 0
+
+
+@pytest.mark.parametrize("version", [1, 4])
+@pytest.mark.parametrize("own", ["startingTimestamp", "startingVersion"])
+def test_the_option_takes_the_place_of_the_readers_own(plain: Path, own: str, version: int) -> None:
+    """Delta refuses startingVersion and startingTimestamp together."""
+    told = KIND.option(line(version), read(plain, line(version), **{own: "2026-01-01"}))
+    assert told.place.startswith(f"instead of {own}, to be taken out of the code; on the reader")
 
 
 def test_a_start_inside_a_version_doubles_what_is_before_it(plain: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.unit.sources.test_contract import snapshot_line as line
 
 CHAIN = tuple(Snapshot(n, 1000 * n, "append", 2, 10, 100) for n in (1, 2, 3, 4))
 KNOWN = Facts(CHAIN, frozenset({9}), asked_ms=9000)
+CHANGED = Facts((CHAIN[0], Snapshot(2, 2000, "delete"), Snapshot(3, 3000, "overwrite", 1), CHAIN[3]))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,17 @@ def test_compaction_adds_nothing() -> None:
             "streaming-skip-delete-snapshots",
         ),
         (line(1, 0), Facts(), None, "was not read"),
+        (line(4, 3, True), KNOWN, True, "current one, which is never expired"),
+        (line(2, 3, True), KNOWN, True, "may take it from"),
+        (line(7, 3, True), KNOWN, False, "was expired or removed"),
+        (line(1, 0), CHANGED, False, "2 snapshots that follow overwrite or delete rows"),
+        (line(1, 0), replace(CHANGED, skips=frozenset({"delete"})), False, "1 snapshot that follow"),
+        (
+            line(1, 0),
+            replace(CHANGED, skips=frozenset({"delete", "overwrite"})),
+            True,
+            "options pass over them",
+        ),
     ],
 )
 def test_what_can_still_be_read(at: str, facts: Facts, readable: bool | None, says: str) -> None:
@@ -228,3 +241,18 @@ def test_what_is_no_table_is_one_sentence(
         return
     with pytest.raises(Unreachable, match=says):
         ask(str(tmp_path), asked_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "skips"),
+    [
+        ({}, set()),
+        ({"streaming-skip-delete-snapshots": "true"}, {"delete"}),
+        (
+            {"Streaming-Skip-Overwrite-Snapshots": True, "streaming-skip-delete-snapshots": "false"},
+            {"overwrite"},
+        ),
+    ],
+)
+def test_which_snapshots_a_reader_passes_over(options: dict[str, Any], skips: set[str]) -> None:
+    assert iceberg.skipped(options) == skips

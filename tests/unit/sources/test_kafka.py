@@ -1,6 +1,7 @@
 """Kafka positions as values: parts, what moved, what lies between, what is still there, what a person may name."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import strategies as some
 
 from recovery.checkpoints.formats import Malformed
 from recovery.errors import Refused
-from recovery.sources import kafka
-from recovery.sources.base import Amount, Moved, Precision, Wanted
+from recovery.sources import kafka, slices
+from recovery.sources.base import Amount, Distance, Moved, Precision, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts, parse, written
 
 NOON = 1_795_521_600_000  # 2026-11-24 12:00:00 UTC
@@ -350,6 +351,77 @@ def test_a_topic_made_again_is_not_counted_against_the_old_one() -> None:
 def test_partitions_that_are_gone_are_named_and_those_that_came_begin_at_their_lowest() -> None:
     found = kafka.at(Wanted(latest=True), '{"a":{"0":4},"b":{"0":7}}', facts(a=PLAIN))
     assert found.offset_json == '{"a":{"0":20,"1":20}}'
-    assert found.lost.rows == Amount(16 + 15)
+    assert found.lost.rows == Amount(16 + 20, False, GONE)  # a-1 came later, and its first 5 are gone
     assert found.fallbacks == {"b-0": "It is no longer there, so it has no position."}
     assert [(c.part, c.moved) for c in found.changes][2] == ("b-0", Moved.GONE)
+
+
+READ_A = KafkaFacts(
+    NOON, {"a": topic((0, 10), (0, 4), plain=True), "b": topic((0, 100), plain=True)}, {"a": None}
+)
+
+
+def test_what_the_code_no_longer_reads_is_lost_from_its_position_on_and_stops_spark() -> None:
+    """Spark: "{b-0} are gone. Some data may have been missed", where failOnDataLoss is not false."""
+    committed = '{"a":{"0":7,"1":4},"b":{"0":5}}'
+    found = kafka.reach(committed, READ_A)
+    assert (found.readable, found.parts) == (False, ("b-0",))
+    assert found.lost is not None
+    assert found.lost.rows == Amount(95)
+    assert "no longer reads partition 0 of b" in found.why
+    end = kafka.at(Wanted(latest=True), committed, READ_A).offset_json
+    assert kafka.distance(committed, end, READ_A).rows == Amount(3)
+    assert (
+        kafka.reach('{"a":{"0":7,"1":4},"b":{"0":100}}', READ_A).readable is False
+    )  # Spark stops all the same
+
+
+def test_a_partition_that_is_no_longer_assigned_is_lost_too() -> None:
+    now = KafkaFacts(NOON, {"a": topic((0, 20), (0, 20), plain=True)}, {"a": frozenset({0})})
+    found = kafka.reach(line(a=[3, 7]), now)
+    assert (found.readable, found.parts) == (False, ("a-1",))
+    assert found.lost == Distance(rows=Amount(13))
+
+
+def test_a_start_without_what_is_no_longer_read_can_be_read_and_says_its_loss() -> None:
+    committed = '{"a":{"0":7,"1":4},"b":{"0":5}}'
+    found = kafka.at(Wanted(by_hand=line(a=[7, 4])), committed, READ_A)
+    assert kafka.reach(found.offset_json, READ_A).readable is True
+    assert (found.lost.rows, found.reread.rows) == (Amount(95), Amount(0))
+    assert "no longer reads it" in found.fallbacks["b-0"]
+    skipped = slices.of_kafka(committed, kafka.skipped_to(committed, found.offset_json, READ_A), READ_A)
+    assert skipped is not None
+    assert (skipped.start["b"], skipped.end["b"]) == ({"0": 5}, {"0": 100})
+    again = slices.of_kafka(found.offset_json, committed, READ_A)
+    assert again is not None
+    assert again.empty
+
+
+@pytest.mark.parametrize("cleanup", ["delete", "compact"])
+def test_a_partition_that_came_later_and_lost_its_first_records_is_no_safe_continuation(cleanup: str) -> None:
+    """Spark: "Added partition a-1 starts from 50 instead of 0. Some data may have been missed"."""
+    now = facts(a=topic((0, 10), (50, 100), cleanup=frozenset({cleanup})))
+    found = kafka.reach(line(a=[7]), now)
+    assert (found.readable, found.parts) == (False, ("a-1",))
+    assert found.lost is not None
+    assert found.lost.rows == Amount(50, False, GONE)
+    start = kafka.at(Wanted(by_hand=line(a=[7, 50])), line(a=[7]), now)
+    assert kafka.reach(start.offset_json, now).readable is True
+    assert start.lost.rows == Amount(50, False, GONE)
+
+
+def test_a_partition_that_came_later_whole_is_read_from_its_first_record() -> None:
+    assert kafka.reach(line(a=[7]), facts(a=topic((0, 10), (0, 9)))).readable is True
+
+
+@pytest.mark.parametrize(
+    ("starting", "first"),
+    [
+        ((), "beside"),
+        (("startingOffsets",), "instead of startingOffsets, to be taken out of the code; beside"),
+        (("startingTimestamp", "startingOffsets"), "instead of startingTimestamp and startingOffsets, to be"),
+    ],
+)
+def test_the_option_says_which_others_would_win_over_it(starting: tuple[str, ...], first: str) -> None:
+    """A later startingOffsets in the same chain replaces it, and Spark takes a time before offsets."""
+    assert kafka.option(line(a=[3, 7]), replace(facts(a=PLAIN), starting=starting)).place.startswith(first)

@@ -125,3 +125,22 @@ def test_the_brokers_are_asked_for_every_time_of_the_wish(monkeypatch: pytest.Mo
     found = looking.look(SourceProgress(0, "kafka", LINE), {"options": {"subscribe": "a"}}, wanted=given)
     assert set(asked) == {(NOON, LATER)}
     assert found.begins == '{"a":{"0":11,"1":15,"2":8}}'
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, topic_id: str) -> None:
+    def answer(options: Any, *, positions: Any, noted: Any, count_up_to: int) -> KafkaFacts:
+        return facts(topic_id, (noted or {}).get("a", ""))
+
+    monkeypatch.setattr(live_kafka, "facts", answer)
+
+
+@pytest.mark.parametrize(("now", "told"), [("id-1", True), ("id-2", False)])
+def test_what_lies_between_is_told_of_the_topic_alone_that_the_plan_was_sealed_on(
+    monkeypatch: pytest.MonkeyPatch, now: str, told: bool
+) -> None:
+    answering(monkeypatch, now)
+    reader, end = {"options": {"subscribe": "a"}}, '{"a":{"0":9,"1":9,"2":9}}'
+    found = looking.between(reader, "kafka", LINE, end, noted={"a": "id-1"})
+    assert (found is not None) is told
+    assert looking.remade(reader, {"a": "id-1", "gone": "id-3"}) == (("gone",) if told else ("a", "gone"))
+    assert looking.remade(reader, {}) == ()

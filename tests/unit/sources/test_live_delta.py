@@ -15,6 +15,7 @@ from recovery.checkpoints import deltalog
 from recovery.checkpoints.storage import Store
 from recovery.errors import Refused, Unreachable
 from recovery.sources import delta
+from recovery.sources.base import Wanted
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.live import delta as live
 from tests.delta_tables import EPOCH_MS, TABLE, add, commit, metadata, remove, table, txn
@@ -225,6 +226,94 @@ def test_times_within_the_commits_are_taken_where_the_table_keeps_them(tmp_path:
     where = table(tmp_path / "t", commits, **{"delta.enableInCommitTimestamps": "true"})
     facts = live.read(str(where), offsets=[line(1)], options={}, look=False)
     assert facts.times == {1: EPOCH_MS + 1, 2: EPOCH_MS + 2}
+
+
+ROWS = {
+    '{"numRecords":3,"nullCount":{"id":0}}': 3,
+    '{"maxValues":{"numRecords":77},"nullCount":{"numRecords":0},"numRecords":3}': 3,
+    ' { "numRecords" : 3 , "minValues":{"numRecords":5}}': 3,
+    '{"nullCount":{"numRecords":4}}': None,
+    '{"tightBounds":true}': None,
+    '{"numRec': None,
+    "[1]": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("stats", ROWS)
+def test_rows_are_those_of_the_file_and_not_of_a_column_with_that_name(stats: str) -> None:
+    assert deltalog.rows_of(stats) == ROWS[stats]
+    assert deltalog.rows_of(None) is None
+
+
+NONE_OF_DELTAS = (
+    {"add": {"size": 1}},
+    {"add": {"path": "a", "size": "big"}},
+    {"add": {"path": "a", "size": float("inf")}},
+    {"add": {"path": "a", "stats": {"numRecords": 3}}},
+    {"add": {"path": "a", "size": 1, "partitionValues": [1]}},
+    {"add": "a"},
+    {"remove": {"path": "a", "deletionTimestamp": "x"}},
+    {"commitInfo": {"inCommitTimestamp": "soon"}},
+    {"txn": {"appId": "x"}},
+    {"metaData": {"id": TABLE, "schemaString": "{}", "configuration": [1]}},
+)
+
+
+@pytest.mark.parametrize("action", NONE_OF_DELTAS, ids=lambda action: json.dumps(action)[:60])
+def test_an_action_that_is_none_of_deltas_is_said_with_its_file(
+    tmp_path: Path, action: dict[str, Any]
+) -> None:
+    where = table(tmp_path / "t", [[add("a")], [action]])
+    with pytest.raises(
+        Unreachable, match=r"00000000000000000001\.json holds an action that is not one of Delta's"
+    ):
+        live.read(str(where), offsets=[line(1)], options={})
+
+
+@pytest.mark.parametrize("schema", [None, "[]", "soon", '{"fields":[1]}'])
+def test_a_schema_that_is_none_is_said(tmp_path: Path, schema: str | None) -> None:
+    where = table(tmp_path / "t", [[add("a")], [{"metaData": {"id": TABLE, "schemaString": schema}}]])
+    with pytest.raises(Unreachable, match="cannot be read"):
+        live.read(str(where), offsets=[line(1)], options={})
+
+
+def test_actions_that_are_null_are_none(tmp_path: Path) -> None:
+    where = table(tmp_path / "t", [[add("a")], [{"add": None, "remove": None, "commitInfo": None}, add("b")]])
+    facts = live.read(str(where), offsets=[line(1)], options={"readChangeFeed": "true"}, look=False)
+    assert [f.path for f in facts.commits[1].files] == ["b"]
+
+
+IN_COMMIT = {
+    "delta.enableInCommitTimestamps": "TRUE",
+    "delta.inCommitTimestampEnablementVersion": "2",
+    "delta.inCommitTimestampEnablementTimestamp": str(EPOCH_MS + 2000),
+}
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "version"), [(2000, 2), (2500, 3), (3000, 3), (3500, 4), (4001, 5), (1999, 0), (-5000, 0)]
+)
+def test_a_time_is_looked_for_among_commits_that_tell_their_own_once_the_table_has_them(
+    tmp_path: Path, after_ms: int, version: int
+) -> None:
+    """The log was copied: the files of versions 0 and 1 are younger than every time that a commit tells itself."""
+    own = [[], [], *([{"commitInfo": {"inCommitTimestamp": EPOCH_MS + 1000 * n}}] for n in (2, 3, 4))]
+    where = table(tmp_path / "t", [[*told, add(f"f{n}")] for n, told in enumerate(own)], **IN_COMMIT)
+    for n in range(5):
+        os.utime(where / "_delta_log" / f"{n:020}.json", (EPOCH_MS / 1000 + 9000 + n,) * 2)
+    facts = live.read(str(where), offsets=[line(0)], options={}, look=False)
+    found = delta.at(Wanted(at_ms=EPOCH_MS + after_ms), line(0), facts)
+    assert found.offset_json == line(version)
+    assert (found.lost.seconds is None) is (version >= 2)  # no difference of two clocks
+
+
+def test_a_time_of_commits_that_were_not_opened_is_refused(tmp_path: Path) -> None:
+    own = [[], [], *([{"commitInfo": {"inCommitTimestamp": EPOCH_MS + 1000 * n}}] for n in (2, 3, 4))]
+    where = table(tmp_path / "t", [[*told, add(f"f{n}")] for n, told in enumerate(own)], **IN_COMMIT)
+    facts = live.read(str(where), offsets=[line(4)], options={}, look=False)
+    with pytest.raises(Refused, match="times are known from version 4 on"):
+        delta.at(Wanted(at_ms=EPOCH_MS + 2500), line(4), facts)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a verdict needs to know of the sources: Spark is asked once where they are, and not at all for files."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +10,13 @@ import pytest
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.sinks.base import SinkReport
+from recovery.sources.base import Position, Precision, SourceFacts
 from recovery.sources.delta_facts import DeltaOffset
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
+from recovery.sources.live import kafka as live_kafka
 from recovery.spark.api import Measure, MeasureRequest, Study, StudyRequest
 from recovery.verification.evidence import Reached
-from recovery.workflow import evidence, readers
+from recovery.workflow import evidence, readers, sealing
 from recovery.workflow.gather import Scene
 from recovery.workflow.readers import Readers
 from tests.delta_tables import TABLE, add, commit, table
@@ -167,3 +171,25 @@ def test_a_source_that_the_code_has_no_more_is_told_as_nothing(spark: Spark) -> 
     assert [told.of(number) for number in ("2", "orders")] == [{}, {}]
     assert told.of("0")["format"] == "delta"
     assert spark.asked_where == 1
+
+
+def test_a_topic_that_was_made_again_since_the_seal_is_told_by_the_id_that_was_sealed(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its offsets may look like those of the plan; its records are others."""
+    held = TopicFacts("id-2", {0: PartitionFacts(0, 15)}, plain=True)
+
+    def answer(options: Any, *, positions: Any, noted: Any, count_up_to: int) -> KafkaFacts:
+        return KafkaFacts(1, {"orders": held}, {"orders": None}, dict(noted or {}))
+
+    monkeypatch.setattr(live_kafka, "facts", answer)
+    position = Position("0", "kafka", '{"orders":{"0":10}}', "", Precision.EXACT, True)
+    was = KafkaFacts(1, {"orders": replace(held, topic_id="id-1")}, {"orders": None})
+    sealed = sealing._input(SourceFacts(position, "orders", facts=was))
+    assert sealed["topic_ids"] == {"orders": "id-1"}
+    told = Readers(lambda: scene())
+    assert evidence.remade(body(sealed), told) == ("orders",)
+    assert evidence._between(told, sealed, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is None
+    anew = {**sealed, "topic_ids": {"orders": "id-2"}}
+    assert evidence.remade(body(anew), told) == ()
+    assert evidence._between(told, anew, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is not None
