@@ -47,7 +47,7 @@ def judge(facts: Facts) -> Option:
             begins=common.goes_on(last, [s.offset_json for s in after.sources]),
             files=("same", common.all_files(facts)),
             before=facts.counts.table,
-            rows={"scope": "all", "key": list(facts.new_code.key)},
+            rows={"scope": "all", "key": list(facts.new_code.key), **sinks.unsettled(facts, start)},
             new_rows=new_rows,
         ),
         rollback=common.until_committed(

@@ -62,6 +62,9 @@ def test_every_expected_row_once_is_measured_as_no_difference(room: Room, writte
         assert (found.expected_rows, found.new_rows, found.old_rows) == (3, 3, 2)
         assert (found.table_rows, found.listed_rows) == (5, 5)
         assert (found.duplicates_in_table, found.duplicates_before, found.duplicates_explained) == (1, 0, 1)
+        assert (
+            found.held_before == 1
+        )  # the table had row 2 before, so its second one is not the input's doing
 
 
 def test_lost_and_doubled_rows_are_found_and_shown(room: Room, written: Written) -> None:
