@@ -10,7 +10,7 @@ from recovery.sinks import delta
 from recovery.sinks.kinds import Start, empty_reset
 from recovery.sinks.live import delta as live
 from recovery.sources.base import Amount, Distance, InputFile
-from tests.checkpoint_builder import Built
+from tests.checkpoint_builder import Built, sink_log
 from tests.delta_tables import EPOCH_MS, add, commit, table, txn
 
 OURS, THEIRS = "3c1d2b9e-0000-4000-8000-000000000001", "orders"
@@ -67,6 +67,19 @@ def test_a_table_forgets_applications_by_its_own_setting(tmp_path: Path) -> None
     setting = {"delta.setTransactionRetentionDuration": "interval 1 day"}
     where = table(tmp_path / "t", [[txn("old", 5), txn("new", 6, EPOCH_MS + 86_400_000)]], **setting)
     assert live.read(str(where), query_id=None, now_ms=EPOCH_MS + 86_400_000).heads == {"new": 6}
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_log_that_is_left_of_a_file_table_says_nothing_of_a_delta_table(tmp_path: Path, deep: bool) -> None:
+    """Batches 0 and 1 are committed, 2 is planned and not in the table; the old log knows a batch 2."""
+    Built(tmp_path / "flow" / "0", batches=2, planned=1).write()
+    query_id = inspect(str(tmp_path / "flow")).query_id
+    assert query_id
+    where = table(tmp_path / "table", [[txn(query_id, 1)]])
+    sink_log(where, 2)
+    report = inspect(str(tmp_path / "flow"), sink=str(where), deep=deep)
+    assert [f.code for f in report.findings if f.code.startswith("SINK")] == []
+    assert seed.plan_seed(report).batch == 1
 
 
 FORGETS = {"delta.setTransactionRetentionDuration": "interval 1 day"}
