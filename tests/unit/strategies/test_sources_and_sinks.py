@@ -250,8 +250,8 @@ def test_a_planned_batch_that_the_table_has_under_an_unknown_id_may_be_doubled()
 KAFKA_CUT = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={})})
 FRESH = [
     ({"startingOffsets": "earliest"}, (0, 0, 10, 15), True),
-    ({}, (10, None, None, None), True),  # latest is the default: nothing comes back
-    ({"STARTINGOFFSETS": "latest"}, (10, None, None, None), True),
+    ({}, (15, 0, 0, None), True),  # latest is the default: nothing comes back
+    ({"STARTINGOFFSETS": "latest"}, (15, 0, 0, None), True),
     ({"startingOffsets": '{"orders":{"0":3}}'}, (None, None, None, None), False),
     ({"startingTimestamp": "5"}, (None, None, None, None), False),
 ]
