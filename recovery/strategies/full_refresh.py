@@ -127,6 +127,18 @@ def _not_again(facts: Facts) -> str:
 
 
 def _lost(facts: Facts) -> Amount:
+    return _unless_inferred(facts, _what_leaves(facts))
+
+
+def _unless_inferred(facts: Facts, counted: Amount) -> Amount:
+    """A count over files of which some count as read by a guess is no exact one."""
+    if facts.repair is None or facts.repair.exact or not counted.exact:
+        return counted
+    why = f"{counted.why} Some of the files that count as read were inferred, in place of a lost log entry."
+    return replace(counted, exact=False, why=why)
+
+
+def _what_leaves(facts: Facts) -> Amount:
     gone, difference, of = _gone(facts), _difference(facts), sources.unit(facts)
     if not sinks.is_table(facts):
         return _left_unread(facts, 0, "What was written stays where it is.")
@@ -219,6 +231,10 @@ def _never_read(facts: Facts) -> int:
 
 
 def _doubled(facts: Facts) -> Amount:
+    return _unless_inferred(facts, _what_comes(facts))
+
+
+def _what_comes(facts: Facts) -> Amount:
     difference = _difference(facts)
     if not sinks.is_table(facts):
         return sinks.doubled(facts, _start(facts), "Nothing is written again.")

@@ -209,6 +209,19 @@ def test_rows_that_the_table_held_are_not_put_down_to_the_input(
     assert ("because the input does" in found.why) is (ok is True and "d" in expected[:-1])
 
 
+def test_input_that_was_inferred_is_never_proven_and_a_fault_stays_one() -> None:
+    planned = [
+        c if c["code"] != "EVERY_ROW_ONCE" else {**c, "expected": {"key": [], "inferred": ["sources/0/1"]}}
+        for c in World().criteria()
+    ]
+    for world, ok in ((World(), None), (World(written=["b", "c"]), False)):
+        found = next(
+            c for c in judge("revert", planned, world.evidence()).criteria if c.code == "EVERY_ROW_ONCE"
+        )
+        assert found.ok is ok
+        assert ("sources/0/1" in found.why) is (ok is None)
+
+
 def test_an_open_batch_is_not_settled_by_a_measure_that_did_not_look() -> None:
     world = World(old_rows=["a", "x"], expected=["x"], open=3)
     measure = world.evidence().measure
