@@ -25,12 +25,12 @@ def beside_table(
     """
     if not table.exists():
         raise Unreachable(f"Table {table.location} does not exist. Check the path.")
-    log = sinklog.read(table) if deep else sinklog.head(table)
     unique_state = any(o.state_format == 2 for o in operators)
-    if log.present or not table.is_dir(FOLDER):
+    if not table.is_dir(FOLDER):
+        log = sinklog.read(table) if deep else sinklog.head(table)
         found = sinklog.judge(log, committed, planned, unique_state=unique_state)
         return found + (sinklog.judge_files(table, log) if deep else [])
-    try:
+    try:  # a table that was converted to Delta keeps the log that it had as a file table: nobody writes it any more
         sink = deltasink.read(table)
     except Malformed as problem:
         raise Unreachable(f"The log of {table.location} cannot be read: {problem.why}. Mend it.") from problem

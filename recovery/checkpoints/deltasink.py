@@ -23,7 +23,9 @@ RETENTION = "delta.setTransactionRetentionDuration"
 class DeltaSink:
     """`heads`: application (query) id -> newest batch. `batches`: of one application, batch -> files it has added.
 
-    `rows` of these batches, None where the statistics do not tell.
+    `rows` of these batches, None where the statistics do not tell. `forgotten`: newest batch of applications that the
+    table no longer counts, as they were not heard of for long: their batches are there, and one of them that comes
+    again is written again. `forgets`: it does so, and what a checkpoint of the log left out cannot be told any more.
     """
 
     table_id: str
@@ -31,6 +33,8 @@ class DeltaSink:
     heads: Mapping[str, int] = field(default_factory=dict)
     batches: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     rows: Mapping[int, int | None] = field(default_factory=dict)
+    forgotten: Mapping[str, int] = field(default_factory=dict)
+    forgets: bool = False
 
 
 def read(table: Store, app_id: str | None = None, *, now_ms: int | None = None) -> DeltaSink | None:
@@ -46,14 +50,17 @@ def read(table: Store, app_id: str | None = None, *, now_ms: int | None = None) 
     except deltalog.Gone as gap:
         raise Unreachable(f"{table.location} cannot be read: {gap}. Put its log back.") from gap
     now = round(time.time() * 1000) if now_ms is None else now_ms
-    heads = {name: txn.version for name, txn in state.txns.items() if not _forgotten(state, txn, now)}
+    forgotten = {name: txn.version for name, txn in state.txns.items() if _forgotten(state, txn, now)}
+    heads = {name: txn.version for name, txn in state.txns.items() if name not in forgotten}
     batches: dict[int, tuple[str, ...]] = {}
     rows: dict[int, int | None] = {}
     if app_id is not None and app_id in heads:
         newest = range(max(log.earliest, log.latest - SHOWN_COMMITS + 1), log.latest + 1)
         for _, actions in deltalog.commits(log, newest):
             _batch(actions, app_id, batches, rows)
-    return DeltaSink(state.table_id, log.latest, heads, batches, rows)
+    return DeltaSink(
+        state.table_id, log.latest, heads, batches, rows, forgotten, forgets=RETENTION in state.properties
+    )
 
 
 def _forgotten(state: deltalog.TableState, txn: deltalog.Txn, now_ms: int) -> bool:
@@ -99,5 +106,15 @@ def judge(
     if head is not None and head == following == planned:
         code = "SINK_SKIPS_STATE" if unique_state else "SINK_UNCOMMITTED_BATCH"
         return [finding(code, deltalog.FOLDER, head=head)]
+    if head is None and (found := _beyond(sink.forgotten.get(query_id or ""), following, planned)):
+        return [found]
     problem = fit(head, following)
     return [problem] if problem else []
+
+
+def _beyond(forgotten: int | None, following: int, planned: int | None) -> Finding | None:
+    """A batch that the table has and no longer counts, where the checkpoint would write it again; None: no such."""
+    if forgotten is None or forgotten < following:
+        return None
+    code = "SINK_FORGOT_BATCH" if forgotten == following == planned else "SINK_FORGOT"
+    return finding(code, deltalog.FOLDER, head=forgotten, next=following, setting=RETENTION)

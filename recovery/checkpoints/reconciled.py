@@ -12,7 +12,8 @@ from recovery.checkpoints.report import SHOWN_ENTRIES, CheckpointReport, Entries
 
 # What says that the table holds the planned batch. With state of format 2 Spark itself cannot finish that batch, for
 # the table skips it and no task tells the ids of its state files; a checkpoint without state is not held up by that.
-HELD_BY_THE_TABLE = {"SINK_UNCOMMITTED_BATCH", "SINK_SKIPS_STATE"}
+# One that the table has forgotten Spark would write a second time.
+HELD_BY_THE_TABLE = {"SINK_UNCOMMITTED_BATCH", "SINK_SKIPS_STATE", "SINK_FORGOT_BATCH"}
 
 
 def reconciled(report: CheckpointReport) -> CheckpointReport:

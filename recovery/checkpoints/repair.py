@@ -41,7 +41,7 @@ class RepairPlan(LaidPlan):
 
     @property
     def exact(self) -> bool:
-        """False: an inferred mending must be confirmed by a count."""
+        """False: a mending was inferred, so that nobody can promise which input was read."""
         return all(m.exact for m in self.mendings)
 
 

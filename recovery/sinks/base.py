@@ -14,7 +14,8 @@ class SinkReport:
     For a file sink (`_spark_metadata`) `batches` maps batch id to the data files that it added and
     `fingerprint` changes with every batch. `absorbs_repeats`: None where nobody can tell.
     A Delta table remembers a head for each application, by its query id: `heads`; `head` is then that of the query
-    that was asked about, and repeats are absorbed under that id alone.
+    that was asked about, and repeats are absorbed under that id alone. Where it `forgets` ids by a setting of its own,
+    `forgotten` is the newest batch that it has of that query and no longer counts (None: none, or not known).
     """
 
     kind: str  # "files", "delta", "unknown"
@@ -28,6 +29,8 @@ class SinkReport:
     size_bytes: int = 0
     older: tuple[str, ...] = ()  # data files whose batch was compacted away
     heads: Mapping[str, int] = field(default_factory=dict)
+    forgotten: int | None = None
+    forgets: bool = False
     version: int | None = None  # of a table that counts its own commits (Delta)
     declared: str = (
         ""  # format of a sink that the code declares (create_sink): no table, no selection can name it

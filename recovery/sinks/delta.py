@@ -8,7 +8,7 @@ as long as its position is that of what the table holds.
 from recovery.checkpoints import deltasink
 from recovery.checkpoints.report import Finding
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, by_query_id
+from recovery.sinks.kinds import Memory, Risk, Start, by_query_id, in_words, repeated
 from recovery.sources.base import Precision
 
 KIND = "delta"
@@ -32,12 +32,40 @@ def facts_of(report: SinkReport) -> SinkReport:
 def memory(facts: SinkReport) -> Memory:
     """The newest batch of each query id; `facts.head` is that of the query that was asked about."""
     said = "it has none of this query" if facts.head is None else f"this query's is {facts.head}"
-    return Memory(f"The table's log holds the newest batch of each query: {said}.", True, Precision.EXACT)
+    forgets = (
+        " It forgets queries that were not heard of for long (a setting of the table)."
+        if facts.forgets
+        else ""
+    )
+    return Memory(
+        f"The table's log holds the newest batch of each query: {said}.{forgets}",
+        True if facts.head is not None or not facts.forgets else None,
+        Precision.EXACT,
+    )
 
 
 def risk(start: Start, facts: SinkReport) -> Risk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
-    held: bool | None = facts.head is not None and facts.head == start.planned
-    if facts.head is None and start.planned is not None and start.planned in facts.heads.values():
-        held = None  # under an id that is not known to be this query's: the checkpoint may have lost its own
+    held = _held(start, facts)
+    if held and facts.head is None and (start.query_id_kept or start.same_range):
+        rows = repeated(start, held=True)
+        return Risk(
+            rows,
+            f"The table has batch {start.planned} and has forgotten so, by its setting {deltasink.RETENTION}: run "
+            f"again, it is not skipped, and {in_words(rows)} would be there twice.",
+            do=f"Seed after batch {start.planned} (continue): its end is in the checkpoint's offsets.",
+            bars=True,
+        )
     return by_query_id(facts.head, start, held=held)
+
+
+def _held(start: Start, facts: SinkReport) -> bool | None:
+    """Whether the table has the planned batch, also where it has forgotten so; None: nobody can tell."""
+    if start.planned is None:
+        return False
+    if facts.head is not None:
+        return facts.head == start.planned
+    if facts.forgotten is not None:
+        return facts.forgotten >= start.planned
+    # Forgotten and taken out of the log; or under an id that is not known to be this query's: it may have lost its own.
+    return None if facts.forgets or start.planned in facts.heads.values() else False

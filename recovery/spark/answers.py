@@ -72,9 +72,17 @@ class Flow:
         """By what rows are told apart, and who says so: (columns, words)."""
         if given:
             return counting.resolved(given, self.columns, "What the code yields"), NAMED
-        if self.dedupe and {c.lower() for c in self.dedupe} <= {c.lower() for c in self.columns}:
-            return list(self.dedupe), FROM_CODE
+        if self.let_through_by:
+            return list(self.let_through_by), FROM_CODE
         return list(self.columns), WHOLE_ROW
+
+    @property
+    def let_through_by(self) -> tuple[str, ...] | None:
+        """Columns by which dropDuplicates lets a row through; () where the flow does not yield them, None: no such."""
+        if not self.dedupe:
+            return None
+        yielded = {c.lower() for c in self.dedupe} <= {c.lower() for c in self.columns}
+        return tuple(self.dedupe) if yielded else ()
 
     def _ordered(self, reads: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
         """The sources as Spark numbers them, and a problem where their order is not certain.
@@ -174,6 +182,7 @@ def _counted(
     if not frames:
         return {"table_rows": held.count() if held is not None else None}
     out = counting.set_counts(frames, key, held)
+    out["fresh"] = _fresh(flow, frames, key, held, out["fresh"])
     if held is None:
         out["repeats"], out["fresh"] = {}, {}
     if request.get("by_file"):
@@ -181,6 +190,22 @@ def _counted(
     for label, target in (request.get("write") or {}).items():
         frames[label].write.mode("error").parquet(target)
     return out
+
+
+def _fresh(
+    flow: Flow, frames: Mapping[str, Any], key: Sequence[str], held: Any | None, counted: dict[str, int]
+) -> dict[str, int]:
+    """Different keys that the table does not hold: of dropDuplicates by its own columns, whatever `key` compares rows.
+
+    {} where these are not among what the code yields, or the table has them not: then nobody can tell.
+    """
+    own = flow.let_through_by
+    if own is None or {c.lower() for c in own} == {c.lower() for c in key}:
+        return counted
+    try:
+        return dict(counting.set_counts(frames, own, held)["fresh"]) if own else {}
+    except counting.NoSuchColumn:
+        return {}
 
 
 def _known(request: Mapping[str, Any]) -> list[str]:

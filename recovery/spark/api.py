@@ -134,7 +134,8 @@ class Measure:
     `table_rows` by a fresh session through the catalog, `listed_rows` in the files of the sink's log, or in the Delta
     table as it was compared (they must agree). `missing` / `extra`: rows of the exact multiset difference between
     `expected_rows` and `new_rows`. `duplicates_in_table`: rows beyond one per key in the whole table; of these
-    `duplicates_before` stood there before, and `duplicates_explained` are repeats that the new input itself brings.
+    `duplicates_before` stood there before, and `duplicates_explained` come with the expected rows: `held_before` of
+    these repeat a key that the table held before the rerun, the others one that the new input itself repeats.
     `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others;
     None for a file table.
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
@@ -152,6 +153,7 @@ class Measure:
     duplicates_in_table: int | None = None
     duplicates_before: int | None = None
     duplicates_explained: int | None = None
+    held_before: int | None = None
     vanished: int | None = None
     strange: int | None = None
     repeated: int | None = None

@@ -129,6 +129,7 @@ def compare(
         F.sum(F.greatest(held - 1, none)).alias("duplicates_in_table"),
         F.sum(F.greatest(o - 1, none)).alias("duplicates_before"),
         F.sum(F.greatest(o + e - 1, none)).alias("duplicates_expected"),
+        F.sum(F.when(o > 0, e).otherwise(none)).alias("held_before"),
     ).collect()[0]
     out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
     if not whole:

@@ -48,7 +48,12 @@ def judge(facts: Facts) -> Option:
                 sum(starts.read_by(s) for s in facts.sources),
             ),
             before=facts.counts.table,
-            rows={"scope": "new", "key": list(facts.new_code.key), **_again(forecast)},
+            rows={
+                "scope": "new",
+                "key": list(facts.new_code.key),
+                **_again(forecast),
+                **sinks.unsettled(facts, start),
+            },
             new_rows=rows,
         ),
         rollback=common.until_committed(last, common.SEEDED_BACK),

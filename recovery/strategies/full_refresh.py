@@ -1,6 +1,12 @@
 """full-refresh: empty the table and read everything that can still be read, with the new code."""
 
+from dataclasses import replace
+
 from recovery.checkpoints.report import Finding, Severity
+from recovery.sinks.kinds import Start
+from recovery.sources.base import Amount as Counted
+from recovery.sources.base import Distance
+from recovery.sources.comparing import ZERO
 from recovery.strategies import common, sinks, sources, starts
 from recovery.strategies.base import Amount, Facts, Forecast, Option
 from recovery.strategies.positions import positions
@@ -61,10 +67,27 @@ def blocked(facts: Facts) -> str | None:
 
 def _passed_over(facts: Facts) -> str | None:
     """Whether a sink that is not emptied takes batches from 0 on; why not."""
-    found = sinks.risk(facts, sinks.anew(facts))
+    found = sinks.risk(facts, _start(facts))
     if not found.vanished:
         return None
     return f"{found.says} A full refresh begins with batch 0 and does not empty it. Take continue."
+
+
+def _nothing_again(facts: Facts) -> bool:
+    """Whether each source begins behind all that lies there, by its reader's own options."""
+    begins = sources.anew(facts)
+    return bool(begins) and all(f.again is False for f in begins)
+
+
+def _start(facts: Facts) -> Start:
+    """Batch 0 as the sink meets it: what was read comes again, as far as the sources begin there and still have it."""
+    found, begins = sinks.anew(facts), sources.anew(facts)
+    if _nothing_again(facts):
+        return replace(found, reread=ZERO, planned=None)
+    if all(f.again and f.whole for f in begins) or found.reread.rows is None:
+        return found
+    rows = None if any(f.again is None for f in begins) else Counted(found.reread.rows.value, False)
+    return replace(found, reread=Distance(rows=rows))
 
 
 def _difference(facts: Facts) -> int | None:
@@ -89,6 +112,8 @@ def _reread(facts: Facts) -> Amount:
     if common.only_files(facts):
         return common.amount(rows, common.files_of(facts, "processed"), why)
     if stays := _not_again(facts):
+        if _nothing_again(facts):
+            return sources.nothing(stays)
         return Amount(None, 0, None, None, False, stays)
     exact = rows is not None and all(
         f.whole for f in sources.anew(facts)
@@ -102,15 +127,23 @@ def _not_again(facts: Facts) -> str:
 
 
 def _lost(facts: Facts) -> Amount:
+    return _unless_inferred(facts, _what_leaves(facts))
+
+
+def _unless_inferred(facts: Facts, counted: Amount) -> Amount:
+    """A count over files of which some count as read by a guess is no exact one."""
+    if facts.repair is None or facts.repair.exact or not counted.exact:
+        return counted
+    why = f"{counted.why} Some of the files that count as read were inferred, in place of a lost log entry."
+    return replace(counted, exact=False, why=why)
+
+
+def _what_leaves(facts: Facts) -> Amount:
     gone, difference, of = _gone(facts), _difference(facts), sources.unit(facts)
     if not sinks.is_table(facts):
-        return sources.nothing("What was written stays where it is.")
-    if why := _not_again(facts):
-        never = len(facts.sources) == 1 and sources.anew(facts)[0].again is False
-        rows = facts.counts.table if never else None
-        return Amount(
-            rows, 0, None, None, rows is not None, f"{why} The rows of the emptied table do not come back."
-        )
+        return _left_unread(facts, 0, "What was written stays where it is.")
+    if _not_again(facts):
+        return _left_unread(facts, facts.counts.table, "The rows of the emptied table do not come back.")
     if gone:
         return Amount(
             rows=None if difference is None else max(0, -difference),
@@ -124,6 +157,11 @@ def _lost(facts: Facts) -> Amount:
         unread = _never_read(facts)
         rows = None if difference is None or unread is None else max(0, -difference) + unread
         return Amount(rows, 0, None, None, False, f"{broken} Their rows leave the table.")
+    if taken := sources.taken(facts):
+        rows = None if difference is None or taken.rows is None else max(0, -difference) + taken.rows
+        return Amount(rows, 0, None, None, False, taken.why)
+    if strange := _strangers(facts):
+        return _of_others(facts, strange)
     if difference is not None and difference < 0:
         return Amount(
             -difference, 0, None, None, True, f"The new code yields fewer rows over the same {of}s."
@@ -135,6 +173,58 @@ def _lost(facts: Facts) -> Amount:
     return sources.nothing(f"All {common.plural(common.all_there(facts), 'file')} can still be read.")
 
 
+def _left_unread(facts: Facts, leaving: int | None, stays: str) -> Amount:
+    """What nobody will have read, beside the `leaving` rows of an emptied table, which do not come back.
+
+    Where a source begins behind what lies there (`latest`), all that waits is passed over.
+    """
+    taken, why = sources.taken(facts), _not_again(facts)
+    if not why:
+        return taken or sources.kept(facts, stays)
+    if not _nothing_again(facts):
+        return Amount(None, 0, None, None, False, f"{why} {stays}")
+    gone, unread = 0 if taken is None else taken.rows, _unread(facts)
+    rows = None if leaving is None or unread is None or gone is None else leaving + unread + gone
+    exact = (
+        rows is not None and taken is None and not sources.uncertain(facts) and not facts.new_code.operators
+    )
+    if unread is None:
+        waits = " What waits is never read; how much that is, is not known."
+    else:
+        waits = f" Of what waits, {common.plural(unread, 'row')} are never read." if unread else ""
+    told = f" {taken.why}" if taken else ""
+    return Amount(rows, 0, None, None, exact, f"{why}{waits} {stays}{told}")
+
+
+def _unread(facts: Facts) -> int | None:
+    """Rows that wait behind the committed positions; None where they were counted from another start."""
+    return None if any(starts.moved(s) for s in facts.sources) else facts.counts.waiting
+
+
+def _strangers(facts: Facts) -> int:
+    """Rows of the table beyond those that the old code yields over what was read; negative: so many fewer."""
+    old = facts.old_counts.processed if facts.old_counts else None
+    return 0 if old is None or facts.counts.table is None else facts.counts.table - old
+
+
+def _of_others(facts: Facts, strange: int) -> Amount:
+    """A table that does not hold just what the old code wrote: which rows leave it cannot be told by numbers alone."""
+    old = facts.old_counts.processed if facts.old_counts else None
+    new = facts.counts.processed
+    rows = None if old is None or new is None else max(0, strange) + max(0, old - new)
+    if strange > 0:
+        why = (
+            f"The table holds {common.plural(strange, 'row')} more than the old code yields over the same input: of "
+            "another writer, put in by hand, or doubled before. They leave it and do not come back."
+        )
+    else:
+        why = (
+            f"The table holds {common.plural(-strange, 'row')} fewer than the old code yields over the same input, so "
+            "which of them leave it cannot be told."
+        )
+    return Amount(rows, 0, None, None, False, why)
+
+
 def _never_read(facts: Facts) -> int | None:
     """Records that retention took before anybody read them; None: of files that are gone nobody knows them."""
     if sources.gone_unread(facts):
@@ -144,9 +234,15 @@ def _never_read(facts: Facts) -> int | None:
 
 
 def _doubled(facts: Facts) -> Amount:
+    return _unless_inferred(facts, _what_comes(facts))
+
+
+def _what_comes(facts: Facts) -> Amount:
     difference = _difference(facts)
     if not sinks.is_table(facts):
-        return sinks.doubled(facts, sinks.anew(facts), "Nothing is written again.")
+        return sinks.doubled(facts, _start(facts), "Nothing is written again.")
+    if _nothing_again(facts):
+        return sources.nothing("The table is emptied first, and nothing is read again.")
     whole = not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts))
     if not whole:
         why = f"Cannot be told exactly: not every committed {sources.unit(facts)} can be read."
@@ -154,6 +250,13 @@ def _doubled(facts: Facts) -> Amount:
     if difference is None:
         why = "The table is emptied first. Which rows differ from those of the old code was not counted."
         return Amount(None, 0, None, None, False, why)
+    if strange := _strangers(facts):
+        came = max(0, difference + max(0, strange))
+        why = (
+            "The table does not hold just the rows that the old code yields over the same input, so which rows come "
+            "that were not in it cannot be told."
+        )
+        return Amount(came, 0, None, None, False, why)
     if difference <= 0:
         return sources.nothing("The table is emptied first.")
     repeats = any(o.name == "dedupe" for o in facts.checkpoint.state_operators)
@@ -186,4 +289,4 @@ def _without_table(facts: Facts) -> tuple[Finding, ...]:
         return ()
     says = f"{facts.dataset} is no table: a full refresh resets its checkpoint, and what was written stays."
     found = Finding("SINK_NOT_EMPTIED", Severity.WARNING, says, "Clear it first, or take continue.")
-    return (found, *sinks.findings(facts, sinks.anew(facts)))
+    return (found, *sinks.findings(facts, _start(facts)))

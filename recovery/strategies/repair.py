@@ -4,7 +4,7 @@ from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts
-from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
 from recovery.strategies.positions import positions
 
 
@@ -18,10 +18,13 @@ def judge(facts: Facts) -> Option:
         summary="Mend the damaged files, keep progress and state",
         blocked=blocked(facts),
         forecast=Forecast(
-            lost=sources.kept(
-                facts, f"Every committed {of} stays committed; every unread {of} is read.", planned=True
+            lost=_unless_inferred(
+                facts,
+                sources.kept(
+                    facts, f"Every committed {of} stays committed; every unread {of} is read.", planned=True
+                ),
             ),
-            doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
+            doubled=_unless_inferred(facts, sinks.doubled(facts, start, f"No committed {of} is read again.")),
             reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
@@ -49,7 +52,12 @@ def judge(facts: Facts) -> Option:
             begins=common.goes_on(last, [s.offset_json for s in after.sources]),
             files=("same", common.all_files(facts)),
             before=facts.counts.table,
-            rows={"scope": "all", "key": list(facts.new_code.key)},
+            rows={
+                "scope": "all",
+                "key": list(facts.new_code.key),
+                **sinks.unsettled(facts, start),
+                **({"inferred": list(inferred(facts))} if inferred(facts) else {}),
+            },
             new_rows=new_rows,
         ),
         rollback=common.until_committed(
@@ -101,16 +109,33 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> str | None:
     return None
 
 
+def inferred(facts: Facts) -> tuple[str, ...]:
+    """Log entries of which nobody knows which files they named: what stands in their place is a guess."""
+    return tuple(m.file for m in facts.repair.mendings if not m.exact) if facts.repair else ()
+
+
+def _unless_inferred(facts: Facts, promised: Amount) -> Amount:
+    """What a repair promises; nothing, where it counts files as read that may not be the ones that were read."""
+    entries = inferred(facts)
+    if not entries:
+        return promised
+    why = (
+        f"Which files {', '.join(entries)} had named was inferred. A file that counts as read now and was not is never "
+        "read; one that was read and does not count is read again. Check the files that the findings name."
+    )
+    return Amount(None, 0, None, None, False, why)
+
+
 def _unconfirmed(facts: Facts, plan: RepairPlan) -> str | None:
-    """An inferred mending stands only when the committed files yield exactly the rows that the table holds."""
+    """An inferred mending that the rows speak against: as many rows as the table holds prove nothing, others do."""
     if plan.exact:
         return None
     counts = facts.counts
     if counts.processed is None or counts.table is None:
-        return "What a lost log entry named was inferred, and the rows that would confirm it could not be counted."
+        return "What a lost log entry named was inferred, and the rows that could speak against it were not counted."
     if counts.processed != counts.table:
         return (
-            f"What a lost log entry named was inferred, and the rows do not confirm it: those files yield "
+            f"What a lost log entry named was inferred, and the rows speak against it: those files yield "
             f"{common.plural(counts.processed, 'row')}, the table holds {counts.table:,}."
         )
     return None
@@ -122,6 +147,8 @@ def _after(facts: Facts) -> CheckpointReport:
 
 def _new_rows(facts: Facts) -> int | None:
     """Rows that the code writes for the waiting files with the state it keeps; None: cannot be told."""
+    if inferred(facts):
+        return None
     if not facts.new_code.operators:
         return facts.counts.waiting if facts.new_code.operators is not None else None
     return facts.counts.fresh_waiting if facts.new_code.operators == ("dedupe",) else None
@@ -156,7 +183,10 @@ def _arguments(facts: Facts) -> dict[str, object]:
 def _findings(plan: RepairPlan | None) -> tuple[Finding, ...]:
     if plan is None:
         return ()
-    mended = [Finding(m.code, Severity.INFO, m.says, m.how, m.file) for m in plan.mendings]
+    mended = [
+        Finding(m.code, Severity.INFO if m.exact else Severity.WARNING, m.says, m.how, m.file)
+        for m in plan.mendings
+    ]
     left = [
         Finding(d.code, Severity.BLOCKER if d.blocker else Severity.WARNING, d.says, d.why, d.file)
         for d in plan.left

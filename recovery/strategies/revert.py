@@ -52,7 +52,11 @@ def judge(facts: Facts) -> Option:
             begins=common.goes_on(last, [s.offset_json for s in facts.checkpoint.sources]),
             files=("same", common.all_files(facts)),
             before=facts.counts.table,
-            rows={"scope": "all", "key": list(facts.old_code.key) if facts.old_code else []},
+            rows={
+                "scope": "all",
+                "key": list(facts.old_code.key) if facts.old_code else [],
+                **sinks.unsettled(facts, start),
+            },
             new_rows=new_rows,
         ),
         rollback=common.until_committed(last, "the code of today is written back."),

@@ -63,6 +63,7 @@ def judge(facts: Facts) -> Option:
                 "scope": "new",
                 "key": list(facts.new_code.key),
                 **({} if _guarded(facts) else {"again": True}),
+                **sinks.unsettled(facts, _start(facts, _reread(facts))),
             },
             new_rows=new_rows if told else None,
         ),

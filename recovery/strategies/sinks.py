@@ -9,7 +9,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Risk, Start, in_words
 from recovery.sources.base import AT_MOST, Distance, Precision
 from recovery.sources.base import Amount as Counted
-from recovery.sources.comparing import count
+from recovery.sources.comparing import ZERO, count
 from recovery.strategies.base import Amount, Facts
 from recovery.strategies.sources import distance_of, nothing
 
@@ -107,6 +107,14 @@ def block(facts: Facts, of: Start) -> str | None:
     elif found.do:
         said.append(found.do)
     return " ".join(said)
+
+
+def unsettled(facts: Facts, of: Start) -> dict[str, int]:
+    """The open batch, as the criterion on rows is told it, unless it is certain that no row of it comes twice."""
+    alone = risk(facts, replace(of, reread=ZERO)).doubled
+    if of.planned is None or (alone is not None and alone.exact and not alone.value):
+        return {}
+    return {"open": of.planned}
 
 
 def doubled(facts: Facts, of: Start, otherwise: str) -> Amount:

@@ -1,6 +1,7 @@
 """Starts that a person chose: what they skip, what they read again, what the seed is told of them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.starts import SourceStart
@@ -114,8 +115,19 @@ def lost(facts: Facts) -> Amount:
     if skipping:
         counted = facts.counts.skipped if _alone(facts) else None
         found = _between(facts, skipping, "lost", counted, _why_lost(skipping, of))
-        return found if behind is None else _together(found, behind)
-    return behind or kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
+        return _at_least(facts, found if behind is None else _together(found, behind))
+    if behind is not None:
+        return _at_least(facts, behind)
+    return kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
+
+
+def _at_least(facts: Facts, found: Amount) -> Amount:
+    """What is lost for certain, beside a source of which nobody can tell whether it can still be read: not all."""
+    stays = kept(facts, "")
+    if stays.exact:
+        return found
+    why = f"{found.why.removeprefix(AT_MOST)} {stays.why} So it may be more."
+    return replace(found, exact=False, why=why)
 
 
 def reread(facts: Facts, otherwise: str) -> Amount:

@@ -58,6 +58,8 @@ Every finding of docs/checkpoints.md occurs in a row above, or it is said here w
 UNSEEN = {
     "STATE_BLOCK_DAMAGED": "shows when a key of that block is asked for; `test_state_on_spark.py` damages each kind",
     "STATE_FILTER_DAMAGED": "changes nothing that a run shows; `test_state_on_spark.py` damages each kind",
+    "SINK_FORGOT_BATCH": "needs a Delta table that forgets; `tests/unit/sinks/test_delta.py` judges such ones",
+    "SINK_FORGOT": "needs a Delta table that forgets; `tests/unit/sinks/test_delta.py` judges such ones",
     "STATE_AHEAD": "shows at the restart after the next one; `test_state_on_spark.py` runs both",
     "KAFKA_START_UNREADABLE": "needs a Kafka broker, which this test does not start; known from Spark's code",
     "OPERATOR_METADATA_NOT_YET": "needs a checkpoint of Spark 3.5; `test_written_by_others.py` reads such ones",

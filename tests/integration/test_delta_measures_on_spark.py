@@ -59,6 +59,7 @@ def test_what_was_written_is_what_the_table_has_beyond_its_version(bare: Room, t
         assert (found.expected_rows, found.new_rows, found.old_rows) == (2, 2, 3)
         assert (found.table_rows, found.listed_rows) == (5, 5)
         assert (found.duplicates_in_table, found.duplicates_before, found.duplicates_explained) == (2, 1, 1)
+        assert found.held_before == 1
 
 
 def test_lost_doubled_and_vanished_rows_are_told_apart(bare: Room, table: Table) -> None:

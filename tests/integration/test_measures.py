@@ -50,6 +50,20 @@ def test_repeats_are_rows_whose_key_the_table_holds(room: Room, written: Written
     assert found.fresh == {"waiting": 1}
 
 
+@pytest.mark.parametrize("key", [None, ("kind",), ("id", "kind")], ids=str)
+def test_what_a_kept_drop_duplicates_lets_through_hangs_on_its_own_columns(
+    room: Room, written: Written, key: tuple[str, ...] | None
+) -> None:
+    """Whatever key a person names to tell rows apart."""
+    room.put("a/1.json", row(1, "x"))
+    written.run()
+    code = SIMPLE.replace('json("IN/a")', 'json("IN/a").dropDuplicates(["id"])')
+    uri = room.put("a/2.json", row(2, "x"), row(3, "x"), row(1, "z"))
+    found = room.look(code, sets={"waiting": (uri,)}, table=written.name, key=key)
+    assert (found.problem, found.dedupe) == (None, ("id",))
+    assert found.fresh == {"waiting": 2}
+
+
 def test_every_expected_row_once_is_measured_as_no_difference(room: Room, written: Written) -> None:
     room.put("a/1.json", row(1), row(2, None))
     old = written.run()
@@ -62,6 +76,9 @@ def test_every_expected_row_once_is_measured_as_no_difference(room: Room, writte
         assert (found.expected_rows, found.new_rows, found.old_rows) == (3, 3, 2)
         assert (found.table_rows, found.listed_rows) == (5, 5)
         assert (found.duplicates_in_table, found.duplicates_before, found.duplicates_explained) == (1, 0, 1)
+        assert (
+            found.held_before == 1
+        )  # the table had row 2 before, so its second one is not the input's doing
 
 
 def test_lost_and_doubled_rows_are_found_and_shown(room: Room, written: Written) -> None:

@@ -70,6 +70,24 @@ TABLE: tuple[Kind, ...] = (
         "Remove entry {head} of the table's log: the batch is then written anew, once.",
     ),
     Kind(
+        "SINK_FORGOT_BATCH",
+        B,
+        "The table has batch {head}, which the checkpoint has planned and not committed, and has forgotten so by its "
+        "setting {setting}.",
+        "Runs the batch again, and the table does not skip it: its rows are there twice.",
+        "Take a seeded reset: it goes on after batch {head}, whose rows the table has.",
+        outcome=Outcome.DOUBLES,
+    ),
+    Kind(
+        "SINK_FORGOT",
+        B,
+        "The table has batches of this query up to {head}, and has forgotten so by its setting {setting}; the next "
+        "batch would be {next}.",
+        "Writes the batches up to {head} a second time: the run is good and the rows are doubled.",
+        "Put the checkpoint back that stood at batch {head}, or take a full refresh.",
+        outcome=Outcome.DOUBLES,
+    ),
+    Kind(
         "SINK_ORPHAN_CRC",
         B,
         "The checksum file {name} in the table's log is left of a file that is gone, and Spark will write that next.",

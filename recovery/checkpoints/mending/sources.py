@@ -14,6 +14,8 @@ from recovery.checkpoints.mending.work import CannotMend, Mending, Work
 from recovery.checkpoints.report import Finding, SourceEntry
 from recovery.checkpoints.tree import MAX_LOG_BYTES
 
+SHOWN = 5  # files in a sentence
+
 
 def entry(work: Work, found: Finding) -> Mending:
     """A lost, broken or empty entry of a committed batch."""
@@ -34,9 +36,16 @@ def entry(work: Work, found: Finding) -> Mending:
     work.layout.write(name, filelog.source_lines([*before, *own]))
     how = (
         f"Rebuilt from the listing: {len(own)} of the listed files stand in no other entry and are not newer than "
-        f"batch {batch}, which took them. The rows of the table must confirm it."
+        f"batch {batch}, which took them: {_names(own)}. Nothing proves it: a file that came later with an older time "
+        "looks the same. Look whether the table has their rows."
     )
     return Mending(found.code, name, found.says, how, exact=False)
+
+
+def _names(own: list[SourceEntry]) -> str:
+    told = [unquote(item.path).rsplit("/", 1)[-1] for item in own[:SHOWN]]
+    more = f" and {len(own) - SHOWN} more" if len(own) > SHOWN else ""
+    return ", ".join(told) + more
 
 
 def _is_compacted(work: Work, folder: str, number: int) -> bool:

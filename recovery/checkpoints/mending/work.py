@@ -46,7 +46,7 @@ class Known:
 class Mending:
     """One damage and its mending. `says`: what is so; `how`: what the new version has instead.
 
-    `exact` False: inferred, so that a count must confirm it before anybody relies on it.
+    `exact` False: inferred; nothing proves it, so a person has to check what it names.
     """
 
     code: str

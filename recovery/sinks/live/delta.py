@@ -34,6 +34,8 @@ def read(location: str, *, query_id: str | None, now_ms: int | None = None) -> S
         absorbs_repeats=True,
         fingerprint=hashlib.sha256(told.encode()).hexdigest(),
         heads=dict(sink.heads),
+        forgotten=sink.forgotten.get(query_id) if query_id else None,
+        forgets=sink.forgets,
         version=sink.version,
     )
 

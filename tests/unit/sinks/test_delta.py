@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints import inspect, seed
-from recovery.errors import Unreachable
+from recovery.errors import Refused, Unreachable
 from recovery.sinks import delta
 from recovery.sinks.kinds import Start, empty_reset
 from recovery.sinks.live import delta as live
-from recovery.sources.base import Distance, InputFile
-from tests.checkpoint_builder import Built
+from recovery.sources.base import Amount, Distance, InputFile
+from tests.checkpoint_builder import Built, sink_log
 from tests.delta_tables import EPOCH_MS, add, commit, table, txn
 
 OURS, THEIRS = "3c1d2b9e-0000-4000-8000-000000000001", "orders"
@@ -67,6 +67,57 @@ def test_a_table_forgets_applications_by_its_own_setting(tmp_path: Path) -> None
     setting = {"delta.setTransactionRetentionDuration": "interval 1 day"}
     where = table(tmp_path / "t", [[txn("old", 5), txn("new", 6, EPOCH_MS + 86_400_000)]], **setting)
     assert live.read(str(where), query_id=None, now_ms=EPOCH_MS + 86_400_000).heads == {"new": 6}
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_log_that_is_left_of_a_file_table_says_nothing_of_a_delta_table(tmp_path: Path, deep: bool) -> None:
+    """Batches 0 and 1 are committed, 2 is planned and not in the table; the old log knows a batch 2."""
+    Built(tmp_path / "flow" / "0", batches=2, planned=1).write()
+    query_id = inspect(str(tmp_path / "flow")).query_id
+    assert query_id
+    where = table(tmp_path / "table", [[txn(query_id, 1)]])
+    sink_log(where, 2)
+    report = inspect(str(tmp_path / "flow"), sink=str(where), deep=deep)
+    assert [f.code for f in report.findings if f.code.startswith("SINK")] == []
+    assert seed.plan_seed(report).batch == 1
+
+
+FORGETS = {"delta.setTransactionRetentionDuration": "interval 1 day"}
+
+
+@pytest.mark.parametrize(
+    ("head", "codes", "goes_on_after"),
+    [(1, [], 1), (2, ["SINK_FORGOT_BATCH"], 2), (3, ["SINK_FORGOT"], None)],
+)
+def test_a_batch_that_the_table_has_forgotten_is_in_it_all_the_same(
+    tmp_path: Path, head: int, codes: list[str], goes_on_after: int | None
+) -> None:
+    """Batches 0 and 1 are committed, 2 is planned; the table has `head` of this query, since long."""
+    Built(tmp_path / "flow" / "0", batches=2, planned=1).write()
+    query_id = inspect(str(tmp_path / "flow")).query_id
+    assert query_id
+    where = table(tmp_path / "table", [[txn(query_id, head, 1)]], **FORGETS)
+    report = inspect(str(tmp_path / "flow"), sink=str(where))
+    assert [f.code for f in report.findings if f.code.startswith("SINK")] == codes
+    if goes_on_after is None:
+        with pytest.raises(Refused, match="forgotten"):
+            seed.plan_seed(report)
+    else:
+        assert seed.plan_seed(report).batch == goes_on_after
+    told = live.read(str(where), query_id=query_id)
+    assert (told.head, told.forgotten, told.forgets) == (None, head, True)
+    kept = delta.risk(Start(2, query_id_kept=True, planned=2, planned_rows=Amount(4)), told)
+    assert (kept.bars, kept.doubled) == (head > 1, Amount(4 if head > 1 else 0))
+
+
+def test_what_a_table_that_forgets_has_of_an_open_batch_cannot_be_told_without_its_id(tmp_path: Path) -> None:
+    seeded = Start(2, planned=2, planned_rows=Amount(4))
+    forgets = live.read(str(table(tmp_path / "f", [[add("f0")]], **FORGETS)), query_id=OURS)
+    found = delta.risk(seeded, forgets).doubled
+    assert found is not None
+    assert (found.value, found.exact) == (4, False)
+    remembers = live.read(str(table(tmp_path / "r", [[add("f0")]])), query_id=OURS)
+    assert delta.risk(seeded, remembers).doubled == Amount(0)
 
 
 def test_a_place_without_a_delta_table_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from recovery.strategies.base import Counts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import checkpoint
 from tests.unit.strategies.facts import facts as customers
-from tests.unit.strategies.streams import DELTA, FILES, LOOSE, options, source, stream
+from tests.unit.strategies.streams import DELTA, FILES, LOOSE, READABLE, of, options, source, stream
 
 EMPTY = [
     ("kafka, latest", {}, DELTA, (5, 0), "lose 5 rows"),
@@ -169,3 +169,55 @@ def test_an_empty_start_promises_nothing_where_damage_hides_what_was_read() -> N
     option = options(stream(sink=LOOSE["foreach_batch"], checkpoint=hidden))["empty"]
     assert (option.forecast.lost.rows, option.forecast.doubled.rows) == (None, None)
     assert "Offset file 1 is cut short." in option.forecast.doubled.why
+
+
+LATEST = (source("kafka", options={}),)
+TAKEN = replace(
+    source("kafka").reach or READABLE, readable=False, lost=of(3), why="Offsets 10 to 12 are gone."
+)
+
+
+@pytest.mark.parametrize(
+    ("sink", "lost"), [(LOOSE["kafka"], 5), (replace(DELTA, declared="delta"), 5), (DELTA, 15), (FILES, 15)]
+)
+def test_a_full_refresh_that_begins_behind_all_that_waits_loses_that_too(sink: SinkReport, lost: int) -> None:
+    """10 rows were read, 5 wait; a table is emptied besides."""
+    forecast = options(stream(sink=sink, sources=LATEST))["full-refresh"].forecast
+    assert (forecast.lost.rows, forecast.lost.exact) == (lost, True)
+    assert (forecast.doubled.rows, forecast.reread.rows) == (0, 0)
+    assert "5 rows are never read" in forecast.lost.why
+
+
+def test_of_a_full_refresh_nothing_is_promised_where_the_waiting_rows_were_not_counted() -> None:
+    told = stream(sink=LOOSE["kafka"], sources=LATEST, counts=Counts(processed=10))
+    forecast = options(told)["full-refresh"].forecast
+    assert (forecast.lost.rows, forecast.lost.exact) == (None, False)
+    own = stream(sink=LOOSE["kafka"], sources=(source("kafka", options={"startingOffsets": "{}"}),))
+    forecast = options(own)["full-refresh"].forecast
+    assert (forecast.lost.rows, forecast.lost.exact) == (None, False)
+
+
+@pytest.mark.parametrize(("sink", "told"), [(LOOSE["kafka"], {"startingOffsets": "earliest"}), (DELTA, {})])
+def test_what_retention_took_is_lost_by_a_full_refresh_too(sink: SinkReport, told: dict[str, str]) -> None:
+    broken = (source("kafka", reach=TAKEN, options=told),)
+    forecast = options(stream(sink=sink, sources=broken))["full-refresh"].forecast
+    assert (forecast.lost.rows, forecast.lost.exact) == (3 if told else 18, False)
+    assert "Offsets 10 to 12 are gone." in forecast.lost.why
+
+
+@pytest.mark.parametrize(
+    ("table", "new", "lost", "doubled"),
+    [(12, 13, (0, True), (1, True)), (13, 13, (1, False), (1, False)), (17, 20, (5, False), (8, False)),
+     (17, 10, (7, False), (0, False)), (10, 12, (0, False), (2, False))],
+    ids=["all its own", "one of others", "hidden in new rows", "and fewer rows", "rows taken out"],
+)  # fmt: skip
+def test_rows_of_others_in_an_emptied_table_do_not_stand_for_its_own(
+    table: int, new: int, lost: tuple[int, bool], doubled: tuple[int, bool]
+) -> None:
+    """The old code yields 12 rows over what was read."""
+    given = customers(sink=DELTA)
+    old = replace(given.old_counts or Counts(), table=table)
+    counts = replace(given.counts, table=table, processed=new, everything=new + 8)
+    forecast = options(replace(given, counts=counts, old_counts=old))["full-refresh"].forecast
+    assert (forecast.lost.rows, forecast.lost.exact) == lost
+    assert (forecast.doubled.rows, forecast.doubled.exact) == doubled

@@ -88,7 +88,7 @@ BLOCKS: list[tuple[str, dict[str, Any], str]] = [
     (
         "inferred, not counted",
         {"repair": plan(mendings=(INFERRED,)), "counts": Counts()},
-        "could not be counted",
+        "were not counted",
     ),
     (
         "inferred, not confirmed",
@@ -105,5 +105,16 @@ def test_repair_that_cannot_run_says_why(changes: dict[str, Any], words: str) ->
     assert not option.recommended
 
 
-def test_an_inferred_mending_that_the_rows_confirm_may_run() -> None:
-    assert options(damaged(repair=plan(mendings=(INFERRED,))))["repair"].blocked is None
+def test_an_inferred_mending_may_run_and_promises_nothing_however_many_rows_are_equal() -> None:
+    """A file that came later with an older time, and as many rows, would look the same."""
+    found = options(damaged(repair=plan(mendings=(INFERRED,))))
+    option = found["repair"]
+    assert (option.blocked, option.recommended) == (None, False)
+    forecast = option.forecast
+    assert [(a.rows, a.exact) for a in (forecast.lost, forecast.doubled)] == [(None, False)] * 2
+    assert forecast.new_rows is None
+    assert next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")["inferred"] == ["metadata"]
+    assert [f.severity for f in option.findings if f.do == INFERRED.how] == [Severity.WARNING]
+    again = found["full-refresh"].forecast
+    assert not again.lost.exact
+    assert not again.doubled.exact

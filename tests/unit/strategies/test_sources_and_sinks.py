@@ -250,8 +250,8 @@ def test_a_planned_batch_that_the_table_has_under_an_unknown_id_may_be_doubled()
 KAFKA_CUT = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={})})
 FRESH = [
     ({"startingOffsets": "earliest"}, (0, 0, 10, 15), True),
-    ({}, (10, None, None, None), True),  # latest is the default: nothing comes back
-    ({"STARTINGOFFSETS": "latest"}, (10, None, None, None), True),
+    ({}, (15, 0, 0, None), True),  # latest is the default: nothing comes back
+    ({"STARTINGOFFSETS": "latest"}, (15, 0, 0, None), True),
     ({"startingOffsets": '{"orders":{"0":3}}'}, (None, None, None, None), False),
     ({"startingTimestamp": "5"}, (None, None, None, None), False),
 ]
@@ -288,3 +288,18 @@ def test_where_nobody_can_count_the_keys_that_are_forgotten_none_are_named() -> 
     given = stream(sink=LOOSE["kafka"], counts=Counts(table=None, processed=10, waiting=5, everything=15))
     says = next(f.says for f in options(given)["continue"].findings if f.code == "STATE_DROPPED")
     assert says.startswith("If a record with one of the keys known to the old dropDuplicates arrives again")
+
+
+@pytest.mark.parametrize(
+    ("heads", "head", "open_batch"),
+    [({"q-1": 2}, 2, None), ({"old": 3}, None, 3), ({"old": 2}, None, None)],
+    ids=["not in the table", "in it under an id that was lost", "under no id"],
+)
+def test_a_plan_tells_the_proof_of_a_batch_that_the_table_may_have(
+    heads: dict[str, int], head: int | None, open_batch: int | None
+) -> None:
+    given = stream("kafka", SinkReport("delta", "/w", head, heads=heads))
+    option = options(replace(given, checkpoint=replace(given.checkpoint, last_planned=3)))["continue"]
+    wanted = next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")
+    assert wanted.get("open") == open_batch
+    assert (option.forecast.doubled.rows == 0) is (open_batch is None)

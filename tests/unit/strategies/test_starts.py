@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from recovery.checkpoints.report import CheckpointReport, SourceEntry
+from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.seed import SourceStart
 from recovery.sinks import auto_cdc
 from recovery.sinks.base import SinkReport
 from recovery.sources import files, kafka
-from recovery.sources.base import Amount, Distance, SourceFacts, Wanted
+from recovery.sources.base import Amount, Distance, Reach, SourceFacts, Wanted
 from recovery.strategies.base import Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import FILES, checkpoint, entries
@@ -303,3 +303,19 @@ def test_nothing_that_may_lose_or_double_rows_is_recommended_and_nothing_uncount
             assert counts.skipped == forecast.lost.rows
         if forecast.reread.exact and forecast.reread.rows and option.strategy == "continue":
             assert counts.reread == forecast.reread.rows
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_a_start_skips_is_all_that_is_lost_only_where_every_other_source_was_asked(asked: bool) -> None:
+    other = source("delta", position=replace(source("delta").position, source=1))
+    if not asked:
+        other = replace(other, reach=Reach(None, "Its log could not be read."))
+    kinds = ("kafka", "delta")
+    described = tuple({"format": kind, "path": None, "options": {}} for kind in kinds)
+    progress = tuple(SourceProgress(n, kind, LINES[kind]) for n, kind in enumerate(kinds))
+    told = stream(sources=(source("kafka", start=start("13", lost=of(3))), other), counts=SKIPPED)
+    code = replace(told.new_code, sources=described)
+    told = replace(told, new_code=code, code=code, checkpoint=replace(told.checkpoint, sources=progress))
+    lost = options(told)["continue"].forecast.lost
+    assert (lost.rows, lost.exact) == (3, asked)
+    assert ("Its log could not be read. So it may be more." in lost.why) is not asked

@@ -176,6 +176,59 @@ def test_a_key_other_than_the_planned_one_measures_nothing() -> None:
     assert judge("continue", planned, same).verified
 
 
+REPEATS = [
+    (["a", "b"], ["c", "d"], None, True, ""),
+    (["a", "b"], ["b", "d"], None, True, " 1 row of them repeat a key that the table held before."),
+    (["a"], ["d", "d"], None, True, " 1 row of them repeat a key because the input does."),
+    (
+        ["a"],
+        ["a", "d", "d"],
+        None,
+        True,
+        " 1 row of them repeat a key that the table held before. 1 row of them repeat",
+    ),
+    (
+        ["a", "x", "y"],
+        ["x", "y", "d"],
+        3,
+        None,
+        "2 rows that the rerun wrote stood in the table before. Batch 3 had",
+    ),
+    (["a", "b"], ["c", "d", "d"], 3, True, " 1 row of them repeat a key because the input does."),
+]
+
+
+@pytest.mark.parametrize(("old", "expected", "batch", "ok", "says"), REPEATS)
+def test_rows_that_the_table_held_are_not_put_down_to_the_input(
+    old: list[str], expected: list[str], batch: int | None, ok: bool | None, says: str
+) -> None:
+    """`batch`: planned and not committed, and the plan could not tell whether the table has it."""
+    found = judged(World(old_rows=old, expected=expected, open=batch), "EVERY_ROW_ONCE")
+    assert found.ok is ok
+    assert says in found.why
+    assert ("because the input does" in found.why) is (ok is True and "d" in expected[:-1])
+
+
+def test_input_that_was_inferred_is_never_proven_and_a_fault_stays_one() -> None:
+    planned = [
+        c if c["code"] != "EVERY_ROW_ONCE" else {**c, "expected": {"key": [], "inferred": ["sources/0/1"]}}
+        for c in World().criteria()
+    ]
+    for world, ok in ((World(), None), (World(written=["b", "c"]), False)):
+        found = next(
+            c for c in judge("revert", planned, world.evidence()).criteria if c.code == "EVERY_ROW_ONCE"
+        )
+        assert found.ok is ok
+        assert ("sources/0/1" in found.why) is (ok is None)
+
+
+def test_an_open_batch_is_not_settled_by_a_measure_that_did_not_look() -> None:
+    world = World(old_rows=["a", "x"], expected=["x"], open=3)
+    measure = world.evidence().measure
+    assert measure is not None
+    assert judged(world, "EVERY_ROW_ONCE", measure=replace(measure, held_before=None)).ok is None
+
+
 def test_no_batch_is_right_where_no_file_waited_and_the_position_stands() -> None:
     world = World(new=[[]], expected=[])
     evidence = world.evidence(first_batch=None)

@@ -38,6 +38,7 @@ class World:
         default_factory=lambda: ["b", "c", "c", "d"]
     )  # by the new code, over new files
     table: list[str] | None = None  # as a fresh session reads it
+    open: int | None = None  # a batch of which the plan could not tell whether the table has it
     late: int = 0  # of the new files, how many arrived after the plan was sealed
 
     def __post_init__(self) -> None:
@@ -62,7 +63,11 @@ class World:
             },
             "EACH_FILE_ONCE": {"scope": self.scope, "files": files},
             "TABLE_GREW_BY_NEW_BATCHES": {"before": 0 if fresh else len(self.old_rows)},
-            "EVERY_ROW_ONCE": {"scope": "new", "key": []},
+            "EVERY_ROW_ONCE": {
+                "scope": "new",
+                "key": [],
+                **({} if self.open is None else {"open": self.open}),
+            },
             "COUNTS_EQUAL_FORECAST": {"new_rows": len(self.expected)},
             "NOTHING_ELSE_CHANGED": {},
             "FURTHER_UPDATE_ADDS_NOTHING": {},
@@ -157,6 +162,7 @@ class World:
             duplicates_in_table=_repeats(stood + got),
             duplicates_before=_repeats(stood),
             duplicates_explained=_repeats(stood + want) - _repeats(stood),
+            held_before=sum(n for row, n in want.items() if stood[row]),
             key=(),
         )
 
