@@ -24,6 +24,17 @@ def compare(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
     return found
 
 
+def reviewed_code(body: Mapping[str, Any]) -> dict[str, str]:
+    """sha256 of each source file as the plan's own update shall read it, by path: as sealed, but for its patch."""
+    patched = {change["path"]: change["after_sha256"] for change in body["patch"]}
+    return {**body["preconditions"]["code"], **patched}
+
+
+def from_reviewed(body: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
+    """How what would run `now` differs from what was reviewed. Checkpoint and sink are the plan's to change."""
+    return _code(reviewed_code(body), now["code"])
+
+
 def _checkpoint(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
     old, new = planned["checkpoint"], now["checkpoint"]
     if old == new:

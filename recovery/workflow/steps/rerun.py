@@ -9,6 +9,7 @@ from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import failure_of
 from recovery.pipelines.workspaces import client_for
+from recovery.workflow import reviewed
 from recovery.workflow.evidence import places, seen
 from recovery.workflow.gather import look
 from recovery.workflow.readers import Readers
@@ -36,6 +37,8 @@ def _start(context: Context) -> str:
     # what lies there now must be read by this update; what comes later may be or not
     readers = Readers(lambda: look(context.flow, known=places(context.body)))
     there = seen(context.body, readers)
+    # last of all, and again at each attempt: who mended a cause may have mended it in the code
+    reviewed.still(context.body, context.client, context.pipeline_id, so="No update was started.")
     context.watch.keep(newest_before=newest(context.client, context.pipeline_id), listed=there)
     context.watch.guard()
     try:
