@@ -81,6 +81,7 @@ class Scene:
                 "fingerprint": self.checkpoint.fingerprint,
             },
             "code": fingerprints.of_code(self.code),
+            "settings": fingerprints.of_settings(self.spec),
             "sink": {
                 "head": self.sink.head,
                 "fingerprint": self.sink.fingerprint,

@@ -1,5 +1,5 @@
-"""Whether what runs is what was reviewed. People read a plan's code, and vote on it; between the patch and an update
-there may lie hours in which a step stood still and somebody mended its cause in the workspace.
+"""Whether what runs is what was reviewed: the code, and the settings that it reads. People read a plan and vote on it;
+between its patch and an update there may lie hours in which a step stood still and somebody mended its cause.
 
 Asked right before the plan's own code runs, and before anything is measured with it. What a plan changes is in place
 then: every file is the sealed one, or as its patch left it.
@@ -25,16 +25,23 @@ def still(body: Mapping[str, Any], client: PipelinesClient, pipeline_id: str, *,
     """Raise Refused, with what differs and what `so` did not happen, unless the workspace is as the plan left it."""
     spec = client.get_pipeline(pipeline_id).get("spec") or {}
     _, code = read_code(client, spec)
-    same(body, code, client, so=so)
+    same(body, spec, code, client, so=so)
 
 
-def same(body: Mapping[str, Any], code: Mapping[str, str], client: PipelinesClient, *, so: str) -> None:
-    """As `still`, of source that was read already."""
+def same(
+    body: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    code: Mapping[str, str],
+    client: PipelinesClient,
+    *,
+    so: str,
+) -> None:
+    """As `still`, of settings and source that were read already."""
     now = fingerprints.of_code(code)
     for path in reviewed_code(body):  # a file of the patch may lie where no listing of the pipeline looks
         if path not in now and (found := _sha(client, path)):
             now[path] = found
-    if drift := from_reviewed(body, {"code": now}):
+    if drift := from_reviewed(body, {"code": now, "settings": fingerprints.of_settings(spec)}):
         raise Refused(f"{' '.join(d.says for d in drift)} {so} {WAY_ON}", code="not_as_reviewed")
 
 

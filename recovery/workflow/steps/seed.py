@@ -77,7 +77,7 @@ def _primed(
     context: Context, report: CheckpointReport, watermark_ms: int | None
 ) -> AbstractContextManager[Rehearsal]:
     scene = look(context.flow, known=places(context.body))
-    reviewed.same(context.body, scene.code, scene.client, so="The checkpoint was left alone.")
+    reviewed.same(context.body, scene.spec, scene.code, scene.client, so="The checkpoint was left alone.")
     return rehearsing.rehearsed(
         request_for(scene, scene.code, NOTHING, ()),
         storage=scene.storage,

@@ -33,7 +33,7 @@ def run(context: Context) -> Mapping[str, Any]:
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
     scene = look(context.flow, known=reading.places(context.body))
-    reviewed.same(context.body, scene.code, scene.client, so="Nothing was measured.")
+    reviewed.same(context.body, scene.spec, scene.code, scene.client, so="Nothing was measured.")
     reviewed.ran(context.body, context.client, context.pipeline_id, [done["rerun"]["update_id"]])
     readers = Readers(lambda: scene)
     evidence = reading.collect(

@@ -7,11 +7,23 @@ from typing import Any
 import pytest
 
 from recovery.errors import NotFound, Refused
-from recovery.workflow import reviewed
+from recovery.workflow import fingerprints, reviewed
 from recovery.workflow.steps import rerun, seed, verify
 
 CODE, HELPER, PUT_BACK = "/p/q.py", "/p/helper.py", "/else/old.py"
 OLD, NEW, HELP = b"old = 1\n", b"new = 2\n", b"help = 3\n"
+
+
+SPEC: dict[str, Any] = {
+    "root_path": "/p",
+    "libraries": [{"file": {"path": CODE}}],
+    "configuration": {"min_amount": "0"},
+    "catalog": "c",
+    "schema": "s",
+    "storage": "/data",
+    "continuous": True,
+    "name": "orders",
+}
 
 
 def sha(content: bytes) -> str:
@@ -25,12 +37,13 @@ def change(path: str, before: bytes, after: bytes) -> dict[str, str]:
 class Workspace:
     """The API of an idle pipeline whose folder is /p. `ran`: the source that its updates have read."""
 
-    def __init__(self, files: dict[str, bytes]) -> None:
+    def __init__(self, files: dict[str, bytes], **settings: Any) -> None:
         self.files, self.started = files, list[str]()
         self.ran: dict[str, dict[str, bytes]] = {}
+        self.spec = {**SPEC, **settings}
 
     def get_pipeline(self, _pipeline: str) -> dict[str, Any]:
-        return {"spec": {"root_path": "/p", "libraries": [{"file": {"path": CODE}}]}}
+        return {"spec": self.spec}
 
     def list_dir(self, root: str) -> list[dict[str, str]]:
         return [{"path": p, "object_type": "FILE"} for p in sorted(self.files) if p.startswith(root + "/")]
@@ -62,7 +75,10 @@ def body(*patch: dict[str, str]) -> dict[str, Any]:
         "table_place": "/t",
         "other_tables": {},
         "patch": list(patch),
-        "preconditions": {"code": {CODE: sha(OLD), HELPER: sha(HELP)}},
+        "preconditions": {
+            "code": {CODE: sha(OLD), HELPER: sha(HELP)},
+            "settings": fingerprints.of_settings(SPEC),
+        },
     }
 
 
@@ -117,6 +133,44 @@ def test_code_that_was_changed_after_the_review_is_not_run(files: dict[str, byte
     assert rerun.run(standing)["update_id"] == "u-1"
 
 
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"configuration": {"min_amount": "1000"}}, "configuration"),
+        ({"catalog": "other"}, "catalog"),
+        ({"schema": "other"}, "schema"),
+        ({"libraries": [{"file": {"path": CODE}}, {"file": {"path": HELPER}}]}, "list of source files"),
+        ({"storage": "/elsewhere"}, "storage location"),
+        ({"environment": {"dependencies": ["left-pad"]}}, "Python environment"),
+    ],
+)
+def test_settings_that_were_changed_after_the_review_are_not_run_with(
+    changed: dict[str, Any], part: str
+) -> None:
+    there = Workspace(dict(AS_PATCHED), **changed)
+    with pytest.raises(
+        Refused, match=f"The pipeline's {part} was changed since the plan was made. No update"
+    ):
+        rerun.run(context(there, body(PATCH)))
+    assert there.started == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"continuous": False}, {"name": "renamed"}, {"schema": None, "target": "s"}, {"environment": {}}],
+    ids=["paused by the recovery", "another name", "the schema by its old word", "nothing, said as nothing"],
+)
+def test_settings_that_no_code_reads_are_no_drift(settings: dict[str, Any]) -> None:
+    assert rerun.run(context(Workspace(dict(AS_PATCHED), **settings), body(PATCH)))["update_id"] == "u-1"
+
+
+def test_a_plan_that_was_sealed_before_settings_were_kept_is_not_held_against_them() -> None:
+    of = body(PATCH)
+    del of["preconditions"]["settings"]
+    there = Workspace(dict(AS_PATCHED), configuration={"min_amount": "1000"})
+    assert rerun.run(context(there, of))["update_id"] == "u-1"
+
+
 def test_an_update_that_was_started_already_is_watched_on_whatever_the_code_is_now() -> None:
     there = Workspace(dict(AS_PATCHED))
     there.start_update("p")
@@ -127,7 +181,7 @@ def test_an_update_that_was_started_already_is_watched_on_whatever_the_code_is_n
 
 def looked_at(there: Workspace) -> Any:
     texts = {path: content.decode() for path, content in there.files.items()}
-    return SimpleNamespace(code=texts, client=there)
+    return SimpleNamespace(code=texts, spec=there.spec, client=there)
 
 
 @pytest.fixture
@@ -153,7 +207,7 @@ def test_a_verification_over_code_that_was_changed_does_not_measure(verifying: A
     there = Workspace(dict(AS_PATCHED))
     there.start_update("p")
     there.files[CODE] = b"edited since\n"
-    with pytest.raises(Refused, match=r"/p/q.py was edited .* Nothing was measured\. Put it back"):
+    with pytest.raises(Refused, match=r"/p/q\.py was edited .* Nothing was measured\. Put it back"):
         verifying(there)
 
 
@@ -161,7 +215,7 @@ def test_what_an_update_has_read_of_other_code_is_never_proven(verifying: Any) -
     there = Workspace({**AS_PATCHED, CODE: b"edited for a moment\n"})
     there.start_update("p")
     there.files = dict(AS_PATCHED)
-    with pytest.raises(Refused, match="Update u-1 ran with another /p/q.py than the plan's"):
+    with pytest.raises(Refused, match=r"Update u-1 ran with another /p/q\.py than the plan's"):
         verifying(there)
 
 
