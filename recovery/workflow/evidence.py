@@ -1,6 +1,6 @@
 """Reads what a verdict needs after the rerun: checkpoint, table log, events, and Spark's comparison."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -89,11 +89,12 @@ def collect(
     seen: Mapping[str, Any],
     sink_before: Sequence[str],
     version_before: int | None,
-    update_id: str,
+    update_ids: Sequence[str],
     topic_before: topics.Noted | None = None,
 ) -> Evidence:
     """Evidence of one rerun, but for the other places and the further update, which come after.
 
+    `update_ids`: every update that the rerun has started: one that failed may have committed batches before.
     `readers`: those of the scene's code. `seen`: what was there right before the rerun. `sink_before`: the data files
     of the table's log then; `version_before`: its version, of a table that counts its commits.
     `topic_before`: where a topic ended then.
@@ -107,7 +108,7 @@ def collect(
         old=old,
         new=new,
         listed=_listed(old, body, seen, scope),
-        first_batch=first_batch(scene, update_id),
+        first_batch=first_batch(scene, update_ids),
         sink_before=before,
         sink_after=scene.sink,
         measure=None,
@@ -234,20 +235,28 @@ def _listed(
     return found
 
 
-def first_batch(scene: Scene, update_id: str) -> FirstBatch | None:
-    """The first batch of this flow that the update's events tell of; None when they tell of none."""
+def first_batch(scene: Scene, update_ids: Iterable[str]) -> FirstBatch | None:
+    """The first batch of this flow that the events of these updates tell of; None when they tell of none."""
+    told = [batch for update_id in update_ids for batch in _batches(scene, update_id)]
+    return min(told, key=lambda first: first.batch, default=None)
+
+
+def _batches(scene: Scene, update_id: str) -> Iterator[FirstBatch]:
     flow = scene.flow
-    told = scene.client.events(flow.pipeline.pipeline_id, filter=f"update_id = '{update_id}'", limit=1000)
-    first: FirstBatch | None = None
+    told = scene.client.events(
+        flow.pipeline.pipeline_id,
+        filter=f"update_id = '{update_id}'",
+        order_by="timestamp asc",  # an update of many batches tells more than is asked for; the first is wanted
+        limit=1000,
+    )
     for event in told:
         if event.get("event_type") != "stream_progress" or api_events.flow_name(event) != flow.name:
             continue
         body = api_events.details(event)
         body = api_events.as_object(body.get("progress_json") or body.get("progress") or body)
         batch, sources = body.get("batchId"), body.get("sources")
-        if isinstance(batch, int) and isinstance(sources, list) and (first is None or batch < first.batch):
-            first = FirstBatch(batch, tuple(api_events.as_object(s).get("startOffset") for s in sources))
-    return first
+        if isinstance(batch, int) and isinstance(sources, list):
+            yield FirstBatch(batch, tuple(api_events.as_object(s).get("startOffset") for s in sources))
 
 
 def _measure(

@@ -33,8 +33,9 @@ def run(context: Context) -> Mapping[str, Any]:
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
     scene = look(context.flow, known=reading.places(context.body))
+    started = rerun.updates(done["rerun"])
     reviewed.same(context.body, scene.spec, scene.code, scene.client, so="Nothing was measured.")
-    reviewed.ran(context.body, context.client, context.pipeline_id, [done["rerun"]["update_id"]])
+    reviewed.ran(context.body, context.client, context.pipeline_id, started)
     readers = Readers(lambda: scene)
     evidence = reading.collect(
         scene,
@@ -44,7 +45,7 @@ def run(context: Context) -> Mapping[str, Any]:
         sink_before=done["stop"]["sink_files"],
         version_before=done["stop"].get("sink_version"),
         topic_before=done["stop"].get("topic"),
-        update_id=done["rerun"]["update_id"],
+        update_ids=started,
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
     prepare()

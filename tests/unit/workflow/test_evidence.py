@@ -108,7 +108,9 @@ def of_delta(number: int, start: int, latest: int) -> dict[str, Any]:
 
 
 def collected(there: Scene, plan: Mapping[str, Any], told: Readers, seen: Mapping[str, Any]) -> Any:
-    return evidence.collect(there, plan, told, seen=seen, sink_before=(), version_before=8, update_id="u-1")
+    return evidence.collect(
+        there, plan, told, seen=seen, sink_before=(), version_before=8, update_ids=["u-1"]
+    )
 
 
 def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of_its_sources(
@@ -155,3 +157,45 @@ def test_a_source_that_the_code_has_no_more_is_told_as_nothing(spark: Spark) -> 
     assert [told.of(number) for number in ("2", "orders")] == [{}, {}]
     assert told.of("0")["format"] == "delta"
     assert spark.asked_where == 1
+
+
+def progress(flow: str, batch: int, start: str | None) -> dict[str, Any]:
+    body = {"batchId": batch, "sources": [{"startOffset": start}]}
+    return {
+        "event_type": "stream_progress",
+        "origin": {"flow_name": flow},
+        "details": {"stream_progress": {"progress": body}},
+    }
+
+
+FAILED = [progress("main.shop.t", 3, line(2)), progress("main.shop.other", 1, None)]
+RESUMED = [progress("main.shop.t", 5, line(4)), progress("main.shop.t", 4, line(3))]
+
+
+@pytest.mark.parametrize(
+    ("updates", "batch", "start"),
+    [
+        (["u-1", "u-2"], 3, line(2)),
+        (["u-2"], 4, line(3)),
+        (["u-0", "u-2"], 4, line(3)),
+        (["u-0"], None, None),
+        ([], None, None),
+    ],
+    ids=[
+        "the failed one had committed",
+        "one alone",
+        "the failed one did nothing",
+        "nothing was due",
+        "none",
+    ],
+)
+def test_the_rerun_s_first_batch_is_that_of_all_its_updates(
+    updates: list[str], batch: int | None, start: str | None
+) -> None:
+    """An attempt that failed after its first batch leaves that batch committed: the next one begins behind it."""
+    told = {"u-0": [], "u-1": FAILED, "u-2": RESUMED}
+    there = scene(line(4))
+    client: Any = there.client
+    client.events = lambda pipeline, filter, **_: told[filter.split("'")[1]]
+    found = evidence.first_batch(there, updates)
+    assert (found and found.batch, found and found.start_offsets) == (batch, batch and (start,))
