@@ -9,6 +9,7 @@ from recovery.checkpoints import inspect
 from recovery.checkpoints.reconciled import counted
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.uris import decoded
+from recovery.errors import Refused
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import spark_remote
 from recovery.sinks.base import SinkReport
@@ -16,6 +17,7 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.live import looking
 from recovery.sources.slices import Slice
 from recovery.spark.api import Measure, MeasureRequest, measure, study
+from recovery.strategies.common import plural
 from recovery.verification.evidence import (
     Evidence,
     FirstBatch,
@@ -47,11 +49,12 @@ def seed_args(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def seen(body: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
-    """What is there now, by source (index as text; JSON): the input files, or the position behind everything."""
+    """What is there now, by source (index in the plan as text; JSON): the input files, or the position behind
+    everything."""
     found: dict[str, Any] = {}
-    for source in body["inputs"]:
-        number = str(source["source"])
-        if source.get("kind", "files") == "files":
+    for n, source in enumerate(body["inputs"]):
+        number = str(n)
+        if _of_files(source):
             found[number] = [f.path for f in listing(source["location"], source["options"])]
             continue
         found[number] = {"latest": looking.latest(readers.of(number), source["kind"], source["start"])}
@@ -107,12 +110,12 @@ def collect(
         scope=scope,
         old=old,
         new=new,
-        listed=_listed(old, body, seen, scope),
+        listed=_listed(old, new, body, seen, scope),
         first_batch=first_batch(scene, update_ids),
         sink_before=before,
         sink_after=scene.sink,
         measure=None,
-        planned=_planned(old, body),
+        planned=_planned(old, new, body),
     )
     stretches = _stretches(scene, body, readers)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, scene.sink)
@@ -132,14 +135,40 @@ def collect(
     return evidence
 
 
-def _others(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The inputs that are no files."""
-    return [s for s in body["inputs"] if s.get("kind", "files") != "files"]
+def _of_files(source: Mapping[str, Any]) -> bool:
+    return bool(source.get("kind", "files") == "files")
 
 
-def _end(scene: Scene, number: str) -> str | None:
+def _others(body: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+    """The inputs that are no files, each with its index in the plan: what readers and looks are told by."""
+    return [(n, source) for n, source in enumerate(body["inputs"]) if not _of_files(source)]
+
+
+def _named(source: Mapping[str, Any]) -> bool:
+    return isinstance(source["source"], str) and not source["source"].isdigit()
+
+
+def _held(report: CheckpointReport, n: int, source: Mapping[str, Any]) -> SourceProgress | None:
+    """The source of a checkpoint that is the plan's `n`th input: by its name, where the checkpoint knows names (they
+    may stand there in another order), else by its place."""
+    if _named(source):
+        return next((s for s in report.sources if s.name == source["source"]), None)
+    return next((s for s in report.sources if s.index == n), None)
+
+
+def _index(new: CheckpointReport, n: int, source: Mapping[str, Any]) -> int:
+    """By what the evidence knows the plan's `n`th input: its index in the checkpoint; none of theirs for a name that
+    is not there."""
+    held = _held(new, n, source)
+    if held is not None:
+        return held.index
+    return len(new.sources) + n if _named(source) else n
+
+
+def _end(scene: Scene, n: int, source: Mapping[str, Any]) -> str | None:
     """How far a source is committed now."""
-    return next((s.offset_json for s in scene.checkpoint.sources if str(s.name or s.index) == number), None)
+    held = _held(scene.checkpoint, n, source)
+    return None if held is None else held.offset_json
 
 
 def _start(body: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
@@ -151,10 +180,9 @@ def _start(body: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
 def _stretches(scene: Scene, body: Mapping[str, Any], readers: Readers) -> dict[str, Slice | None]:
     """What the rerun has read of each source that is no file source, so that it can be read again."""
     found = {}
-    for source in _others(body):
-        number = str(source["source"])
-        start, end = _start(body, source), _end(scene, number)
-        found[number] = looking.between(readers.of(number), source["kind"], start, end)
+    for n, source in _others(body):
+        start, end = _start(body, source), _end(scene, n, source)
+        found[str(n)] = looking.between(readers.of(str(n)), source["kind"], start, end)
     return found
 
 
@@ -166,13 +194,14 @@ def _reached(
     stretches: Mapping[str, Slice | None],
 ) -> dict[int, Reached]:
     found = {}
-    for source in _others(body):
-        number, kind = str(source["source"]), source["kind"]
-        start, end, was = _start(body, source), _end(scene, number), (seen.get(number) or {}).get("latest")
+    for n, source in _others(body):
+        number, kind = str(n), source["kind"]
+        start, end = _start(body, source), _end(scene, n, source)
+        was = (seen.get(number) or {}).get("latest")
         told = readers.of(number)
         left = looking.between(told, kind, end, was) if was else None
         beyond = looking.between(told, kind, source["latest"], end) if source["latest"] else None
-        found[int(number)] = Reached(
+        found[_index(scene.checkpoint, n, source)] = Reached(
             kind=kind,
             start=start,
             end=end,
@@ -189,9 +218,15 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
     if scope != "same":
         found = inspect(f"{scene.checkpoint_place}/{planned['version']}")
         return counted(found, body["numbering"]["next_batch"] - 1) if scope == "both" else found
-    offsets = [p["after"]["offset_json"] for p in body["positions"]]
-    cut = tuple(_cut(s, o) for s, o in zip(scene.checkpoint.sources, offsets, strict=True))
-    return replace(scene.checkpoint, sources=cut, last_committed=planned["last_committed"])
+    new, told = scene.checkpoint, zip(body["inputs"], body["positions"], strict=True)
+    at = {_index(new, n, source): p["after"]["offset_json"] for n, (source, p) in enumerate(told)}
+    if set(at) != {s.index for s in new.sources}:
+        raise Refused(
+            f"The checkpoint holds {plural(len(new.sources), 'source')} that are not those of the plan, which has "
+            f"{len(at)}: what was read of each cannot be compared. Look at the checkpoint."
+        )
+    cut = tuple(_cut(s, at[s.index]) for s in new.sources)
+    return replace(new, sources=cut, last_committed=planned["last_committed"])
 
 
 def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
@@ -210,28 +245,37 @@ def _sink_before(
     return SinkReport(scene.sink.kind, scene.sink.location, head, older=tuple(files), version=version)
 
 
-def _planned(old: CheckpointReport, body: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
-    read = {s.index: tuple(decoded(e.path) for e in s.committed) for s in old.sources if s.kind == "files"}
-    files = [s for s in body["inputs"] if s.get("kind", "files") == "files"]
-    return {int(s["source"]): (*read.get(int(s["source"]), ()), *s["waiting"]) for s in files}
+def _planned(
+    old: CheckpointReport, new: CheckpointReport, body: Mapping[str, Any]
+) -> dict[int, tuple[str, ...]]:
+    """Files that the plan knew, read or waiting, by the source's index in the checkpoint."""
+    found = {}
+    for n, source in enumerate(body["inputs"]):
+        if _of_files(source):
+            held = _held(old, n, source)
+            read = tuple(decoded(e.path) for e in held.committed) if held and held.kind == "files" else ()
+            found[_index(new, n, source)] = (*read, *source["waiting"])
+    return found
 
 
 def _listed(
-    old: CheckpointReport, body: Mapping[str, Any], seen: Mapping[str, Any], scope: str
+    old: CheckpointReport,
+    new: CheckpointReport,
+    body: Mapping[str, Any],
+    seen: Mapping[str, Any],
+    scope: str,
 ) -> dict[int, tuple[str, ...]]:
     """Files that must stand in one batch: known to the plan, or there when the rerun began.
 
     Read again from nothing ("new"), a file that is gone cannot come back and is not asked for.
     """
-    found = {}
-    for index, paths in _planned(old, body).items():
-        gone = (
-            set(next(s["gone"] for s in body["inputs"] if int(s["source"]) == index))
-            if scope == "new"
-            else set()
-        )
-        here = seen.get(str(index), ())
-        found[index] = tuple(dict.fromkeys(p for p in (*paths, *here) if p not in gone))
+    planned, found = _planned(old, new, body), {}
+    for n, source in enumerate(body["inputs"]):
+        if _of_files(source):
+            index = _index(new, n, source)
+            gone = set(source["gone"]) if scope == "new" else set()
+            known = dict.fromkeys((*planned[index], *seen.get(str(n), ())))
+            found[index] = tuple(p for p in known if p not in gone)
     return found
 
 
@@ -322,12 +366,12 @@ def _arrived_rows(
     if body["state"] == "keep" and scene.checkpoint.state_operators:
         return None
     slices = {}
-    for source in _others(body):
-        number = str(source["source"])
-        beyond = looking.between(readers.of(number), source["kind"], source["latest"], _end(scene, number))
+    for n, source in _others(body):
+        end = _end(scene, n, source)
+        beyond = looking.between(readers.of(str(n)), source["kind"], source["latest"], end)
         if beyond is None:
             return None
-        slices[number] = beyond.as_dict()
+        slices[str(n)] = beyond.as_dict()
     wanted = Counted({"arrived": late}, {"arrived": slices} if slices else {})
     return study(request_for(scene, scene.code, wanted, tuple(body["key"]))).rows.get("arrived")
 
