@@ -38,8 +38,11 @@ def same(
 ) -> None:
     """As `still`, of settings and source that were read already."""
     now = fingerprints.of_code(code)
-    for path in reviewed_code(body):  # a file of the patch may lie where no listing of the pipeline looks
-        if path not in now and (found := _sha(client, path)):
+    listed = body["preconditions"]["code"]
+    for path in reviewed_code(
+        body
+    ):  # what a patch has put back may lie where no listing of the pipeline looks
+        if path not in now and path not in listed and (found := _sha(client, path)):
             now[path] = found
     if drift := from_reviewed(body, {"code": now, "settings": fingerprints.of_settings(spec)}):
         raise Refused(f"{' '.join(d.says for d in drift)} {so} {WAY_ON}", code="not_as_reviewed")

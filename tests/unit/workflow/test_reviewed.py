@@ -164,6 +164,14 @@ def test_settings_that_no_code_reads_are_no_drift(settings: dict[str, Any]) -> N
     assert rerun.run(context(Workspace(dict(AS_PATCHED), **settings), body(PATCH)))["update_id"] == "u-1"
 
 
+def test_a_file_that_the_pipeline_lists_no_more_is_gone_though_it_lies_there() -> None:
+    of = body(PATCH)
+    del of["preconditions"]["settings"]
+    there = Workspace(dict(AS_PATCHED), root_path="", libraries=[{"file": {"path": HELPER}}])
+    with pytest.raises(Refused, match=r"/p/q\.py is gone since the plan was made"):
+        rerun.run(context(there, of))
+
+
 def test_a_plan_that_was_sealed_before_settings_were_kept_is_not_held_against_them() -> None:
     of = body(PATCH)
     del of["preconditions"]["settings"]
