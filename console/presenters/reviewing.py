@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from console.presenters import checkpoint, diff, wizard, words
+from recovery.plans.drift import SETTINGS
 from recovery.strategies.catalogue import GO_BACK
 
 STEP_NAMES: Final = {
@@ -124,6 +125,9 @@ def fingerprints(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:
         else ("Table's log", f"batch {sink['head']}, {words.short(sink['fingerprint'])}"),
         ("Active update", str(conditions.get("active_update") or "none")),
     ]
+    noted = conditions.get("settings") or {}  # plans that were sealed before have none
+    if noted:
+        rows.append(("Pipeline's settings", f"as sealed: {', '.join(SETTINGS.get(p, p) for p in noted)}"))
     return rows + [
         (words.tail(path), f"sha256 {words.short(digest)}") for path, digest in conditions["code"].items()
     ]
@@ -152,6 +156,7 @@ class Void:
 WHAT: Final = {
     "checkpoint": "Checkpoint",
     "code": "Code",
+    "settings": "Pipeline's settings",
     "sink": "Table's log",
     "update": "Active update",
     "plan": "Plan",

@@ -1,9 +1,24 @@
 """Has anything moved since the plan was sealed? Any drift voids it, for good."""
 
 from collections.abc import Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from recovery.plans.values import Drift
+
+SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "configuration": "configuration",
+        "catalog": "catalog",
+        "schema": "schema",
+        "libraries": "list of source files",
+        "root_path": "root folder",
+        "storage": "storage location",
+        "environment": "Python environment",
+    }
+)
+"""What of a pipeline's settings its code reads, and where its data then lies; as people call it. What a recovery itself
+changes (continuous mode, retries) is not among them."""
 
 
 def compare(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
@@ -21,7 +36,19 @@ def compare(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
     found += _checkpoint(planned, now)
     found += _sink(planned, now)
     found += _code(planned["code"], now["code"])
+    found += _settings(planned, now)
     return found
+
+
+def reviewed_code(body: Mapping[str, Any]) -> dict[str, str]:
+    """sha256 of each source file as the plan's own update shall read it, by path: as sealed, but for its patch."""
+    patched = {change["path"]: change["after_sha256"] for change in body["patch"]}
+    return {**body["preconditions"]["code"], **patched}
+
+
+def from_reviewed(body: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
+    """How what would run `now` differs from what was reviewed. Checkpoint and sink are the plan's to change."""
+    return [*_code(reviewed_code(body), now["code"]), *_settings(body["preconditions"], now)]
 
 
 def _checkpoint(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
@@ -77,3 +104,18 @@ def _code(old: Mapping[str, str], new: Mapping[str, str]) -> list[Drift]:
                 )
             )
     return found
+
+
+def _settings(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[Drift]:
+    """By part, of those that the plan has noted: one that was sealed before settings were kept has none."""
+    old, new = planned.get("settings") or {}, now.get("settings") or {}
+    return [
+        Drift(
+            "settings",
+            str(old[part])[:8],
+            str(new.get(part) or "none")[:8],
+            f"The pipeline's {SETTINGS.get(part, part)} was changed since the plan was made.",
+        )
+        for part in sorted(old)
+        if old[part] != new.get(part)
+    ]

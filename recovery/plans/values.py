@@ -23,7 +23,7 @@ def seal(body: Mapping[str, Any]) -> str:
 class Drift:
     """One precondition that no longer holds."""
 
-    what: str  # checkpoint | code | sink | update
+    what: str  # checkpoint | code | settings | sink | update
     planned: str
     now: str
     says: str

@@ -1,6 +1,6 @@
 """Reads what a verdict needs after the rerun: checkpoint, table log, events, and Spark's comparison."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,6 +9,7 @@ from recovery.checkpoints import inspect
 from recovery.checkpoints.reconciled import counted
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.uris import decoded
+from recovery.errors import Refused
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import spark_remote
 from recovery.sinks.base import SinkReport
@@ -16,6 +17,7 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.live import looking
 from recovery.sources.slices import Slice
 from recovery.spark.api import Measure, MeasureRequest, measure, study
+from recovery.strategies.common import plural
 from recovery.verification.evidence import (
     Evidence,
     FirstBatch,
@@ -47,11 +49,12 @@ def seed_args(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def seen(body: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
-    """What is there now, by source (index as text; JSON): the input files, or the position behind everything."""
+    """What is there now, by source (index in the plan as text; JSON): the input files, or the position behind
+    everything."""
     found: dict[str, Any] = {}
-    for source in body["inputs"]:
-        number = str(source["source"])
-        if source.get("kind", "files") == "files":
+    for n, source in enumerate(body["inputs"]):
+        number = str(n)
+        if _of_files(source):
             found[number] = [f.path for f in listing(source["location"], source["options"])]
             continue
         found[number] = {"latest": looking.latest(readers.of(number), source["kind"], source["start"])}
@@ -89,11 +92,12 @@ def collect(
     seen: Mapping[str, Any],
     sink_before: Sequence[str],
     version_before: int | None,
-    update_id: str,
+    update_ids: Sequence[str],
     topic_before: topics.Noted | None = None,
 ) -> Evidence:
     """Evidence of one rerun, but for the other places and the further update, which come after.
 
+    `update_ids`: every update that the rerun has started: one that failed may have committed batches before.
     `readers`: those of the scene's code. `seen`: what was there right before the rerun. `sink_before`: the data files
     of the table's log then; `version_before`: its version, of a table that counts its commits.
     `topic_before`: where a topic ended then.
@@ -106,12 +110,12 @@ def collect(
         scope=scope,
         old=old,
         new=new,
-        listed=_listed(old, body, seen, scope),
-        first_batch=first_batch(scene, update_id),
+        listed=_listed(old, new, body, seen, scope),
+        first_batch=first_batch(scene, update_ids),
         sink_before=before,
         sink_after=scene.sink,
         measure=None,
-        planned=_planned(old, body, scope),
+        planned=_planned(old, new, body, scope),
     )
     stretches = _stretches(scene, body, readers)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, scene.sink)
@@ -131,14 +135,40 @@ def collect(
     return evidence
 
 
-def _others(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The inputs that are no files."""
-    return [s for s in body["inputs"] if s.get("kind", "files") != "files"]
+def _of_files(source: Mapping[str, Any]) -> bool:
+    return bool(source.get("kind", "files") == "files")
 
 
-def _end(scene: Scene, number: str) -> str | None:
+def _others(body: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+    """The inputs that are no files, each with its index in the plan: what readers and looks are told by."""
+    return [(n, source) for n, source in enumerate(body["inputs"]) if not _of_files(source)]
+
+
+def _named(source: Mapping[str, Any]) -> bool:
+    return isinstance(source["source"], str) and not source["source"].isdigit()
+
+
+def _held(report: CheckpointReport, n: int, source: Mapping[str, Any]) -> SourceProgress | None:
+    """The source of a checkpoint that is the plan's `n`th input: by its name, where the checkpoint knows names (they
+    may stand there in another order), else by its place."""
+    if _named(source):
+        return next((s for s in report.sources if s.name == source["source"]), None)
+    return next((s for s in report.sources if s.index == n), None)
+
+
+def _index(new: CheckpointReport, n: int, source: Mapping[str, Any]) -> int:
+    """By what the evidence knows the plan's `n`th input: its index in the checkpoint; none of theirs for a name that
+    is not there."""
+    held = _held(new, n, source)
+    if held is not None:
+        return held.index
+    return len(new.sources) + n if _named(source) else n
+
+
+def _end(scene: Scene, n: int, source: Mapping[str, Any]) -> str | None:
     """How far a source is committed now."""
-    return next((s.offset_json for s in scene.checkpoint.sources if str(s.name or s.index) == number), None)
+    held = _held(scene.checkpoint, n, source)
+    return None if held is None else held.offset_json
 
 
 def _start(body: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
@@ -147,26 +177,26 @@ def _start(body: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
     return start
 
 
-def _between(readers: Readers, source: Mapping[str, Any], start: str | None, end: str | None) -> Slice | None:
-    """None also where a Kafka topic is not the one any more that the plan was sealed on."""
-    told = readers.of(str(source["source"]))
-    return looking.between(told, source["kind"], start, end, noted=source.get("topic_ids"))
+def _between(
+    readers: Readers, n: int, source: Mapping[str, Any], start: str | None, end: str | None
+) -> Slice | None:
+    """Of the plan's `n`th input. None also where a Kafka topic is not the one any more that the plan was sealed on."""
+    return looking.between(readers.of(str(n)), source["kind"], start, end, noted=source.get("topic_ids"))
 
 
 def remade(body: Mapping[str, Any], readers: Readers) -> tuple[str, ...]:
     """Kafka topics that were deleted since the seal, or deleted and made again."""
-    sealed = [s for s in body["inputs"] if s.get("topic_ids")]
-    found = [looking.remade(readers.of(str(s["source"])), s["topic_ids"]) for s in sealed]
+    sealed = [(n, s["topic_ids"]) for n, s in enumerate(body["inputs"]) if s.get("topic_ids")]
+    found = [looking.remade(readers.of(str(n)), ids) for n, ids in sealed]
     return tuple(dict.fromkeys(topic for topics in found for topic in topics))
 
 
 def _stretches(scene: Scene, body: Mapping[str, Any], readers: Readers) -> dict[str, Slice | None]:
     """What the rerun has read of each source that is no file source, so that it can be read again."""
     found = {}
-    for source in _others(body):
-        number = str(source["source"])
-        start, end = _start(body, source), _end(scene, number)
-        found[number] = _between(readers, source, start, end)
+    for n, source in _others(body):
+        start, end = _start(body, source), _end(scene, n, source)
+        found[str(n)] = _between(readers, n, source, start, end)
     return found
 
 
@@ -178,12 +208,13 @@ def _reached(
     stretches: Mapping[str, Slice | None],
 ) -> dict[int, Reached]:
     found = {}
-    for source in _others(body):
-        number, kind = str(source["source"]), source["kind"]
-        start, end, was = _start(body, source), _end(scene, number), (seen.get(number) or {}).get("latest")
-        left = _between(readers, source, end, was) if was else None
-        beyond = _between(readers, source, source["latest"], end) if source["latest"] else None
-        found[int(number)] = Reached(
+    for n, source in _others(body):
+        number, kind = str(n), source["kind"]
+        start, end = _start(body, source), _end(scene, n, source)
+        was = (seen.get(number) or {}).get("latest")
+        left = _between(readers, n, source, end, was) if was else None
+        beyond = _between(readers, n, source, source["latest"], end) if source["latest"] else None
+        found[_index(scene.checkpoint, n, source)] = Reached(
             kind=kind,
             start=start,
             end=end,
@@ -200,9 +231,15 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
     if scope != "same":
         found = inspect(f"{scene.checkpoint_place}/{planned['version']}")
         return counted(found, body["numbering"]["next_batch"] - 1) if scope == "both" else found
-    offsets = [p["after"]["offset_json"] for p in body["positions"]]
-    cut = tuple(_cut(s, o) for s, o in zip(scene.checkpoint.sources, offsets, strict=True))
-    return replace(scene.checkpoint, sources=cut, last_committed=planned["last_committed"])
+    new, told = scene.checkpoint, zip(body["inputs"], body["positions"], strict=True)
+    at = {_index(new, n, source): p["after"]["offset_json"] for n, (source, p) in enumerate(told)}
+    if set(at) != {s.index for s in new.sources}:
+        raise Refused(
+            f"The checkpoint holds {plural(len(new.sources), 'source')} that are not those of the plan, which has "
+            f"{len(at)}: what was read of each cannot be compared. Look at the checkpoint."
+        )
+    cut = tuple(_cut(s, at[s.index]) for s in new.sources)
+    return replace(new, sources=cut, last_committed=planned["last_committed"])
 
 
 def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
@@ -221,48 +258,65 @@ def _sink_before(
     return SinkReport(scene.sink.kind, scene.sink.location, head, older=tuple(files), version=version)
 
 
-def _planned(old: CheckpointReport, body: Mapping[str, Any], scope: str) -> dict[int, tuple[str, ...]]:
-    """Files that the plan knew as read or to be read; an empty checkpoint ("new") takes what Spark ignores too."""
-    read = {s.index: tuple(decoded(e.path) for e in s.committed) for s in old.sources if s.kind == "files"}
+def _planned(
+    old: CheckpointReport, new: CheckpointReport, body: Mapping[str, Any], scope: str
+) -> dict[int, tuple[str, ...]]:
+    """Files that the plan knew, read or to be read, by the source's index in the checkpoint. An empty checkpoint ("new")
+    takes what Spark ignores too."""
     found = {}
-    for source in body["inputs"]:
-        if source.get("kind", "files") == "files":
-            number, more = int(source["source"]), source.get("ignored", ()) if scope == "new" else ()
-            found[number] = (*read.get(number, ()), *source["waiting"], *more)
+    for n, source in enumerate(body["inputs"]):
+        if _of_files(source):
+            held = _held(old, n, source)
+            read = tuple(decoded(e.path) for e in held.committed) if held and held.kind == "files" else ()
+            more = source.get("ignored", ()) if scope == "new" else ()
+            found[_index(new, n, source)] = (*read, *source["waiting"], *more)
     return found
 
 
 def _listed(
-    old: CheckpointReport, body: Mapping[str, Any], seen: Mapping[str, Any], scope: str
+    old: CheckpointReport,
+    new: CheckpointReport,
+    body: Mapping[str, Any],
+    seen: Mapping[str, Any],
+    scope: str,
 ) -> dict[int, tuple[str, ...]]:
     """Files that must stand in one batch: known to the plan, or there when the rerun began.
 
     Read again from nothing ("new"), a file that is gone cannot come back and is not asked for. Going on, one that
     Spark ignores is not asked for.
     """
-    found = {}
-    for index, paths in _planned(old, body, scope).items():
-        source = next(s for s in body["inputs"] if int(s["source"]) == index)
-        never = set(source["gone"] if scope == "new" else source.get("ignored", ()))
-        here = seen.get(str(index), ())
-        found[index] = tuple(dict.fromkeys(p for p in (*paths, *here) if p not in never))
+    planned, found = _planned(old, new, body, scope), {}
+    for n, source in enumerate(body["inputs"]):
+        if _of_files(source):
+            index = _index(new, n, source)
+            never = set(source["gone"] if scope == "new" else source.get("ignored", ()))
+            known = dict.fromkeys((*planned[index], *seen.get(str(n), ())))
+            found[index] = tuple(p for p in known if p not in never)
     return found
 
 
-def first_batch(scene: Scene, update_id: str) -> FirstBatch | None:
-    """The first batch of this flow that the update's events tell of; None when they tell of none."""
+def first_batch(scene: Scene, update_ids: Iterable[str]) -> FirstBatch | None:
+    """The first batch of this flow that the events of these updates tell of; None when they tell of none."""
+    told = [batch for update_id in update_ids for batch in _batches(scene, update_id)]
+    return min(told, key=lambda first: first.batch, default=None)
+
+
+def _batches(scene: Scene, update_id: str) -> Iterator[FirstBatch]:
     flow = scene.flow
-    told = scene.client.events(flow.pipeline.pipeline_id, filter=f"update_id = '{update_id}'", limit=1000)
-    first: FirstBatch | None = None
+    told = scene.client.events(
+        flow.pipeline.pipeline_id,
+        filter=f"update_id = '{update_id}'",
+        order_by="timestamp asc",  # an update of many batches tells more than is asked for; the first is wanted
+        limit=1000,
+    )
     for event in told:
         if event.get("event_type") != "stream_progress" or api_events.flow_name(event) != flow.name:
             continue
         body = api_events.details(event)
         body = api_events.as_object(body.get("progress_json") or body.get("progress") or body)
         batch, sources = body.get("batchId"), body.get("sources")
-        if isinstance(batch, int) and isinstance(sources, list) and (first is None or batch < first.batch):
-            first = FirstBatch(batch, tuple(api_events.as_object(s).get("startOffset") for s in sources))
-    return first
+        if isinstance(batch, int) and isinstance(sources, list):
+            yield FirstBatch(batch, tuple(api_events.as_object(s).get("startOffset") for s in sources))
 
 
 def _measure(
@@ -328,12 +382,12 @@ def _arrived_rows(
     if body["state"] == "keep" and scene.checkpoint.state_operators:
         return None
     slices = {}
-    for source in _others(body):
-        number = str(source["source"])
-        beyond = _between(readers, source, source["latest"], _end(scene, number))
+    for n, source in _others(body):
+        end = _end(scene, n, source)
+        beyond = _between(readers, n, source, source["latest"], end)
         if beyond is None:
             return None
-        slices[number] = beyond.as_dict()
+        slices[str(n)] = beyond.as_dict()
     wanted = Counted({"arrived": late}, {"arrived": slices} if slices else {})
     return study(request_for(scene, scene.code, wanted, tuple(body["key"]))).rows.get("arrived")
 

@@ -3,10 +3,13 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.storage import MAX_FILES, READERS, Entry, Store, reaching
 from recovery.errors import Unreachable
+from recovery.plans.drift import SETTINGS
+from recovery.plans.values import seal
 
 MAX_DEPTH = 32  # directories one in the other; a table has one for each partition column
 
@@ -23,6 +26,13 @@ def of_code(files: Mapping[str, str]) -> dict[str, str]:
 def digest_of_code(files: Mapping[str, str]) -> str:
     """One sha256 over all source files: their paths and texts."""
     return hashlib.sha256(repr(sorted(of_code(files).items())).encode()).hexdigest()
+
+
+def of_settings(spec: Mapping[str, Any]) -> dict[str, str]:
+    """sha256 of each part of a pipeline's settings that its code depends on, by part. What is empty is as what is not
+    said; nothing can be read back from it, as a configuration may hold secrets."""
+    told = {**spec, "schema": spec.get("schema") or spec.get("target")}
+    return {part: seal({part: told.get(part) or None}) for part in SETTINGS}
 
 
 def of_checkpoint(location: str) -> str:

@@ -82,6 +82,7 @@ class Scene:
                 "fingerprint": self.checkpoint.fingerprint,
             },
             "code": fingerprints.of_code(self.code),
+            "settings": fingerprints.of_settings(self.spec),
             "sink": {
                 "head": self.sink.head,
                 "fingerprint": self.sink.fingerprint,
@@ -198,8 +199,8 @@ def facts_of(
     known, old_known = _both(scene, new_files, old_files, NOTHING, key)
     repair = _repair(scene, known, old_known)
     found = _inputs(scene, known.sources or (old_known.sources if old_known else ()), repair, wishes)
-    for source in found.sources:
-        if source.problem and str(source.position.source) in (wishes or {}):
+    for n, source in enumerate(found.sources):  # as wishes name them, whatever the checkpoint calls them
+        if source.problem and str(n) in (wishes or {}):
             raise Refused(f"Source {source.position.source}: {source.problem}", code="no_such_position")
     wanted = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES)
     before, problem = _inputs_before(scene, known, old_known, repair)

@@ -9,6 +9,7 @@ from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import failure_of
 from recovery.pipelines.workspaces import client_for
+from recovery.workflow import reviewed
 from recovery.workflow.evidence import places, remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.readers import Readers
@@ -41,6 +42,8 @@ def _start(context: Context) -> str:
             "not those that the plan counts on, so no update was started. Roll back, then make a new plan."
         )
     there = seen(context.body, readers)
+    # last of all, and again at each attempt: who mended a cause may have mended it in the code
+    reviewed.still(context.body, context.client, context.pipeline_id, so="No update was started.")
     context.watch.keep(newest_before=newest(context.client, context.pipeline_id), listed=there)
     context.watch.guard()
     try:
@@ -49,9 +52,25 @@ def _start(context: Context) -> str:
         raise Refused(
             f"Update {other.update_id} is already active, started by somebody else. Stop it, then resume this step."
         ) from other
-    context.watch.keep(update_id=update_id)
+    _note(context, update_id)
     context.log(f"Update {update_id} accepted. Accepted is not yet success.")
     return update_id
+
+
+def _note(context: Context, update_id: str) -> None:
+    """This step's update now; those of attempts that failed stay in `updates`: their batches are the rerun's too."""
+    context.watch.keep(**_noted(context.step.result, update_id))
+
+
+def _noted(result: Mapping[str, Any], update_id: str) -> dict[str, Any]:
+    return {"update_id": update_id, "updates": list(dict.fromkeys([*updates(result), update_id]))}
+
+
+def updates(result: Mapping[str, Any]) -> list[str]:
+    """Every update that the step has started, the first one first; of a step that was begun by a version that did not
+    note them all, the last two."""
+    told = result.get("updates") or [result.get("ended")]
+    return [u for u in dict.fromkeys([*told, result.get("update_id")]) if u]
 
 
 def _selection(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +92,7 @@ def _started_before(context: Context) -> str | None:
     found = since(context.client, context.pipeline_id, context.step.result["newest_before"])
     found = [u for u in found if u != context.step.result.get("ended")]
     if found:
-        context.watch.keep(update_id=found[-1])
+        _note(context, found[-1])
         context.log(f"Update {found[-1]} was started by this step before; watching it.")
     return found[-1] if found else None
 
@@ -149,16 +168,16 @@ def probe(step: Step) -> Probed:
         return Probed(
             "done",
             [saw(True, f"Update {update_id} is COMPLETED.")],
-            {**step.result, "update_id": update_id, "state": state},
+            {**step.result, **_noted(step.result, update_id), "state": state},
         )
     if state in TERMINAL:
         return Probed(
             "not_done",
             [saw(True, f"Update {update_id} is {state}. Resuming starts a new one.")],
-            {**step.result, "update_id": None, "ended": update_id},
+            {**step.result, **_noted(step.result, update_id), "update_id": None, "ended": update_id},
         )
     return Probed(
         "again",
         [saw(True, f"Update {update_id} is {state}. It is watched on, not started again.")],
-        {**step.result, "update_id": update_id},
+        {**step.result, **_noted(step.result, update_id)},
     )

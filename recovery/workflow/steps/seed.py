@@ -21,7 +21,7 @@ from recovery.models import Step
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.spark.api import Rehearsal
-from recovery.workflow import rehearsing, repairing
+from recovery.workflow import rehearsing, repairing, reviewed
 from recovery.workflow.evidence import places
 from recovery.workflow.gather import NOTHING, look, request_for
 from recovery.workflow.places import checkpoint_of
@@ -77,6 +77,7 @@ def _primed(
     context: Context, report: CheckpointReport, watermark_ms: int | None
 ) -> AbstractContextManager[Rehearsal]:
     scene = look(context.flow, known=places(context.body))
+    reviewed.same(context.body, scene.spec, scene.code, scene.client, so="The checkpoint was left alone.")
     return rehearsing.rehearsed(
         request_for(scene, scene.code, NOTHING, ()),
         storage=scene.storage,

@@ -16,7 +16,7 @@ from recovery.spark.process import prepare
 from recovery.verification.evidence import Evidence, FurtherUpdate
 from recovery.verification.judge import judge
 from recovery.workflow import evidence as reading
-from recovery.workflow import topics
+from recovery.workflow import reviewed, topics
 from recovery.workflow.gather import Scene, look, other_fingerprints
 from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
@@ -33,6 +33,9 @@ def run(context: Context) -> Mapping[str, Any]:
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
     scene = look(context.flow, known=reading.places(context.body))
+    started = rerun.updates(done["rerun"])
+    reviewed.same(context.body, scene.spec, scene.code, scene.client, so="Nothing was measured.")
+    reviewed.ran(context.body, context.client, context.pipeline_id, started)
     readers = Readers(lambda: scene)
     evidence = reading.collect(
         scene,
@@ -42,7 +45,7 @@ def run(context: Context) -> Mapping[str, Any]:
         sink_before=done["stop"]["sink_files"],
         version_before=done["stop"].get("sink_version"),
         topic_before=done["stop"].get("topic"),
-        update_id=done["rerun"]["update_id"],
+        update_ids=started,
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
     prepare()
@@ -65,6 +68,7 @@ def run(context: Context) -> Mapping[str, Any]:
 def _further(context: Context, scene: Scene, readers: Readers, evidence: Evidence) -> FurtherUpdate:
     body = context.body
     before = reading.seen(body, readers)
+    reviewed.still(body, context.client, context.pipeline_id, so="The further update was not started.")
     context.watch.guard()
     tables = [] if reading.is_declared(body) else [body["dataset"]]
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
@@ -72,6 +76,7 @@ def _further(context: Context, scene: Scene, readers: Readers, evidence: Evidenc
     state = rerun.watch(context, update_id)
     if state != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
+    reviewed.ran(body, context.client, context.pipeline_id, [update_id])
     after = reading.seen(body, readers)
     stood, stands = _rows(context, scene, evidence, ended=state == "COMPLETED")
     return FurtherUpdate(

@@ -41,6 +41,7 @@ def planned() -> dict[str, Any]:
         "checkpoint": {"version": 0, "last_committed": 2, "fingerprint": "a" * 64},
         "code": {"/p/q.py": "1" * 64},
         "sink": {"head": 2, "fingerprint": "s" * 64},
+        "settings": {"configuration": "4" * 64, "catalog": "5" * 64},
         "active_update": None,
     }
 
@@ -58,6 +59,13 @@ def planned() -> dict[str, Any]:
         ("code", {"/p/q.py": "2" * 64}, "code", "was edited"),
         ("code", {}, "code", "is gone"),
         ("code", {"/p/q.py": "1" * 64, "/p/new.py": "3"}, "code", "is new"),
+        (
+            "settings",
+            {"configuration": "6" * 64, "catalog": "5" * 64},
+            "settings",
+            "The pipeline's configuration was changed",
+        ),
+        ("settings", {"configuration": "4" * 64}, "settings", "The pipeline's catalog was changed"),
     ],
 )
 def test_whatever_moved_is_said(part: str, value: Any, what: str, words: str) -> None:
@@ -68,3 +76,11 @@ def test_whatever_moved_is_said(part: str, value: Any, what: str, words: str) ->
 
 def test_nothing_moved_is_no_drift() -> None:
     assert compare(planned(), planned()) == []
+
+
+def test_what_a_plan_did_not_note_of_the_settings_is_not_compared() -> None:
+    """Plans that were sealed before: nothing, or fewer parts."""
+    now = planned()
+    for noted in ({}, {"settings": {"catalog": "5" * 64}}):
+        sealed = {k: v for k, v in planned().items() if k != "settings"} | noted
+        assert compare(sealed, {**now, "settings": {**now["settings"], "configuration": "6" * 64}}) == []

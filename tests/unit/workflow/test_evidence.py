@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Position, Precision, SourceFacts
 from recovery.sources.delta_facts import DeltaOffset
@@ -112,7 +113,9 @@ def of_delta(number: int, start: int, latest: int) -> dict[str, Any]:
 
 
 def collected(there: Scene, plan: Mapping[str, Any], told: Readers, seen: Mapping[str, Any]) -> Any:
-    return evidence.collect(there, plan, told, seen=seen, sink_before=(), version_before=8, update_id="u-1")
+    return evidence.collect(
+        there, plan, told, seen=seen, sink_before=(), version_before=8, update_ids=["u-1"]
+    )
 
 
 def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of_its_sources(
@@ -189,7 +192,115 @@ def test_a_topic_that_was_made_again_since_the_seal_is_told_by_the_id_that_was_s
     assert sealed["topic_ids"] == {"orders": "id-1"}
     told = Readers(lambda: scene())
     assert evidence.remade(body(sealed), told) == ("orders",)
-    assert evidence._between(told, sealed, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is None
+    assert evidence._between(told, 0, sealed, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is None
     anew = {**sealed, "topic_ids": {"orders": "id-2"}}
     assert evidence.remade(body(anew), told) == ()
-    assert evidence._between(told, anew, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is not None
+    assert evidence._between(told, 0, anew, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is not None
+
+
+def progress(flow: str, batch: int, start: str | None) -> dict[str, Any]:
+    body = {"batchId": batch, "sources": [{"startOffset": start}]}
+    return {
+        "event_type": "stream_progress",
+        "origin": {"flow_name": flow},
+        "details": {"stream_progress": {"progress": body}},
+    }
+
+
+FAILED = [progress("main.shop.t", 3, line(2)), progress("main.shop.other", 1, None)]
+RESUMED = [progress("main.shop.t", 5, line(4)), progress("main.shop.t", 4, line(3))]
+
+
+@pytest.mark.parametrize(
+    ("updates", "batch", "start"),
+    [
+        (["u-1", "u-2"], 3, line(2)),
+        (["u-2"], 4, line(3)),
+        (["u-0", "u-2"], 4, line(3)),
+        (["u-0"], None, None),
+        ([], None, None),
+    ],
+    ids=[
+        "the failed one had committed",
+        "one alone",
+        "the failed one did nothing",
+        "nothing was due",
+        "none",
+    ],
+)
+def test_the_rerun_s_first_batch_is_that_of_all_its_updates(
+    updates: list[str], batch: int | None, start: str | None
+) -> None:
+    """An attempt that failed after its first batch leaves that batch committed: the next one begins behind it."""
+    told = {"u-0": [], "u-1": FAILED, "u-2": RESUMED}
+    there = scene(line(4))
+    client: Any = there.client
+    client.events = lambda pipeline, filter, **_: told[filter.split("'")[1]]
+    found = evidence.first_batch(there, updates)
+    assert (found and found.batch, found and found.start_offsets) == (batch, batch and (start,))
+
+
+# ---- sources that the checkpoint knows by names: readers and looks are told by their place in the code
+
+
+def named(there: Scene, *names: str) -> Scene:
+    sources = tuple(replace(s, name=n) for s, n in zip(there.checkpoint.sources, names, strict=True))
+    return replace(there, checkpoint=replace(there.checkpoint, sources=sources))
+
+
+def test_named_sources_are_measured_as_those_without_a_name(spark: Spark, places: tuple[Path, Path]) -> None:
+    plan = body({**of_delta(0, 2, 3), "source": "orders"}, {**of_delta(1, 2, 4), "source": "returns"})
+    there = named(scene(line(4), line(4)), "orders", "returns")
+    told = Readers(lambda: there)
+
+    before = evidence.seen(plan, told)
+    found = collected(there, plan, told, before)
+    commit(places[1], 4, add("f4"))
+
+    assert before == {"0": {"latest": line(4)}, "1": {"latest": line(4)}}
+    assert found.reached == {
+        0: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=True),
+        1: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False),
+    }
+    assert found.arrived_rows == 7
+    assert evidence.arrived(before, evidence.seen(plan, told)) == ("source 1",)
+
+
+def test_named_sources_that_stand_in_another_order_in_the_checkpoint_are_told_by_their_names(
+    spark: Spark,
+) -> None:
+    """`returns` is the second in the code and the first in the checkpoint, and came less far."""
+    plan = body({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 1, 3), "source": "returns"})
+    there = named(scene(line(3), line(4)), "returns", "orders")
+    told = Readers(lambda: there)
+    found = collected(there, plan, told, evidence.seen(plan, told))
+    assert {n: (r.start, r.end, r.left_empty) for n, r in found.reached.items()} == {
+        1: (line(2), line(4), True),
+        0: (line(1), line(3), False),
+    }
+    assert [s.offset_json for s in found.old.sources] == [line(1), line(2)]
+
+
+def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path: Path) -> None:
+    inputs, listed = [], {}
+    for name in ("orders", "returns"):
+        place = tmp_path / name
+        place.mkdir()
+        (place / "2.json").write_text("{}")
+        listed[name] = [f"file://{place}/2.json"]
+        inputs.append({"source": name, "location": str(place), "options": {}, "start": None, "waiting": [],
+                       "gone": []})  # fmt: skip
+    plan = body(*inputs)
+    there = named(scene(None, None, kind="files"), "returns", "orders")
+    seen = evidence.seen(plan, Readers(lambda: there))
+    assert seen == {"0": listed["orders"], "1": listed["returns"]}
+    found = evidence._listed(there.checkpoint, there.checkpoint, plan, seen, "same")
+    assert found == {0: tuple(listed["returns"]), 1: tuple(listed["orders"])}
+
+
+def test_a_named_source_that_the_checkpoint_does_not_hold_is_not_taken_for_another(spark: Spark) -> None:
+    plan = body({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 2, 4), "source": "returns"})
+    there = named(scene(line(4), line(4)), "orders", "refunds")
+    told = Readers(lambda: there)
+    with pytest.raises(Refused, match="2 sources that are not those of the plan"):
+        collected(there, plan, told, {})

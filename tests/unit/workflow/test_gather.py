@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
-from recovery.errors import Unreachable
+from recovery.errors import Refused, Unreachable
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Amount, Distance, Position, Precision, SourceFacts, Spans
+from recovery.sources.base import Amount, Distance, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.slices import Slice
 from recovery.spark.api import Study, StudyRequest
 from recovery.strategies.base import Facts
@@ -189,3 +189,23 @@ def test_a_plan_names_the_inputs_of_the_code_that_it_runs(strategy: str, topics:
     body = sealing.build(recovery, scene_of("both", "orders"), found, option, {})
     assert [one["location"] for one in body["inputs"]] == topics
     assert [one["location"] for one in body["positions"]] == topics
+
+
+@pytest.mark.parametrize("name", [None, "orders"])
+def test_a_wish_that_cannot_be_met_is_refused_whether_the_checkpoint_names_its_source_or_not(
+    monkeypatch: pytest.MonkeyPatch, name: str | None
+) -> None:
+    """Wishes go by the place in the code: a start that nobody could look at would silently be the committed one."""
+
+    def unmet(progress: SourceProgress, described: Any, *, wanted: Any = None, **more: Any) -> SourceFacts:
+        found = look(progress, described, **more)
+        at = replace(found.position, source=progress.name or progress.index)
+        return replace(found, position=at, problem="Kafka cannot be asked." if wanted else None)
+
+    monkeypatch.setattr(inputs.looking, "look", unmet)
+    there = scene_of("same", "orders")
+    (only,) = there.checkpoint.sources
+    there = replace(there, checkpoint=replace(there.checkpoint, sources=(replace(only, name=name),)))
+    with pytest.raises(Refused, match=f"Source {name or 0}: Kafka cannot be asked"):
+        gather.facts_of(there, {PATH: "same"}, None, wishes={"0": Wanted(latest=True)})
+    assert gather.facts_of(there, {PATH: "same"}, None).sources[0].problem is None

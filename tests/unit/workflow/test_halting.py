@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from recovery.errors import Refused
+from recovery.workflow.fingerprints import of_code
 from recovery.workflow.steps import rerun, verify
 from recovery.workflow.steps.base import Context
+
+BODY = {"dataset": "t", "patch": [], "preconditions": {"code": of_code({"/p/q.py": ""})}}
 
 
 class World:
@@ -28,10 +31,12 @@ class World:
             get_update=lambda pipeline, update: {"state": next(self._states)},
             stop=lambda pipeline: setattr(self, "stops", self.stops + 1),
             start_update=lambda pipeline, **body: "u-1",
+            get_pipeline=lambda pipeline: {"spec": {"libraries": [{"file": {"path": "/p/q.py"}}]}},
+            export=lambda path: b"",
         )
         return SimpleNamespace(
             client=client, pipeline_id="p", held_by=self.who, watch=SimpleNamespace(guard=lambda: None),
-            log=self.said.append, body={"dataset": "t"}, flow=SimpleNamespace(name="f"),
+            log=self.said.append, body=BODY, flow=SimpleNamespace(name="f"),
         )  # fmt: skip
 
 

@@ -1,0 +1,78 @@
+"""Whether what runs is what was reviewed: the code, and the settings that it reads. People read a plan and vote on it;
+between its patch and an update there may lie hours in which a step stood still and somebody mended its cause.
+
+Asked right before the plan's own code runs, and before anything is measured with it. What a plan changes is in place
+then: every file is the sealed one, or as its patch left it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from recovery.errors import NotFound, Refused
+from recovery.pipelines.client import PipelinesClient
+from recovery.plans.drift import from_reviewed, reviewed_code
+from recovery.workflow import fingerprints
+from recovery.workflow.deployed import read_code
+
+WAY_ON = (
+    "Put it back as it was reviewed, then resume. To keep the change, end or roll back this recovery, open another "
+    "one and seal a plan with it."
+)
+
+
+def still(body: Mapping[str, Any], client: PipelinesClient, pipeline_id: str, *, so: str) -> None:
+    """Raise Refused, with what differs and what `so` did not happen, unless the workspace is as the plan left it."""
+    spec = client.get_pipeline(pipeline_id).get("spec") or {}
+    _, code = read_code(client, spec)
+    same(body, spec, code, client, so=so)
+
+
+def same(
+    body: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    code: Mapping[str, str],
+    client: PipelinesClient,
+    *,
+    so: str,
+) -> None:
+    """As `still`, of settings and source that were read already."""
+    now = fingerprints.of_code(code)
+    listed = body["preconditions"]["code"]
+    for path in reviewed_code(
+        body
+    ):  # what a patch has put back may lie where no listing of the pipeline looks
+        if path not in now and path not in listed and (found := _sha(client, path)):
+            now[path] = found
+    if drift := from_reviewed(body, {"code": now, "settings": fingerprints.of_settings(spec)}):
+        raise Refused(f"{' '.join(d.says for d in drift)} {so} {WAY_ON}", code="not_as_reviewed")
+
+
+def ran(
+    body: Mapping[str, Any], client: PipelinesClient, pipeline_id: str, update_ids: Iterable[str]
+) -> None:
+    """Raise Refused when an update has read another code than the plan's; silent where the workspace keeps no copy.
+
+    A file may be edited, and put back, between the look and the update's own reading.
+    """
+    wanted = reviewed_code(body)
+    for update_id in update_ids:
+        read = client.update_source(pipeline_id, update_id) or {}
+        other = [
+            path
+            for path, content in sorted(read.items())
+            if path in wanted and hashlib.sha256(content).hexdigest() != wanted[path]
+        ]
+        if other:
+            raise Refused(
+                f"Update {update_id} ran with another {', '.join(other)} than the plan's, so what it wrote was never "
+                "reviewed and is not measured. Roll back where that is still possible, or end without proof.",
+                code="not_as_reviewed",
+            )
+
+
+def _sha(client: PipelinesClient, path: str) -> str | None:
+    try:
+        return hashlib.sha256(client.export(path)).hexdigest()
+    except NotFound:
+        return None

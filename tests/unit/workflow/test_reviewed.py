@@ -1,0 +1,247 @@
+"""What runs is what was reviewed: code that was changed after the seal is neither started nor called proven."""
+
+import hashlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from recovery.errors import NotFound, Refused
+from recovery.workflow import fingerprints, reviewed
+from recovery.workflow.steps import rerun, seed, verify
+
+CODE, HELPER, PUT_BACK = "/p/q.py", "/p/helper.py", "/else/old.py"
+OLD, NEW, HELP = b"old = 1\n", b"new = 2\n", b"help = 3\n"
+
+
+SPEC: dict[str, Any] = {
+    "root_path": "/p",
+    "libraries": [{"file": {"path": CODE}}],
+    "configuration": {"min_amount": "0"},
+    "catalog": "c",
+    "schema": "s",
+    "storage": "/data",
+    "continuous": True,
+    "name": "orders",
+}
+
+
+def sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def change(path: str, before: bytes, after: bytes) -> dict[str, str]:
+    return {"path": path, "before_sha256": sha(before), "after_sha256": sha(after)}
+
+
+class Workspace:
+    """The API of an idle pipeline whose folder is /p. `ran`: the source that its updates have read."""
+
+    def __init__(self, files: dict[str, bytes], **settings: Any) -> None:
+        self.files, self.started = files, list[str]()
+        self.ran: dict[str, dict[str, bytes]] = {}
+        self.spec = {**SPEC, **settings}
+
+    def get_pipeline(self, _pipeline: str) -> dict[str, Any]:
+        return {"spec": self.spec}
+
+    def list_dir(self, root: str) -> list[dict[str, str]]:
+        return [{"path": p, "object_type": "FILE"} for p in sorted(self.files) if p.startswith(root + "/")]
+
+    def export(self, path: str) -> bytes:
+        if path not in self.files:
+            raise NotFound(f"No {path}.")
+        return self.files[path]
+
+    def list_updates(self, _pipeline: str, limit: int) -> list[dict[str, str]]:
+        return [{"update_id": u} for u in [*reversed(self.started), "u-0"]][:limit]
+
+    def start_update(self, _pipeline: str, **_: Any) -> str:
+        self.started.append(f"u-{len(self.started) + 1}")
+        self.ran[self.started[-1]] = dict(self.files)
+        return self.started[-1]
+
+    def get_update(self, _pipeline: str, _update: str) -> dict[str, str]:
+        return {"state": "COMPLETED"}
+
+    def update_source(self, _pipeline: str, update: str) -> dict[str, bytes] | None:
+        return self.ran.get(update)
+
+
+def body(*patch: dict[str, str]) -> dict[str, Any]:
+    return {
+        "inputs": [],
+        "dataset": "c.s.t",
+        "table_place": "/t",
+        "other_tables": {},
+        "patch": list(patch),
+        "preconditions": {
+            "code": {CODE: sha(OLD), HELPER: sha(HELP)},
+            "settings": fingerprints.of_settings(SPEC),
+        },
+    }
+
+
+def context(client: Workspace, of: dict[str, Any], **result: Any) -> Any:
+    step = SimpleNamespace(result=dict(result), args={"refresh": ["c.s.t"]})
+    watch = SimpleNamespace(keep=lambda **values: step.result.update(values), guard=lambda: None)
+    return SimpleNamespace(
+        step=step, watch=watch, body=of, client=client, pipeline_id="p", flow=None, held_by="",
+        log=lambda text: None,
+    )  # fmt: skip
+
+
+AS_PATCHED = {CODE: NEW, HELPER: HELP}
+PATCH = change(CODE, OLD, NEW)
+
+
+@pytest.mark.parametrize(
+    ("patch", "files"),
+    [
+        ((), {CODE: OLD, HELPER: HELP}),
+        ((PATCH,), AS_PATCHED),
+        ((change(PUT_BACK, b"", b"back\n"),), {CODE: OLD, HELPER: HELP, PUT_BACK: b"back\n"}),
+    ],
+    ids=["as sealed", "as patched", "a file put back beside the pipeline's folder"],
+)
+def test_the_update_starts_on_code_as_it_was_reviewed(patch: Any, files: dict[str, bytes]) -> None:
+    there = Workspace(files)
+    assert rerun.run(context(there, body(*patch)))["update_id"] == "u-1"
+    assert there.started == ["u-1"]
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({CODE: b"edited\n", HELPER: HELP}, "/p/q.py was edited since the plan was made."),
+        ({CODE: OLD, HELPER: HELP}, "/p/q.py was edited since the plan was made."),
+        ({CODE: NEW, HELPER: b"edited\n"}, "/p/helper.py was edited since the plan was made."),
+        ({CODE: NEW}, "/p/helper.py is gone since the plan was made."),
+        ({**AS_PATCHED, "/p/more.py": b"x"}, "/p/more.py is new since the plan was made."),
+    ],
+    ids=["edited after the patch", "patch taken back", "a helper", "one gone", "one new"],
+)
+def test_code_that_was_changed_after_the_review_is_not_run(files: dict[str, bytes], says: str) -> None:
+    there = Workspace(files)
+    standing = context(there, body(PATCH))
+    with pytest.raises(Refused, match="Put it back as it was reviewed, then resume") as refused:
+        rerun.run(standing)
+    assert refused.value.sentence.startswith(f"{says} No update was started.")
+    assert (there.started, standing.step.result) == ([], {})
+
+    there.files = dict(AS_PATCHED)
+    assert rerun.run(standing)["update_id"] == "u-1"
+
+
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"configuration": {"min_amount": "1000"}}, "configuration"),
+        ({"catalog": "other"}, "catalog"),
+        ({"schema": "other"}, "schema"),
+        ({"libraries": [{"file": {"path": CODE}}, {"file": {"path": HELPER}}]}, "list of source files"),
+        ({"storage": "/elsewhere"}, "storage location"),
+        ({"environment": {"dependencies": ["left-pad"]}}, "Python environment"),
+    ],
+)
+def test_settings_that_were_changed_after_the_review_are_not_run_with(
+    changed: dict[str, Any], part: str
+) -> None:
+    there = Workspace(dict(AS_PATCHED), **changed)
+    with pytest.raises(
+        Refused, match=f"The pipeline's {part} was changed since the plan was made. No update"
+    ):
+        rerun.run(context(there, body(PATCH)))
+    assert there.started == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"continuous": False}, {"name": "renamed"}, {"schema": None, "target": "s"}, {"environment": {}}],
+    ids=["paused by the recovery", "another name", "the schema by its old word", "nothing, said as nothing"],
+)
+def test_settings_that_no_code_reads_are_no_drift(settings: dict[str, Any]) -> None:
+    assert rerun.run(context(Workspace(dict(AS_PATCHED), **settings), body(PATCH)))["update_id"] == "u-1"
+
+
+def test_a_file_that_the_pipeline_lists_no_more_is_gone_though_it_lies_there() -> None:
+    of = body(PATCH)
+    del of["preconditions"]["settings"]
+    there = Workspace(dict(AS_PATCHED), root_path="", libraries=[{"file": {"path": HELPER}}])
+    with pytest.raises(Refused, match=r"/p/q\.py is gone since the plan was made"):
+        rerun.run(context(there, of))
+
+
+def test_a_plan_that_was_sealed_before_settings_were_kept_is_not_held_against_them() -> None:
+    of = body(PATCH)
+    del of["preconditions"]["settings"]
+    there = Workspace(dict(AS_PATCHED), configuration={"min_amount": "1000"})
+    assert rerun.run(context(there, of))["update_id"] == "u-1"
+
+
+def test_an_update_that_was_started_already_is_watched_on_whatever_the_code_is_now() -> None:
+    there = Workspace(dict(AS_PATCHED))
+    there.start_update("p")
+    there.files[CODE] = b"edited since\n"
+    assert rerun.run(context(there, body(PATCH), update_id="u-1"))["update_id"] == "u-1"
+    assert there.started == ["u-1"]
+
+
+def looked_at(there: Workspace) -> Any:
+    texts = {path: content.decode() for path, content in there.files.items()}
+    return SimpleNamespace(code=texts, spec=there.spec, client=there)
+
+
+@pytest.fixture
+def verifying(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """verify of a rerun by u-1; beyond the questions about the code it would measure."""
+
+    def run(there: Workspace) -> None:
+        steps = [
+            SimpleNamespace(kind="rerun", result={"update_id": "u-1"}),
+            SimpleNamespace(kind="stop", result={"sink_files": [], "others": {}}),
+        ]
+        standing = context(there, body(PATCH))
+        standing.plan = None
+        standing.recovery = SimpleNamespace(steps=SimpleNamespace(filter=lambda **_: steps))
+        monkeypatch.setattr(verify, "prepare", lambda: None)
+        monkeypatch.setattr(verify, "look", lambda flow, known: looked_at(there))
+        verify.run(standing)
+
+    return run
+
+
+def test_a_verification_over_code_that_was_changed_does_not_measure(verifying: Any) -> None:
+    there = Workspace(dict(AS_PATCHED))
+    there.start_update("p")
+    there.files[CODE] = b"edited since\n"
+    with pytest.raises(Refused, match=r"/p/q\.py was edited .* Nothing was measured\. Put it back"):
+        verifying(there)
+
+
+def test_what_an_update_has_read_of_other_code_is_never_proven(verifying: Any) -> None:
+    there = Workspace({**AS_PATCHED, CODE: b"edited for a moment\n"})
+    there.start_update("p")
+    there.files = dict(AS_PATCHED)
+    with pytest.raises(Refused, match=r"Update u-1 ran with another /p/q\.py than the plan's"):
+        verifying(there)
+
+
+def test_an_update_of_which_no_source_is_kept_says_nothing_of_it() -> None:
+    reviewed.ran(body(PATCH), Workspace({}), "p", ["u-1"])  # type: ignore[arg-type]
+
+
+def test_the_further_update_does_not_run_changed_code_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Workspace({**AS_PATCHED, CODE: b"edited while it was measured\n"})
+    nothing: Any = SimpleNamespace(measure=None)
+    with pytest.raises(Refused, match="The further update was not started"):
+        verify._further(context(there, body(PATCH)), nothing, nothing, nothing)
+    assert there.started == []
+
+
+def test_state_is_not_made_by_changed_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Workspace({**AS_PATCHED, CODE: b"edited\n"})
+    monkeypatch.setattr(seed, "look", lambda flow, known: looked_at(there))
+    report: Any = None
+    with pytest.raises(Refused, match="The checkpoint was left alone"):
+        seed._primed(context(there, body(PATCH)), report, None)
