@@ -226,8 +226,9 @@ def _of_others(facts: Facts, strange: int) -> Amount:
 
 
 def _never_read(facts: Facts) -> int | None:
-    """Records that retention took before anybody read them; None: of files that are gone nobody knows them."""
-    if sources.gone_unread(facts):
+    """Records that retention took before anybody read them; None: of files that are gone, or were written again,
+    nobody knows them."""
+    if sources.gone_unread(facts) or sources.written_again(facts):
         return None
     lost = [s.reach.lost.rows for s in facts.sources if s.reach and s.reach.lost]
     return sum(rows.value for rows in lost if rows is not None)

@@ -125,6 +125,12 @@ def gone_unread(facts: Facts) -> tuple[str, ...]:
     return tuple(found)
 
 
+def written_again(facts: Facts) -> bool:
+    """Whether a file lies there that held something else when it was read, for all that anybody knows."""
+    held = (s.facts for s in facts.sources)
+    return any(isinstance(told, file_facts.Facts) and file_facts.rewritten(told) for told in held)
+
+
 def number_of(source: SourceFacts) -> int:
     """How many files were read or wait; one that is read twice is one."""
     return len({f.path for f in (*source.processed, *source.waiting)})
