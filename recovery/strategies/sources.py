@@ -116,13 +116,15 @@ def twice(facts: Facts) -> tuple[InputFile, ...]:
 
 def gone_unread(facts: Facts) -> tuple[str, ...]:
     """Files that a batch had planned, which was never committed, and that are gone since."""
-    found: list[str] = []
-    for source in facts.sources:
-        held = source.facts
-        if isinstance(held, file_facts.Facts) and held.listing is not None:
-            known = {*held.there, *source.gone}
-            found += [path for path in held.entries if path not in known]
-    return tuple(found)
+    return tuple(path for source in facts.sources for path in _gone_unread(source))
+
+
+def _gone_unread(source: SourceFacts) -> list[str]:
+    held = source.facts
+    if not isinstance(held, file_facts.Facts) or held.listing is None:
+        return []
+    known = {*held.there, *source.gone}
+    return [path for path in held.entries if path not in known]
 
 
 def written_again(facts: Facts) -> bool:
@@ -258,8 +260,17 @@ def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
 
 
 def taken(facts: Facts) -> Amount | None:
-    """Rows after the committed positions that can no longer be read by anybody; None where everything is there."""
-    broken = [s.reach for s in facts.sources if s.reach is not None and s.reach.readable is False]
+    """Rows after the committed positions that can no longer be read by anybody; None where everything is there.
+
+    A file that Spark passes over is there: an empty checkpoint reads it.
+    """
+    broken = [
+        s.reach
+        for s in facts.sources
+        if s.reach is not None
+        and s.reach.readable is False
+        and (s.position.kind != files.KIND or s.facts is None or _gone_unread(s))
+    ]
     if not broken:
         return None
     rows = [reach.lost.rows if reach.lost else None for reach in broken]
