@@ -4,16 +4,18 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from allauth.account.adapter import get_adapter
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.models import User
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from console import texts
 from recovery import trace
 from recovery.audit.origin import Origin, acting_from, client_address
 from recovery.people.roles import Actor
@@ -90,6 +92,23 @@ class HeadersMiddleware:
         for name, value in HEADERS.items():
             response.setdefault(name, value)
         return response
+
+
+class TextMiddleware:
+    """Refuses an address and a form that hold what no text may hold, once for every page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
+        if getattr(view, "csrf_exempt", False):
+            return  # the API: its body is JSON, and it looks itself
+        sent = [request.path, *(dict(query.lists()) for query in (request.GET, request.POST))]
+        if wrong := texts.problem(sent):
+            raise BadRequest(wrong)
 
 
 class LastSeenMiddleware:

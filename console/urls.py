@@ -99,6 +99,7 @@ COMPANY: list[URLPattern | URLResolver] = [
 if config.REPRISE_OIDC_NAME:
     urlpatterns += COMPANY
 
+handler400 = "console.pages.errors.wrong"
 handler403 = "console.pages.errors.denied"
 handler404 = "console.pages.errors.missing"
 handler500 = "console.pages.errors.fault"

@@ -108,7 +108,7 @@ def check(
         return url
     try:
         addresses = [host] if _literal(host) else resolve(host, port)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # a name that cannot be asked for: a part of it is too long
         raise Refused(f"{host} is not known to the name service of this machine.", code="outbound") from error
     for text in addresses:
         if refusal := problem(text, allowed):
@@ -175,7 +175,7 @@ def _host_and_port(url: str, schemes: tuple[str, ...]) -> tuple[str, int]:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise WrongUse(f"The address cannot be read: {error}.") from error
+        raise WrongUse(f"The address cannot be read. Write it as {words}host[:port]/path.") from error
     if parts.scheme not in schemes or not parts.hostname or "@" in parts.netloc:
         raise WrongUse(f"An address is {words}host[:port]/path, without a user or a password.")
     return parts.hostname.rstrip(".").lower(), port

@@ -12,6 +12,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from console import texts
 from console.middleware import Request
 from recovery.audit.actions import attempt
 from recovery.audit.origin import client_address
@@ -78,7 +79,7 @@ def _check(request: Request, by: Actor, right: Right) -> None:
 
 
 def _body(request: Request) -> Body:
-    """The object that was sent; empty where nothing was. Raises WrongUse."""
+    """The object that was sent; empty where nothing was. Raises WrongUse, for a text in it or in the address too."""
     try:
         found = json.loads(request.body or b"{}")
     except RequestDataTooBig as error:
@@ -87,6 +88,8 @@ def _body(request: Request) -> Body:
         raise WrongUse("What was sent is not JSON.") from error
     if not isinstance(found, dict):
         raise WrongUse("Send one JSON object.")
+    if wrong := texts.problem([found, request.path, dict(request.GET.lists())]):
+        raise WrongUse(wrong)
     return found
 
 

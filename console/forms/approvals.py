@@ -7,6 +7,7 @@ from django import forms
 
 from recovery.approvals.freezes import parse_all
 from recovery.approvals.rules import Group, Rule
+from recovery.numbers import whole
 
 REASON: Final = 10
 """Characters of a reason on the page, where a person thinks it over; a command takes any."""
@@ -53,11 +54,12 @@ class RuleForm(forms.Form):
 def _group(line: str) -> Group:
     """`data 1: ann, bob`: one of the votes must be ann's or bob's."""
     head, colon, tail = line.partition(":")
-    name, _, votes = head.strip().rpartition(" ")
+    name, _, given = head.strip().rpartition(" ")
+    votes = whole(given)
     members = tuple(m.strip() for m in tail.split(",") if m.strip())
-    if not (colon and name and votes.isdigit() and members):
+    if not (colon and name and votes is not None and members):
         raise forms.ValidationError(f"{line.strip()!r} is no group. Write `data-owners 1: ann, bob`.")
-    return Group(name.strip(), members, int(votes))
+    return Group(name.strip(), members, votes)
 
 
 def shown(rule: Rule, version: int) -> Mapping[str, Any]:

@@ -8,40 +8,58 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
+from console.forms import token
 from console.middleware import Request
+from console.pages import freshness
 from console.pages.base import page, show, tried
 from console.signing import sessions
 from console.signing.passkeys import possible
 from recovery.errors import NotFound
 from recovery.models import Token
+from recovery.numbers import whole
 from recovery.people import actions
 from recovery.people.roles import Actor
 
 
 @page(None, methods=("GET", "POST"))
 def overview(request: Request, by: Actor) -> HttpResponse:
-    """GET shows; POST makes a token, withdraws one (`revoke`), ends a session (`end`) or all others (`end_others`)."""
+    """GET shows; POST makes a token (after a fresh sign-in), withdraws one (`revoke`), ends a session (`end`) or all
+    others (`end_others`)."""
     owner = User.objects.get(username=by.name)
-    refusal, made, name = None, [], request.POST.get("name", "").strip()
+    refusal, made, typed = None, [], _typed(request)
     if request.method == "POST" and "revoke" in request.POST:
-        token = _own(owner, request.POST["revoke"])
-        refusal = tried(lambda: actions.revoke_token(token=token, by=by))
+        found = _own(owner, request.POST["revoke"])
+        refusal = tried(lambda: actions.revoke_token(token=found, by=by))
         if refusal is None:
             return redirect("account")
     elif request.method == "POST" and {"end", "end_others"} & set(request.POST):
         sessions.end(request, owner, by, only=request.POST.get("end"))
         return redirect("account")
     elif request.method == "POST":
-        days = int(d) if (d := request.POST.get("days", "")).isdigit() else None
-        refusal = tried(lambda: made.append(actions.create_token(owner=owner, name=name, by=by, days=days)))
+        if asked := freshness.unless_fresh(request):
+            freshness.keep(request, request.path, f"make access token {typed['name']}", typed)
+            return asked
+        refusal = tried(
+            lambda: made.append(
+                actions.create_token(owner=owner, name=typed["name"], by=by, days=token.days(request.POST))
+            )
+        )
     context = {
         **_signing(request, owner),
         "sessions": sessions.rows(request, owner),
         "tokens": Token.objects.filter(user=owner).order_by("revoked_at", "-created_at"),
         "made": made[0] if made else "",
-        "name": "" if made else name,
+        "name": "" if made else typed["name"],
+        "days": token.USUAL if made else typed["days"],
+        "choices": token.CHOICES,
     }
     return show(request, "account.html", context, refusal=refusal, status=422 if refusal else None)
+
+
+def _typed(request: Request) -> dict[str, str]:
+    """What stands in the form of a token: as it was sent, or as it was when a fresh sign-in was asked for."""
+    given = request.POST if request.method == "POST" else freshness.kept(request, request.path)
+    return {"name": given.get("name", "").strip(), "days": given.get("days", token.USUAL)}
 
 
 def _signing(request: Request, owner: User) -> dict[str, Any]:
@@ -59,7 +77,8 @@ def _signing(request: Request, owner: User) -> dict[str, Any]:
 
 
 def _own(owner: User, pk: str) -> Token:
-    found = Token.objects.filter(user=owner, pk=int(pk)).first() if pk.isdigit() and len(pk) < 19 else None
+    number = whole(pk)
+    found = Token.objects.filter(user=owner, pk=number).first() if number is not None else None
     if found is None:
         raise NotFound("You have no such access token.")
     return found

@@ -18,6 +18,7 @@ from recovery.audit.listing import Wanted
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import WrongUse
 from recovery.models import AuditAnchor, AuditCheck, AuditEntry, Recovery
+from recovery.numbers import whole
 from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
@@ -55,13 +56,11 @@ def _is_seen(label: str, by: Actor) -> bool:
 
 
 def _number(request: Request, name: str) -> int:
-    text = request.GET.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
+    return whole(request.GET.get(name, "")) or 0
 
 
 def _pk(label: str) -> int:
-    text = label.removeprefix("R-")
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
+    return whole(label.removeprefix("R-")) or 0
 
 
 def _frame(by: Actor, tab: str = "") -> dict[str, Any]:

@@ -16,6 +16,7 @@ from recovery.checkpoints import inspect, said
 from recovery.checkpoints.batches import compare, log_page, read_batch
 from recovery.checkpoints.uses import uses
 from recovery.errors import NotFound, RepriseError
+from recovery.numbers import whole
 from recovery.people.roles import Actor, Right
 from recovery.workflow.neighbours import between, writes_files
 from recovery.workflow.places import checkpoint_of
@@ -57,9 +58,10 @@ def _number(asked: Asked, name: str) -> int | None:
     text = asked.get(name) or ""
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    number = whole(text)
+    if number is None:
         raise Http404(f"The address asks for {name} {text[:40]!r}, which is no number.")
-    return int(text)
+    return number
 
 
 def _report(asked: Asked, context: Context, root: str, place: str) -> Context:

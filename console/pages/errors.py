@@ -3,13 +3,22 @@
 import sys
 from typing import Final
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
 
 AGAIN_SECONDS: Final = "5"  # a database that was started again is back by then
+
+
+def wrong(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Stands on nothing but the template: the request may be what no page can be made of."""
+    sentence = (
+        str(exception) if isinstance(exception, BadRequest) else "The request cannot be taken as it was sent."
+    )
+    given = {"sentence": sentence, "request_id": getattr(request, "request_id", "")}
+    return HttpResponse(loader.get_template("400.html").render(given), status=400)
 
 
 def denied(request: HttpRequest, exception: PermissionDenied) -> HttpResponse:

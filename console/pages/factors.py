@@ -25,6 +25,7 @@ from console.signing import trail
 from console.signing.passkeys import fits, possible
 from console.signing.trail import FACTORS
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
+from recovery.numbers import whole
 from recovery.people import actions
 from recovery.people.roles import Actor
 
@@ -121,7 +122,8 @@ def passkey(request: Request, by: Actor) -> HttpResponse:
 
 def _own_key(owner: User, pk: str) -> Authenticator:
     keys = Authenticator.objects.filter(user=owner, type=Authenticator.Type.WEBAUTHN)
-    found = keys.filter(pk=int(pk)).first() if pk.isdigit() and len(pk) < 19 else None
+    number = whole(pk)
+    found = keys.filter(pk=number).first() if number is not None else None
     if found is None:
         raise NotFound("You have no such passkey.")
     return found

@@ -19,6 +19,7 @@ from recovery.notify import actions, mailing, selectors
 from recovery.notify.channels import ENVIRONMENTS, is_url, shown_address
 from recovery.notify.events import SUBSCRIBED
 from recovery.notify.references import RULE
+from recovery.numbers import whole
 from recovery.people.roles import Actor, Right
 
 SAID = {
@@ -48,13 +49,14 @@ def overview(request: Request, by: Actor) -> HttpResponse:
 
 def _act(act: str, given: str, by: Actor) -> Callable[[], object]:
     """The action behind a button. Raises WrongUse for what no button sends."""
-    if not act or not given.isascii() or not given.isdigit() or len(given) > 18:
+    number = whole(given)
+    if not act or number is None:
         raise WrongUse("The page sent nothing that can be done here. Reload it, then try again.")
     if act == "retry":
-        return partial(actions.retry_now, delivery_id=int(given), by=by)
+        return partial(actions.retry_now, delivery_id=number, by=by)
     if act == "test":
-        return partial(actions.send_test, channel_id=int(given), by=by)
-    return partial(actions.switch_channel, channel_id=int(given), on=act == "on", by=by)
+        return partial(actions.send_test, channel_id=number, by=by)
+    return partial(actions.switch_channel, channel_id=number, on=act == "on", by=by)
 
 
 def _overview() -> dict[str, Any]:

@@ -13,12 +13,14 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
+from console.forms.token import days
 from console.middleware import Request
 from console.pages.base import page, show, tried
 from console.pages.freshness import unless_fresh
 from console.signing import factors, sessions
 from recovery.errors import NotFound, RepriseError
 from recovery.models import Person, Token
+from recovery.numbers import whole
 from recovery.people import actions, limits
 from recovery.people.roles import ENVIRONMENTS, RIGHTS, Actor, Grant, Right, Role, Stranger
 
@@ -114,11 +116,11 @@ def _act(request: Request, found: Person, by: Actor) -> dict[str, str]:
     elif act == "token":
         return {"made": _token(post, found, by)}
     elif act == "revoke":
-        token = Token.objects.filter(
-            user=found.user, pk=int(post["token"]) if post["token"].isdigit() else 0
-        ).first()
-        if token is not None:
-            actions.revoke_token(token=token, by=by)
+        number = whole(post.get("token", ""))
+        token = Token.objects.filter(user=found.user, pk=number).first() if number is not None else None
+        if token is None:
+            raise NotFound(f"{found.user.get_username()} has no such access token.")
+        actions.revoke_token(token=token, by=by)
     elif act == "sessions":
         sessions.end(request, found.user, by)
     elif act == "factors":
@@ -135,9 +137,8 @@ def _elsewhere(post: Any) -> dict[str, Grant]:
 
 def _token(post: Any, found: Person, by: Actor) -> str:
     rights = [Right[name] for name in post.getlist("right") if name in Right.__members__]
-    days = int(d) if (d := post.get("days", "")).isdigit() else None
     return actions.create_token(
-        owner=found.user, name=post.get("name", "").strip(), days=days, rights=rights,
+        owner=found.user, name=post.get("name", "").strip(), days=days(post), rights=rights,
         environments=post.getlist("environment") or None, by=by,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from console.middleware import Request, over
 from recovery.audit.actions import record
+from recovery.numbers import whole
 from recovery.people.roles import Actor
 
 BROWSERS: Final = (
@@ -57,7 +58,8 @@ def end(request: Request, owner: User, by: Actor, *, only: str | None = None) ->
     """End one session of the owner (by its number), or all but the one that asks. How many ended; audited."""
     found = UserSession.objects.filter(user=owner)
     if only is not None:
-        found = found.filter(pk=int(only)) if only.isdigit() and len(only) < 19 else found.none()
+        number = whole(only)
+        found = found.filter(pk=number) if number is not None else found.none()
     else:
         found = found.exclude(session_key=request.session.session_key or "")
     with transaction.atomic():

@@ -19,6 +19,7 @@ from recovery import trace
 from recovery.audit import anchor, anchoring, chain, cleansing, origin, reviewing, seals, tags
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
+from recovery.numbers import whole
 from recovery.people.roles import Actor, Role, Stranger
 
 log = logging.getLogger(__name__)
@@ -94,10 +95,10 @@ def _asked_by(recovery: str) -> str:
 
 
 def _environment(recovery: str) -> str:
-    number = recovery.removeprefix("R-")
-    if not number.isdecimal():
+    number = whole(recovery.removeprefix("R-"))
+    if number is None:
         return ""
-    found = Recovery.objects.filter(pk=int(number)).values_list("flow__pipeline__environment", flat=True)
+    found = Recovery.objects.filter(pk=number).values_list("flow__pipeline__environment", flat=True)
     return found.first() or ""
 
 

@@ -28,6 +28,7 @@ from recovery.audit.exporting import COLUMNS, row
 from recovery.audit.keeping import sign
 from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
+from recovery.numbers import whole
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
 
@@ -69,9 +70,9 @@ def pack(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
 
 
 def _recovery(name: str, by: Actor) -> Recovery:
-    number = name.removeprefix("R-")
+    number = whole(name.removeprefix("R-"))
     found = Recovery.objects.select_related("flow__pipeline__workspace")
-    one = found.filter(pk=int(number)).first() if number.isdecimal() and len(number) < 19 else None
+    one = found.filter(pk=number).first() if number is not None else None
     visible.check(one.flow if one else None, by, f"There is no recovery {name}.")
     assert one is not None
     return one

@@ -23,6 +23,9 @@ SEARCHED: Final = 20_000
 SLACK: Final = 5_000
 """Entries around a time's place in the log that are looked at too, for clocks that were set back."""
 
+FIRST: Final = datetime.min.replace(tzinfo=UTC)
+LAST: Final = datetime.max.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -173,13 +176,23 @@ def moment(text: str) -> datetime | None:
         return None
     if at is None and day is not None:
         at = datetime(day.year, day.month, day.day)
-    return at.replace(tzinfo=at.tzinfo or UTC) if at else None
+    return _within(at.replace(tzinfo=at.tzinfo or UTC)) if at else None
 
 
 def _end(text: str) -> datetime | None:
     """A day is meant whole: up to the beginning of the next."""
     at = moment(text)
-    return at + timedelta(days=1) if at and len(text) <= 10 else at
+    if at is None or len(text) > 10:
+        return at
+    return at + timedelta(days=1) if at < LAST - timedelta(days=1) else LAST
+
+
+def _within(at: datetime) -> datetime:
+    """In UTC; what has no date there is the first or last moment that has one, so that the period stays the same."""
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        return FIRST if at.year == 1 else LAST
 
 
 def as_row(entry: AuditEntry) -> dict[str, Any]:

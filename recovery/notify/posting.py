@@ -38,7 +38,10 @@ class NotDelivered(RepriseError):
 
 def shown(url: str) -> str:
     """An address as it may be seen: scheme and host. The path of a chat's webhook is its password."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
 
 

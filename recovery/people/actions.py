@@ -1,6 +1,7 @@
 """People, service accounts, invitations and tokens: who may be whom. Every act here is audited."""
 
 import secrets
+import unicodedata
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -16,7 +17,7 @@ from recovery.audit.actions import attempt
 from recovery.errors import Denied, NotFound, Refused, WrongUse
 from recovery.models import Invitation, Person, RoleIn, Token
 from recovery.people.identity import actor_for_token, actor_for_user, sha256
-from recovery.people.roles import ENVIRONMENTS, Actor, Grant, Right, Role, Stranger
+from recovery.people.roles import ENVIRONMENTS, SYSTEM, Actor, Grant, Right, Role, Stranger
 
 __all__ = [
     "actor_for_token", "actor_for_user", "change_person", "create_person", "create_token", "invitation_of",
@@ -24,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 PREFIX: Final = "rp_"
+RESERVED: Final = frozenset({SYSTEM.name.casefold(), Stranger.name.casefold()})
 INVITED: Final = timedelta(hours=72)
 """How long an invitation is good."""
 
@@ -47,8 +49,7 @@ def create_person(
     with attempt(action="person.create", by=by, target_kind="person", target=name) as trying:
         by.check_setup()
         chosen = _role(role)
-        if not name.strip() or len(name) > 150:
-            raise WrongUse("A person needs a name of 1 to 150 characters.")
+        _check_name(name)
         if (service or invited) == bool(password):
             raise WrongUse("A person needs a password; a service account has none.")
         if User.objects.filter(username__iexact=name).exists():
@@ -62,6 +63,15 @@ def create_person(
             f"Added {kind} {name} with role {chosen.value}.", after={"role": chosen.value, "service": service}
         )
     return person
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > 150:
+        raise WrongUse("A person needs a name of 1 to 150 characters.")
+    if not name.isprintable():
+        raise WrongUse("A person's name is of characters that can be seen, on one line.")
+    if unicodedata.normalize("NFKC", name).strip().casefold() in RESERVED:
+        raise WrongUse(f"{name} is what the audit log calls acts of no person. Choose another name.")
 
 
 def change_person(

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recovery.errors import WrongUse
+from recovery.numbers import whole
 from recovery.sources.base import Wanted
 
 NAMES = {
@@ -40,8 +41,8 @@ def parse(text: str) -> Wanted:
         return Wanted(earliest=name == "earliest", latest=name == "latest")
     if value and name == "time":
         return Wanted(at_ms=_moment(value))
-    if value and name == "version" and value.isascii() and value.isdigit() and len(value) < 19:
-        return Wanted(version=int(value))
+    if name == "version" and (number := whole(value)) is not None:
+        return Wanted(version=number)
     if value and name == "file":
         return Wanted(file=value)
     if value and name == "json":
@@ -57,7 +58,12 @@ def _moment(text: str) -> int:
         raise WrongUse(f"{text!r} is no time. Write it as 2026-11-22T03:00:00Z.") from error
     if found.tzinfo is None:
         raise WrongUse(f"{text!r} names no zone. Write it as {text}Z for UTC, or with +02:00.")
-    return round(found.timestamp() * 1000)
+    at_ms = round(found.timestamp() * 1000)
+    try:
+        _form("at_ms", at_ms)
+    except (ValueError, OverflowError) as error:
+        raise WrongUse(f"{text!r} lies outside of the years 1 to 9999 of UTC.") from error
+    return at_ms
 
 
 def of_part(name: str, text: str) -> Wanted | None:
@@ -65,7 +71,7 @@ def of_part(name: str, text: str) -> Wanted | None:
     told = text.strip()
     if told == COMMITTED:
         return None
-    if told.isascii() and told.isdigit() and len(told) < 19:
+    if whole(told) is not None:
         return Wanted(by_hand=told)
     if told in ("earliest", "latest") or told.startswith("time="):
         return parse(told)
@@ -144,9 +150,10 @@ def of(body: Mapping[str, Any]) -> Wanted:
     try:
         found = Wanted(**told)
         parts = {name: wish and of(wish) for name, wish in parts.items()}
-    except (TypeError, AttributeError) as error:
+        whole_ones = _whole(found)
+    except (TypeError, AttributeError, ValueError, OverflowError) as error:
         raise WrongUse(f"This names no position. Write one of: {FORMS}.") from error
-    if len(_whole(found)) > 1 or not (_whole(found) or parts):
+    if len(whole_ones) > 1 or not (whole_ones or parts):
         raise WrongUse(f"Name one position for each source: {FORMS}.")
     for name, wish in parts.items():
         of_part(name, text_of_part(wish))

@@ -1,6 +1,7 @@
 """Reads that pages and commands share."""
 
 from recovery.models import Plan, Recovery
+from recovery.numbers import whole
 from recovery.people import visible
 from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import client_for
@@ -11,9 +12,10 @@ from recovery.workflow.steps.rollback import refusal
 def recovery_or_404(text: str | int, by: Actor) -> Recovery:
     """By `R-12` or `12`. Raises NotFound with one sentence, also for one that `by` may not see."""
     digits = str(text).upper().removeprefix("R-")
+    number = whole(digits)
     found = None
-    if digits.isdigit() and len(digits) < 19:
-        found = Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=int(digits)).first()
+    if number is not None:
+        found = Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=number).first()
     visible.check(
         found.flow if found else None, by, f"There is no recovery {text}. See the list of recoveries."
     )

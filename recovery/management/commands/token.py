@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from recovery.errors import NotFound
@@ -20,7 +21,8 @@ class Command(RepriseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("account", nargs="?", help="A service account; default: yourself.")
         parser.add_argument("--name", default="command line", help="What the token is for.")
-        parser.add_argument("--days", type=int, help="How long it is good; default: for ever.")
+        most = settings.REPRISE_TOKEN_DAYS
+        parser.add_argument("--days", type=int, help=f"How long it is good; default, and most: {most} days.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
         account = options["account"]

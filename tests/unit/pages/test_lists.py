@@ -1,13 +1,14 @@
 """Inventory, flow, recoveries, audit, settings and tokens, as people use them."""
 
 import re
+import time
 
 import pytest
 from django.test import Client
 
 from recovery.models import Flow, Token
 from tests import factories as f
-from tests.unit.pages.reading import text
+from tests.unit.pages.reading import plain, proved, signed_in, text
 
 pytestmark = pytest.mark.django_db
 
@@ -127,7 +128,8 @@ def test_recoveries_are_listed_with_the_open_ones_first(responder: Client) -> No
     assert len(re.findall(r">(R-\d+)</a>", text(responder, "/recoveries?show=ended"))) == 1
 
 
-def test_a_token_is_shown_once_and_withdrawn_by_its_owner_alone(responder: Client) -> None:
+def test_a_token_is_shown_once_and_withdrawn_by_its_owner_alone() -> None:
+    responder = signed_in(f.person("responder"))
     page = responder.post("/account", {"name": "laptop", "days": "30"}).content.decode()
     shown = re.search(r"rp_[\w-]{20,}", page)
     assert shown is not None
@@ -143,11 +145,36 @@ def test_a_token_is_shown_once_and_withdrawn_by_its_owner_alone(responder: Clien
     assert token.revoked_at is not None
 
 
-def test_a_token_without_a_name_is_refused_on_the_page(responder: Client) -> None:
-    answer = responder.post("/account", {"name": " "})
+def test_a_token_without_a_name_is_refused_on_the_page() -> None:
+    answer = signed_in(f.person("responder")).post("/account", {"name": " "})
 
     assert answer.status_code == 422
     assert Token.objects.count() == 0
+
+
+def test_a_token_is_made_by_who_signed_in_just_now_and_the_form_is_as_it_was_afterwards() -> None:
+    user = f.person("responder")
+    client = signed_in(user, fresh=False)
+    answer = client.post("/account", {"name": "night job", "days": "365"})
+    assert answer["Location"] == "/reauthenticate?next=%2Faccount"
+    assert not Token.objects.exists()
+    assert "make access token night job" in plain(client.get(answer["Location"]))
+
+    proved(client, user, time.time())
+    page = client.get("/account").content.decode()
+    assert 'value="night job"' in page
+    assert '<option value="365" selected>' in page
+    assert "rp_" in client.post("/account", {"name": "night job", "days": "365"}).content.decode()
+    assert Token.objects.get().name == "night job"
+
+
+def test_a_token_is_withdrawn_and_a_session_ended_without_a_fresh_sign_in() -> None:
+    user = f.person("responder")
+    signed_in(user).post("/account", {"name": "lost", "days": "30"})
+    late = signed_in(user, fresh=False)
+    assert late.post("/account", {"revoke": str(Token.objects.get().pk)})["Location"] == "/account"
+    assert Token.objects.get().revoked_at is not None
+    assert late.post("/account", {"end_others": "1"})["Location"] == "/account"
 
 
 def test_settings_show_no_secret_not_even_its_reference(client: Client) -> None:

@@ -5,8 +5,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management import load_command_class
 from django.db import OperationalError
 
 from recovery.errors import WrongUse
@@ -151,3 +153,17 @@ def test_a_database_that_does_not_answer_is_said_in_one_sentence(
     code, out, err = run(monkeypatch, "rp_any", "flows")
     assert (code, out) == (2, "")
     assert re.search(words, err)
+
+
+def test_the_help_of_token_says_how_long_one_is_good(settings: Any) -> None:
+    settings.REPRISE_TOKEN_DAYS = 90
+    said = load_command_class("recovery", "token").create_parser("manage.py", "token").format_help()
+    assert "default, and most: 90 days." in " ".join(said.split())
+    assert "for ever" not in said
+
+
+@pytest.mark.parametrize("label", ["²", "R-²", "R-" + "9" * 5000])
+@pytest.mark.django_db
+def test_a_recovery_of_no_number_is_not_found(monkeypatch: pytest.MonkeyPatch, label: str) -> None:
+    code, _, said = run(monkeypatch, token_of("ada", Role.RESPONDER), "cancel", label, "--reason", "a test")
+    assert (code, "There is no recovery" in said) == (2, True)

@@ -55,6 +55,12 @@ def test_an_address_that_is_not_public_is_refused(address: str, words: str) -> N
             outbound.check(f"http://{literal}:8080/", allowed=NOTHING)
 
 
+@pytest.mark.parametrize("host", ["a" * 64, f"{'a' * 64}.example", "a..example"])
+def test_a_name_that_no_name_service_can_be_asked_for_is_refused(host: str) -> None:
+    with pytest.raises(Refused, match="is not known to the name service"):
+        outbound.check(f"https://{host}/", allowed=NOTHING)
+
+
 @pytest.mark.parametrize("spelling", ["127.1", "2130706433", "0x7f000001", "0177.0.0.1"])
 def test_other_spellings_of_this_machine_are_refused(spelling: str) -> None:
     with pytest.raises(Refused):
@@ -65,7 +71,7 @@ def test_other_spellings_of_this_machine_are_refused(spelling: str) -> None:
     "url",
     ["file:///etc/passwd", "gopher://x.example", "https://", "https://user@x.example/", "https://user:pw@x.example/",
      "https://x.example:99999/", "https://x.example\\@10.0.0.1/", "https://x.example/ y", "//x.example", "x.example",
-     "https://x.example/\nHost: y", "https://[::1"],
+     "https://x.example/\nHost: y", "https://[::1", "https://℀.example/"],
 )  # fmt: skip
 def test_what_is_no_plain_web_address_is_wrong_use(url: str) -> None:
     with pytest.raises(WrongUse):

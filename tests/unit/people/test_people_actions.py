@@ -63,6 +63,21 @@ def test_only_an_admin_adds_people(role: Role) -> None:
         ({"name": "x", "role": "king", "password": PASSWORD}, WrongUse),
         ({"name": "x", "role": "system", "password": PASSWORD}, WrongUse),
         ({"name": " ", "role": "viewer", "password": PASSWORD}, WrongUse),
+        *(
+            ({"name": name, "role": "viewer", "password": PASSWORD}, WrongUse)
+            for name in (
+                "reprise",
+                "Reprise",
+                " REPRISE ",
+                "ｒｅｐｒｉｓｅ",
+                "(not signed in)",
+                "(Not Signed In)",
+                "a\x07b",
+                "a\nb",
+                "ann\u200b",
+                "\u202eann",
+            )
+        ),
         ({"name": "x", "role": "viewer", "password": "short"}, WrongUse),
         ({"name": "x", "role": "viewer", "password": None}, WrongUse),
         ({"name": "x", "role": "viewer", "password": PASSWORD, "service": True}, WrongUse),

@@ -35,14 +35,27 @@ def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: Wanted) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["", "soon", "time=2026-11-22T03:00:00", "time=noon", "version=-1", "version=x", "file=", "latest=1"],
+    [
+        "",
+        "soon",
+        "time=2026-11-22T03:00:00",
+        "time=noon",
+        "version=²",
+        "time=0001-01-01T00:00:00+14:00",
+        "time=9999-12-31T23:59:59-14:00",
+        "time=9999-12-31T23:59:59.9999Z",
+        "version=-1",
+        "version=x",
+        "file=",
+        "latest=1",
+    ],
 )
 def test_what_names_no_position_is_refused_with_the_forms_it_may_have(text: str) -> None:
     with pytest.raises(WrongUse):
         wishes.parse(text)
 
 
-@pytest.mark.parametrize("body", [{}, {"at_ms": 1, "version": 2}, {"hour": 3}])
+@pytest.mark.parametrize("body", [{}, {"at_ms": 1, "version": 2}, {"hour": 3}, {"at_ms": 10**18}])
 def test_stored_wishes_name_exactly_one_position(body: dict[str, Any]) -> None:
     with pytest.raises(WrongUse):
         wishes.of(body)

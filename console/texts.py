@@ -1,0 +1,34 @@
+"""Texts that cannot be kept: PostgreSQL takes no NUL, and no page that shows half of a character can be sent."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+
+def problem(found: Any) -> str:
+    """What is wrong with a text in it, at any depth, in one sentence; empty when nothing is."""
+    return next(filter(None, map(_problem, _texts(found))), "")
+
+
+def _texts(found: Any) -> Iterator[str]:
+    left = [found]
+    while left:  # no recursion: what was sent may be as deep as it likes
+        one = left.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            left += [*one, *one.values()]
+        elif isinstance(one, Iterable):
+            left += one
+
+
+def _problem(text: str) -> str:
+    if "\0" in text:
+        return "What was sent holds a NUL character, which no text here may hold. Take it out, then send it again."
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        return (
+            f"What was sent holds half of a character, {half}, which cannot be written as UTF-8. Take it out."
+        )
+    return ""
