@@ -11,7 +11,7 @@ import pytest
 
 from recovery.checkpoints import inspect, seed
 from recovery.sources import kafka as adapter
-from recovery.sources.base import Amount
+from recovery.sources.base import Amount, Distance, Reach
 from recovery.sources.live import kafka as live
 from tests.connected_spark import ConnectedSpark, connected_spark
 from tests.kafka import KafkaBroker, until
@@ -260,3 +260,52 @@ def test_what_spark_does_where_records_after_the_position_are_gone(
         assert "Some data may have been lost" in said["problem"]
     else:
         assert said["answer"] == sorted(set(kept) - {"p0-900"})
+
+
+def told(stream: Stream) -> Reach:
+    """Of the committed position, as the code of now reads."""
+    position = inspect(stream.flow).sources[0].offset_json
+    return adapter.reach(position, live.facts(stream.options, positions=[position]))
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_what_spark_does_where_a_topic_is_no_longer_read(stream: Stream, strict: str) -> None:
+    other = f"{stream.topic}-other"
+    stream.kafka.topic(other, 1)
+    both = f"{stream.topic},{other}"
+    stream.kafka.put(stream.topic, ["a"], 0)
+    stream.kafka.put(other, ["b"], 0)
+    assert stream.run(stateful=False, subscribe=both) == ["a", "b"]
+    stream.kafka.put(stream.topic, ["c"], 0)
+    stream.kafka.put(other, ["never", "read"], 0)
+    reach = told(stream)
+    assert (reach.readable, reach.parts) == (False, (f"{other}-0",))
+    assert reach.lost == Distance(rows=Amount(2))
+    said = stream.attempt(stateful=False, failOnDataLoss=strict)
+    if strict == "true":
+        assert "Some data may have been lost" in said["problem"]
+    else:
+        assert said["answer"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_what_spark_does_where_a_partition_came_later_and_lost_its_first_records(
+    stream: Stream, strict: str
+) -> None:
+    stream.kafka.put(stream.topic, ["a"], 0)
+    assert stream.run(stateful=False) == ["a"]
+    stream.kafka.widen(stream.topic, 3)
+    stream.kafka.put(stream.topic, ["lost", "kept"], 2)
+    stream.kafka.delete_before(stream.topic, 1, 2)
+    until(lambda: stream.kafka.bounds(stream.topic, 2)[0] == 1, "records are not deleted")
+    reach = told(stream)
+    assert (reach.readable, reach.parts) == (False, (f"{stream.topic}-2",))
+    assert reach.lost
+    assert reach.lost.rows
+    assert (reach.lost.rows.value, reach.lost.rows.exact) == (1, False)
+    said = stream.attempt(stateful=False, failOnDataLoss=strict)
+    if strict == "true":
+        assert "Some data may have been lost" in said["problem"]
+        assert "instead of 0" in said["problem"]
+    else:
+        assert said["answer"] == ["a", "kept"]

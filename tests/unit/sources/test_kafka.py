@@ -362,7 +362,7 @@ READ_A = KafkaFacts(
 
 
 def test_what_the_code_no_longer_reads_is_lost_from_its_position_on_and_stops_spark() -> None:
-    """Spark: "{b-0} are gone. Some data may have been missed", where failOnDataLoss is not false."""
+    """KAFKA_DATA_LOSS.PARTITIONS_DELETED, where failOnDataLoss is not false."""
     committed = '{"a":{"0":7,"1":4},"b":{"0":5}}'
     found = kafka.reach(committed, READ_A)
     assert (found.readable, found.parts) == (False, ("b-0",))
@@ -399,7 +399,7 @@ def test_a_start_without_what_is_no_longer_read_can_be_read_and_says_its_loss() 
 
 @pytest.mark.parametrize("cleanup", ["delete", "compact"])
 def test_a_partition_that_came_later_and_lost_its_first_records_is_no_safe_continuation(cleanup: str) -> None:
-    """Spark: "Added partition a-1 starts from 50 instead of 0. Some data may have been missed"."""
+    """KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO."""
     now = facts(a=topic((0, 10), (50, 100), cleanup=frozenset({cleanup})))
     found = kafka.reach(line(a=[7]), now)
     assert (found.readable, found.parts) == (False, ("a-1",))
