@@ -24,7 +24,8 @@ def reconciled(report: CheckpointReport) -> CheckpointReport:
 
 def counted(report: CheckpointReport, batch: int | None) -> CheckpointReport:
     """The report as it will be once the planned `batch` is committed; unchanged where `batch` is not the next."""
-    if batch is None or report.last_committed is None or batch != report.last_committed + 1:
+    last = -1 if report.last_committed is None else report.last_committed  # the very first may have crashed
+    if batch is None or batch != last + 1:
         return report
     ends = next((b["offsets"] for b in report.batches if b["batch"] == batch and b["planned"]), None)
     if ends is None or len(ends) != len(report.sources):

@@ -89,6 +89,13 @@ def plan_seed(
     """
     standing = reconciled(report)
     _refuse_damage(report, standing, watermark_ms)
+    if report.last_committed is None and standing is not report:
+        raise Refused(
+            f"The table has batch {standing.last_committed}, and no batch was ever committed in this checkpoint, so "
+            f"there is no commit to seed from. Put the old code back (revert) and let it finish batch "
+            f"{standing.last_committed}, or take full-refresh.",
+            code="not_seedable",
+        )
     if report.last_committed is None:
         raise Refused(
             "Nothing was ever committed in this checkpoint, so there is no position to keep; an update starts "

@@ -18,8 +18,8 @@ TABLE: tuple[Kind, ...] = (
         "The table has batch {head}, which the checkpoint has planned and not committed.",
         "With the same code: runs it again, and the table skips it. After an empty reset: rows of the new batch "
         "{head} are lost.",
-        "Put the old code back and let it finish batch {head}, or take a seeded reset: it goes on after batch {head}, "
-        "whose rows the table has.",
+        "Put the old code back and let it finish batch {head}, or, where a batch before it was committed, take a "
+        "seeded reset: it goes on after batch {head}, whose rows the table has.",
     ),
     Kind(
         "SINK_LOG_BEHIND",
@@ -75,7 +75,8 @@ TABLE: tuple[Kind, ...] = (
         "The table has batch {head}, which the checkpoint has planned and not committed, and has forgotten so by its "
         "setting {setting}.",
         "Runs the batch again, and the table does not skip it: its rows are there twice.",
-        "Take a seeded reset: it goes on after batch {head}, whose rows the table has.",
+        "Take a seeded reset: it goes on after batch {head}, whose rows the table has. Where no batch before it was "
+        "committed, take a full refresh.",
         outcome=Outcome.DOUBLES,
     ),
     Kind(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints import inspect, seed
+from recovery.checkpoints.reconciled import reconciled
 from recovery.errors import Refused, Unreachable
 from recovery.sinks import delta
 from recovery.sinks.kinds import Start, empty_reset
@@ -80,6 +81,28 @@ def test_a_log_that_is_left_of_a_file_table_says_nothing_of_a_delta_table(tmp_pa
     report = inspect(str(tmp_path / "flow"), sink=str(where), deep=deep)
     assert [f.code for f in report.findings if f.code.startswith("SINK")] == []
     assert seed.plan_seed(report).batch == 1
+
+
+@pytest.mark.parametrize("delta_table", [True, False], ids=["delta", "files"])
+def test_a_crash_in_the_very_first_batch_leaves_its_rows_in_the_table(
+    tmp_path: Path, delta_table: bool
+) -> None:
+    """Its files count as read, and only the old code can finish it: there is no commit to seed from."""
+    Built(tmp_path / "flow" / "0", batches=0, planned=1, operators=()).write()
+    query_id = inspect(str(tmp_path / "flow")).query_id
+    assert query_id
+    where = tmp_path / "table"
+    if delta_table:
+        table(where, [[txn(query_id, 0)]])
+    else:
+        sink_log(where, 0)
+    report = inspect(str(tmp_path / "flow"), sink=str(where))
+    assert (report.last_committed, report.last_planned) == (None, 0)
+    stands = reconciled(report)
+    assert (stands.last_committed, stands.sources[0].log_offset) == (0, 0)
+    assert [len(stands.sources[0].committed), len(stands.sources[0].planned)] == [1, 0]
+    with pytest.raises(Refused, match=r"The table has batch 0.*Put the old code back \(revert\)"):
+        seed.plan_seed(report)
 
 
 FORGETS = {"delta.setTransactionRetentionDuration": "interval 1 day"}
