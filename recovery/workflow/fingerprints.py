@@ -8,6 +8,7 @@ from typing import Any
 from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.storage import MAX_FILES, READERS, Entry, Store, reaching
 from recovery.errors import Unreachable
+from recovery.pipelines.itself import ATTEMPTS
 from recovery.plans.drift import SETTINGS
 from recovery.plans.values import seal
 
@@ -30,8 +31,10 @@ def digest_of_code(files: Mapping[str, str]) -> str:
 
 def of_settings(spec: Mapping[str, Any]) -> dict[str, str]:
     """sha256 of each part of a pipeline's settings that its code depends on, by part. What is empty is as what is not
-    said; nothing can be read back from it, as a configuration may hold secrets."""
-    told = {**spec, "schema": spec.get("schema") or spec.get("target")}
+    said. Retries stand in the configuration, and a recovery pauses them: they are left out. A configuration may hold
+    secrets: only the hash is kept."""
+    configuration = {k: v for k, v in (spec.get("configuration") or {}).items() if k != ATTEMPTS}
+    told = {**spec, "schema": spec.get("schema") or spec.get("target"), "configuration": configuration}
     return {part: seal({part: told.get(part) or None}) for part in SETTINGS}
 
 

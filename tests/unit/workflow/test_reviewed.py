@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recovery.errors import NotFound, Refused
+from recovery.pipelines import itself
 from recovery.workflow import fingerprints, reviewed
 from recovery.workflow.steps import rerun, seed, verify
 
@@ -157,8 +158,20 @@ def test_settings_that_were_changed_after_the_review_are_not_run_with(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"continuous": False}, {"name": "renamed"}, {"schema": None, "target": "s"}, {"environment": {}}],
-    ids=["paused by the recovery", "another name", "the schema by its old word", "nothing, said as nothing"],
+    [
+        {"continuous": False},
+        {"configuration": itself.changed(SPEC, itself.RETRIES, {"pause_status": "PAUSED"})["configuration"]},
+        {"name": "renamed"},
+        {"schema": None, "target": "s"},
+        {"environment": {}},
+    ],
+    ids=[
+        "paused by the recovery",
+        "retries too",
+        "another name",
+        "the schema by its old word",
+        "said as nothing",
+    ],
 )
 def test_settings_that_no_code_reads_are_no_drift(settings: dict[str, Any]) -> None:
     assert rerun.run(context(Workspace(dict(AS_PATCHED), **settings), body(PATCH)))["update_id"] == "u-1"
