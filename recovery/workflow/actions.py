@@ -22,6 +22,7 @@ from recovery.workflow import (
     broker,
     diagnosing,
     engine,
+    lineends,
     owning,
     positioning,
     sealing,
@@ -171,7 +172,9 @@ def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None
         for path, text in files.items():
             check_parses(path, text)
         kept = {k: v for k, v in recovery.choices.items() if k != "validation"}
-        patch = _unix(files)
+        patch = {
+            path: lineends.unix(text) for path, text in files.items()
+        }  # as browsers and editors do not agree
         editors = _editors(kept, patch, by)
         Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": patch, "editors": editors})
         attempted.done(f"Edited source saved: {', '.join(files) or 'no file'}.")
@@ -189,11 +192,6 @@ def _editors(
         mine = me in known.get(path, []) or before.get(path) != text
         found[path] = [*others, me] if mine else others
     return found
-
-
-def _unix(files: Mapping[str, str]) -> dict[str, str]:
-    """Browsers send CRLF; source files keep the line ends that they had (LF)."""
-    return {path: text.replace("\r\n", "\n") for path, text in files.items()}
 
 
 def check_parses(path: str, text: str) -> None:

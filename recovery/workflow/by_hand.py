@@ -20,6 +20,7 @@ from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITION
 from recovery.workflow import actions, positioning, sealing
 from recovery.workflow.deployed import read_code
 from recovery.workflow.gather import gather
+from recovery.workflow.lineends import laid_over
 from recovery.workflow.moves import words
 from recovery.workflow.patching import apply_diff
 from recovery.workflow.selectors import open_recovery_of, plan_of
@@ -218,7 +219,7 @@ def _folder(folder: Path, now: Mapping[str, str], root: str, libraries: Sequence
         raise WrongUse(
             f"{folder} holds no .py or .sql file. The pipeline's files are: {', '.join(libraries)}."
         )
-    return {path: text for path, text in found.items() if now.get(path) != text}
+    return {path: text for path, text in found.items() if laid_over(now, {path: text})[path] != now.get(path)}
 
 
 def _by_name(now: Mapping[str, str], name: str) -> str | None:

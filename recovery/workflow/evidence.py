@@ -261,8 +261,10 @@ def _sink_before(
 def _planned(
     old: CheckpointReport, new: CheckpointReport, body: Mapping[str, Any], scope: str
 ) -> dict[int, tuple[str, ...]]:
-    """Files that the plan knew, read or to be read, by the source's index in the checkpoint. An empty checkpoint ("new")
-    takes what Spark ignores too."""
+    """Files that the plan knew, read or to be read, by the source's index in the checkpoint.
+
+    An empty checkpoint ("new") takes what Spark ignores too.
+    """
     found = {}
     for n, source in enumerate(body["inputs"]):
         if _of_files(source):

@@ -1,6 +1,7 @@
 """What commands find in their way: an open recovery in each state, and what it says to do."""
 
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,3 +81,10 @@ def test_the_options_of_a_plan_are_what_is_sealed(monkeypatch: pytest.MonkeyPatc
         "again": True, "positions": ["0=earliest", "1=latest"], "accept_loss": True, "accept_repeats": False,
         "confirmed": ["0->1"],
     }  # fmt: skip
+
+
+def test_a_file_of_a_folder_that_differs_in_line_ends_alone_is_no_edit(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\ny = 2\n")
+    (tmp_path / "b.py").write_bytes(b"x = 2\n")
+    now = {"/p/a.py": "x = 1\r\ny = 2\r\n", "/p/b.py": "x = 1\n"}
+    assert by_hand._folder(tmp_path, now, "/p", tuple(now)) == {"/p/b.py": "x = 2\n"}

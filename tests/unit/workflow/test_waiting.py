@@ -30,7 +30,9 @@ def flow_at(root: Path, number: int = 1, **progress: Any) -> Flow:
         for part in range(3):
             read = root / f"in{n}" / f"part {part:06d}.json"
             read.write_text("{}")
-            os.utime(read, (STARTED_MS / 1000 + part,) * 2)  # as the log has it: a newer one was written again
+            os.utime(
+                read, (STARTED_MS / 1000 + part,) * 2
+            )  # as the log has it: a newer one was written again
     return flow
 
 
