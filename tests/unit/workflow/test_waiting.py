@@ -1,5 +1,6 @@
 """What waits is counted on disk where that can be done, and else said to be unknown, with the reason."""
 
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from recovery.models import Flow
 from recovery.workflow import waiting as room
 from recovery.workflow.waiting import waiting
 from tests import factories as f
-from tests.checkpoint_builder import Built
+from tests.checkpoint_builder import STARTED_MS, Built
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +28,9 @@ def flow_at(root: Path, number: int = 1, **progress: Any) -> Flow:
     for n in range(number):
         (root / f"in{n}").mkdir()
         for part in range(3):
-            (root / f"in{n}" / f"part {part:06d}.json").write_text("{}")
+            file = root / f"in{n}" / f"part {part:06d}.json"
+            file.write_text("{}")
+            os.utime(file, ns=((STARTED_MS + part * 1000) * 10**6,) * 2)  # as the log says: it was not written again
     return flow
 
 
