@@ -12,7 +12,7 @@ from recovery.checkpoints import inspect, seed
 from recovery.checkpoints.uris import decoded
 from recovery.sources import files
 from recovery.sources.base import Wanted
-from recovery.sources.file_facts import facts_of
+from recovery.sources.file_facts import facts_of, unread
 from recovery.sources.live.files import listing
 from tests.state_checkpoints import session
 from tests.unit.checkpoints.seeding import free
@@ -20,6 +20,7 @@ from tests.unit.checkpoints.seeding import free
 pytestmark = pytest.mark.spark
 
 EPOCH_S = 1_790_000_000
+DAY_S = 86_400
 ROWS = 3  # of every file
 
 
@@ -43,19 +44,35 @@ class Flow:
             file.write_text("".join(json.dumps({"f": n, "r": r}) + "\n" for r in range(ROWS)))
             os.utime(file, (EPOCH_S + n // 2, EPOCH_S + n // 2))  # two files share each second
 
+    def put_at(self, **days: int) -> None:
+        """Files by name, `x_0` is `d=x/0`, with one row each that holds the name's number."""
+        for name, day in days.items():
+            file = (
+                self.source
+                / "/".join(f"d={part}" for part in name.split("_")[:-1] if part)
+                / name.split("_")[-1]
+            )
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(json.dumps({"f": int(name.split("_")[-1]), "r": day}))
+            os.utime(file, (EPOCH_S + day * DAY_S, EPOCH_S + day * DAY_S))
+
     def run(self, checkpoint: Path) -> list[int]:
         """Numbers of the files read, one for every row."""
-        seen: list[int] = []
-        reader = self.spark.readStream.schema("f int, r int").option("maxFilesPerTrigger", 3)
+        return sorted(row.f for rows in self.batches(checkpoint, {"maxFilesPerTrigger": "3"}) for row in rows)
+
+    def batches(self, checkpoint: Path, options: dict[str, str]) -> list[list[Any]]:
+        """The rows that each batch hands over."""
+        seen: list[list[Any]] = []
+        reader = self.spark.readStream.schema("f int, r int").options(**options)
         query = (
             reader.json(str(self.source))
-            .writeStream.foreachBatch(lambda frame, _: seen.extend(row.f for row in frame.collect()))
+            .writeStream.foreachBatch(lambda frame, _: seen.append(frame.collect()))
             .option("checkpointLocation", str(checkpoint))
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
-        return sorted(seen)
+        return seen
 
 
 def placed(place: Path, to: files.FileCandidate) -> None:
@@ -104,6 +121,41 @@ def test_spark_reads_what_was_forecast(spark: Any, tmp_path: Path, wanted: Wante
     assert to.reread.rows is not None
     again, new = [n for n in read if n < 6], [n for n in read if n >= 6]
     assert (len(again), 4 * ROWS - len(new)) == (to.reread.rows.value, to.lost.rows.value)
+
+
+FIRST, ONE = {"latestFirst": "true", "maxFilesPerTrigger": "1"}, {"maxFilesPerTrigger": "1"}
+# days of the files that are read first, days of what is written then, and (number, day) of the rows that come then
+OPTIONS: dict[str, tuple[dict[str, int], dict[str, int], dict[str, str], list[tuple[int, int]]]] = {
+    "written again, and forgotten": ({"_0": 0, "_1": 29}, {"_0": 30}, {}, [(0, 30)]),
+    "written again, and still known": ({"_0": 25, "_1": 29}, {"_0": 30}, {}, []),
+    "forgotten in the midst of an update": ({"_0": 0}, {"_0": 20, "_1": 10}, {}, [(1, 10), (0, 20)]),
+    "written again too long ago": ({"_0": 0, "_1": 29}, {"_0": 20}, {}, []),
+    "the newest first": ({"_0": 50}, {"_1": 1, "_2": 2, "_3": 3}, FIRST, [(3, 3), (2, 2), (1, 1)]),
+    "the oldest first": ({"_0": 0}, {"_1": 1, "_2": 2, "_3": 3}, ONE, [(1, 1), (2, 2), (3, 3)]),
+    "known by its name alone": ({"a_0": 0}, {"b_0": 1, "b_1": 1}, {"fileNameOnly": "true"}, [(1, 1)]),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "options", "rows"), OPTIONS.values(), ids=OPTIONS.keys())
+def test_spark_takes_the_files_that_were_said_to_wait_in_that_order(
+    spark: Any,
+    tmp_path: Path,
+    before: dict[str, int],
+    after: dict[str, int],
+    options: dict[str, str],
+    rows: list[tuple[int, int]],
+) -> None:
+    flow, place = Flow(spark, tmp_path), tmp_path / "ck"
+    flow.put_at(**before)
+    flow.batches(place, options)
+    flow.put_at(**after)
+    progress = inspect(str(place)).sources[0]
+    facts = facts_of(progress, listing(str(flow.source), options={}), options=options)
+    waits = unread(facts.entries, facts)
+    assert waits.unsure == ""
+    assert [int(f.path[-1]) for f in waits.new] == [number for number, _ in rows]
+    read = [(row.f, row.r) for batch in flow.batches(place, options) for row in batch]
+    assert read == rows
 
 
 @pytest.mark.parametrize("option", ["modifiedAfter", "modifiedBefore"])
