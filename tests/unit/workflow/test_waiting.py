@@ -28,18 +28,10 @@ def flow_at(root: Path, number: int = 1, **progress: Any) -> Flow:
     for n in range(number):
         (root / f"in{n}").mkdir()
         for part in range(3):
-<<<<<<< HEAD
-            read = root / f"in{n}" / f"part {part:06d}.json"
-            read.write_text("{}")
-            os.utime(
-                read, (STARTED_MS / 1000 + part,) * 2
-            )  # as the log has it: a newer one was written again
-=======
             file = root / f"in{n}" / f"part {part:06d}.json"
             file.write_text("{}")
             seconds = STARTED_MS // 1000 + part  # as the log says: it was not written again
             os.utime(file, (seconds, seconds))
->>>>>>> b96f8b34f3cec787651fccd8303572fa3b76f25f
     return flow
 
 
