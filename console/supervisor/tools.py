@@ -5,10 +5,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
-from console.supervisor import bootstrap, browser, options, postgres
+from console.supervisor import bootstrap, browser, options
 from console.supervisor.bootstrap import ROOT, CannotStart, progress, refuse, say
+from devtools import lanes, proofs
 
 CHECK_ENV = {
     "REPRISE_SECRET_KEY": "check-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ",
@@ -38,27 +41,83 @@ def manage(arguments: list[str]) -> int:
 
 
 def run_tests(arguments: list[str]) -> int:
-    """bin/check, the unit tests on both databases and all cores, then all that run against a running instance.
+    """The everyday lane; with `--all` the slow proofs too, with `--changed` what a change can have broken.
 
-    The latter mostly wait for Spark, so two processes share them, file by file, each with an instance of its own.
-
-    With arguments pytest alone, on SQLite unless `--database postgresql` asks otherwise. Exit code of the first
-    that failed; what comes after it runs all the same, but nothing does after a failed check.
+    With other arguments pytest alone, on SQLite unless `--database postgresql` asks otherwise. Exit code of the first
+    part that failed; the parts after it run all the same, but none does after a failed check.
     """
-    database, asked = tested_database(arguments)
+    lane, rest = chosen_lane(arguments)
+    database, rest = tested_database(rest)
+    if lane == "--all":
+        refuse_unknown_proofs(rest)
+    elif lane == "--changed" and len(rest) > 1:
+        raise CannotStart("bin/test --changed takes at most one Git revision.")
     python = bootstrap.ensure("dev")
     began = time.monotonic()
     os.environ["CONSOLE_TEST_BROWSER"] = browser.ensure(python, ROOT / ".venv" / "browser", say)
     say(progress("Browser ready", time.monotonic() - began, os.environ["CONSOLE_TEST_BROWSER"]))
-    if not arguments and (code := check([])):
-        return code
     os.chdir(ROOT)
-    unit = ["tests/unit", "-n", "auto", "--maxprocesses=8"]
-    rest = ["--ignore=tests/unit", "-n", "2", "--dist", "loadfile", "--durations=25"]
-    everything = [("sqlite", unit), ("postgresql", unit), ("sqlite", rest)]
-    parts = [(database, asked)] if arguments else everything
-    codes = [run_pytest(python, which, part) for which, part in parts]
-    return next((code for code in codes if code), 0)
+    if not lane and rest:
+        return lanes.run_pytest([str(python), "-m", "pytest", *rest], database)
+    if code := check([]):
+        return code
+    if lane == "--changed":
+        return run_changed(python, rest)
+    results = lanes.run_parts(python, lanes.EVERYDAY)
+    lanes.summarize(results, began)
+    code = lanes.exit_code(results)
+    return code or run_proofs(python, rest) if lane == "--all" else code
+
+
+def chosen_lane(arguments: list[str]) -> tuple[str, list[str]]:
+    """`--all` or `--changed` where it comes first, else "", and what follows."""
+    if arguments and arguments[0] in ("--all", "--changed"):
+        return arguments[0], arguments[1:]
+    return "", list(arguments)
+
+
+def refuse_unknown_proofs(names: list[str]) -> None:
+    """Raises CannotStart, naming the proofs that there are."""
+    known = [proof.name for proof in proofs.PROOFS]
+    if unknown := sorted(set(names) - set(known)):
+        raise CannotStart(f"There is no proof {', '.join(unknown)}. Proofs: {', '.join(known)}.")
+
+
+def run_changed(python: Path, refs: list[str]) -> int:
+    """The tests that a change can have broken, by the import graph."""
+    began = time.monotonic()
+    printed = subprocess.run(
+        [str(python), "-m", "devtools.changed", *refs], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    unit, running, smoke = (line.split() for line in printed.split("\n")[:3])
+    parts = []
+    if unit:
+        parts.append(replace(lanes.UNIT_SQLITE, arguments=(*unit, *lanes.UNIT_WORKERS)))
+    if running:
+        parts.append(replace(lanes.INSTANCE, arguments=(*running, *lanes.RUNNING_WORKERS)))
+    if smoke:
+        parts.append(lanes.SMOKE)
+    say(
+        f"This change asks {len(unit)} unit test files, {len(running)} others{', one recovery' if smoke else ''}."
+    )
+    results = lanes.run_parts(python, parts)
+    lanes.summarize(results, began)
+    return lanes.exit_code(results)
+
+
+def run_proofs(python: Path, names: list[str]) -> int:
+    """The slow proofs, each kept in docs/proofs.md when it ends; 1 when any failed."""
+    failed = []
+    for proof in proofs.named(names):
+        say(f"\n== proof {proof.name}: {proof.claim}")
+        run = proofs.run_proof(python, proof)
+        proofs.keep_run(run)
+        say(progress(f"proof {proof.name}", run.seconds, run.result))
+        if run.result != "passed":
+            failed.append(proof.name)
+    if failed:
+        say(f"Proofs failed: {', '.join(failed)}.")
+    return 1 if failed else 0
 
 
 def tested_database(arguments: list[str]) -> tuple[str, list[str]]:
@@ -71,18 +130,6 @@ def tested_database(arguments: list[str]) -> tuple[str, list[str]]:
     if named not in ("sqlite", "postgresql"):
         raise CannotStart(f"--database {named} is not known; name sqlite or postgresql.")
     return named, rest
-
-
-def run_pytest(python: Path, database: str, arguments: list[str]) -> int:
-    """pytest's exit code. PostgreSQL is a real server of this run, on a socket of its own."""
-    command = [str(python), "-m", "pytest", *arguments]
-    if database == "sqlite":
-        environment = {name: value for name, value in os.environ.items() if name != postgres.VARIABLE}
-        return subprocess.run(command, env=environment).returncode
-    began = time.monotonic()
-    with postgres.running(python) as url:
-        say(progress("PostgreSQL ready", time.monotonic() - began))
-        return subprocess.run(command, env=os.environ | {postgres.VARIABLE: url}).returncode
 
 
 def check_commands(python: str) -> list[tuple[str, list[str]]]:
@@ -112,17 +159,26 @@ def check(arguments: list[str]) -> int:
     python = str(bootstrap.ensure("dev"))
     env = {name: value for name, value in os.environ.items() if not name.startswith("REPRISE_")}
     env |= CHECK_ENV | {"REPRISE_HOME": str(ROOT / ".venv" / "check-home")}
-    failed = []
-    for name, command in check_commands(python):
-        began = time.monotonic()
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-        say(progress(name, time.monotonic() - began, "" if done.returncode == 0 else "FAILED"))
-        if done.returncode:
-            failed.append(name)
-            say((done.stdout + done.stderr).rstrip())
+    commands = check_commands(python)
+    # The types take as long as all the rest together, so they begin first and the rest runs beside them.
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(lambda check: run_check(check[0], check[1], env), reversed(commands)))
+    failed = [name for name, passed in outcomes if not passed]
+    for line in proofs.list_stale(proofs.PROOFS, proofs.read_record()):
+        say(f"  Older than its code: proof {line}")
     if failed:
         say(f"Checks failed: {', '.join(failed)}.")
     return 1 if failed else 0
+
+
+def run_check(name: str, command: list[str], env: dict[str, str]) -> tuple[str, bool]:
+    """Run one check and print its line, with all that it said when it failed; (its name, whether it passed)."""
+    began = time.monotonic()
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    passed = done.returncode == 0
+    line = progress(name, time.monotonic() - began, "" if passed else "FAILED")
+    say(line if passed else f"{line}\n{(done.stdout + done.stderr).rstrip()}")
+    return name, passed
 
 
 def lock(arguments: list[str]) -> int:

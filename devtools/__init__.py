@@ -1,0 +1,1 @@
+"""Tools for those who change Reprise: which tests run when, what a change can have broken, what was proven."""

@@ -1,0 +1,114 @@
+"""The lanes of bin/test: which pytest calls each of them makes, and how long a test of each may take.
+
+Standard library only: bin/test reads this before it knows that the environment is current. docs/testing.md describes
+the lanes for people.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.supervisor import postgres
+from console.supervisor.bootstrap import ROOT, progress, say
+
+UNIT = "tests/unit"
+RUNNING = ("tests", f"--ignore={UNIT}")
+COVERAGE_FILE = ROOT / ".venv" / "coverage"
+SECONDS_FOLDER = ROOT / ".venv" / "seconds"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One pytest call of a lane."""
+
+    name: str
+    #: "sqlite" or "postgresql": the database of the tests' own process.
+    database: str
+    #: What pytest is given besides the options that every part has.
+    arguments: tuple[str, ...]
+    #: Seconds: a test that takes longer fails the part.
+    budget: float
+    #: Seconds: a test that takes longer is ended, and its stacks are printed.
+    timeout: float
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """How one pytest call ended."""
+
+    part: Part
+    #: pytest's exit code; 5 (no test was collected) counts as good.
+    code: int
+    seconds: float
+
+
+# Unit tests are bound by the processor: one worker a core. Tests on a running instance mostly wait for Spark.
+UNIT_WORKERS = ("-n", "auto", "--maxprocesses=8", "--dist", "worksteal")
+RUNNING_WORKERS = ("-n", os.environ.get("REPRISE_TEST_WORKERS", "3"), "--dist", "loadgroup")
+UNIT_SQLITE = Part("unit tests, SQLite", "sqlite", (UNIT, *UNIT_WORKERS), budget=15, timeout=120)
+UNIT_POSTGRESQL = Part("unit tests, PostgreSQL", "postgresql", (UNIT, *UNIT_WORKERS), budget=15, timeout=120)
+INSTANCE = Part(
+    "running instance", "sqlite", (*RUNNING, "-m", "not thorough and not alone", *RUNNING_WORKERS),
+    budget=120, timeout=400,
+)  # fmt: skip
+ALONE = Part(
+    "kills and restarts", "sqlite", (*RUNNING, "-m", "alone and not thorough", "-n", "0"),
+    budget=180, timeout=600,
+)  # fmt: skip
+EVERYDAY = (UNIT_SQLITE, UNIT_POSTGRESQL, INSTANCE, ALONE)
+SMOKE = Part(
+    "one recovery, whole", "sqlite", ("tests/integration/test_first_recovery.py", "-m", "smoke", "-n", "0"),
+    budget=120, timeout=400,
+)  # fmt: skip
+
+
+def run_part(python: Path, part: Part, more: Sequence[str] = ()) -> PartResult:
+    """Run one part; its seconds by test go into a file of its own, which `devtools.durations` reads."""
+    SECONDS_FOLDER.mkdir(parents=True, exist_ok=True)
+    seconds_file = SECONDS_FOLDER / f"{part.name.replace(' ', '-').replace(',', '')}.jsonl"
+    command = [
+        str(python), "-m", "pytest", *part.arguments, *more,
+        f"--budget={part.budget}", f"--timeout={part.timeout}", f"--seconds-file={seconds_file}",
+        "--durations=15", "--durations-min=5",
+    ]  # fmt: skip
+    began = time.monotonic()
+    code = run_pytest(command, part.database)
+    return PartResult(part, 0 if code == 5 else code, time.monotonic() - began)
+
+
+def run_pytest(command: Sequence[str], database: str) -> int:
+    """Exit code of pytest. PostgreSQL is a real server of this call alone, on a socket of its own."""
+    environment = {name: value for name, value in os.environ.items() if name != postgres.VARIABLE}
+    with ExitStack() as stack:
+        if database == "postgresql":
+            began = time.monotonic()
+            environment[postgres.VARIABLE] = stack.enter_context(postgres.running(Path(command[0])))
+            say(progress("PostgreSQL ready", time.monotonic() - began))
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
+
+
+def run_parts(python: Path, parts: Sequence[Part], more: Sequence[str] = ()) -> list[PartResult]:
+    """Run every part, also after one that failed: a person wants to know all that is broken."""
+    results = []
+    for part in parts:
+        say(f"\n== {part.name}: pytest {' '.join((*part.arguments, *more))}")
+        results.append(run_part(python, part, more))
+    return results
+
+
+def summarize(results: Sequence[PartResult], began: float) -> None:
+    """One line a part, and the whole."""
+    say("")
+    for result in results:
+        note = "" if result.code == 0 else f"FAILED (exit {result.code})"
+        say(progress(result.part.name, result.seconds, note))
+    say(progress("all of it", time.monotonic() - began))
+
+
+def exit_code(results: Sequence[PartResult]) -> int:
+    """The first bad exit code; 0 when every part is good."""
+    return next((result.code for result in results if result.code), 0)

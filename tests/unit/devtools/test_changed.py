@@ -1,0 +1,70 @@
+"""What a change asks for, by the import graph."""
+
+from pathlib import Path
+
+import grimp
+import pytest
+
+from devtools import changed
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph(*changed.PACKAGES, cache_dir=None)
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("recovery/audit/chain.py", "tests/unit/audit/test_audit_chain.py"),
+        ("recovery/strategies/rewind.py", "tests/unit/strategies/test_rewind.py"),
+        ("console/presenters/diff.py", "tests/unit/pages/test_presenters.py"),
+    ],
+)
+def test_a_module_asks_the_tests_that_import_it_directly_or_through_others(
+    graph: grimp.ImportGraph, path: str, asked: str
+) -> None:
+    chosen = changed.choose_tests([path], graph)
+
+    assert asked in chosen.unit
+    assert chosen.smoke
+
+
+def test_a_module_that_few_import_asks_few(graph: grimp.ImportGraph) -> None:
+    every = len(list((changed.ROOT / "tests/unit").rglob("test_*.py")))
+
+    assert 0 < len(changed.choose_tests(["console/presenters/diff.py"], graph).unit) < every / 4
+
+
+def test_a_process_that_nobody_imports_asks_the_tests_that_name_it(graph: grimp.ImportGraph) -> None:
+    chosen = changed.choose_tests(["recovery/server/runner.py"], graph)
+
+    assert chosen.unit
+    assert all(path.startswith("tests/unit/") for path in chosen.unit)
+
+
+@pytest.mark.parametrize("path", ["tests/conftest.py", "pyproject.toml", "console/settings.py"])
+def test_what_every_test_stands_on_asks_them_all(graph: grimp.ImportGraph, path: str) -> None:
+    assert changed.choose_tests([path], graph).unit == ("tests/unit",)
+
+
+def test_a_test_asks_itself_and_no_recovery(graph: grimp.ImportGraph) -> None:
+    unit = changed.choose_tests(["tests/unit/audit/test_audit_chain.py"], graph)
+    running = changed.choose_tests(["tests/integration/test_measures.py"], graph)
+
+    assert unit == changed.ChangedTests(("tests/unit/audit/test_audit_chain.py",), (), smoke=False)
+    assert running == changed.ChangedTests((), ("tests/integration/test_measures.py",), smoke=False)
+
+
+def test_a_template_asks_the_pages(graph: grimp.ImportGraph) -> None:
+    chosen = changed.choose_tests(["templates/base.html"], graph)
+
+    assert any(Path(path).parent.name == "pages" for path in chosen.unit)
+    assert chosen.smoke
+
+
+def test_a_page_of_docs_asks_the_tests_that_read_it(graph: grimp.ImportGraph) -> None:
+    chosen = changed.choose_tests(["docs/operators-guide.md"], graph)
+
+    assert "tests/unit/supervisor/test_operators_guide.py" in chosen.unit
+    assert not chosen.smoke

@@ -1,0 +1,90 @@
+"""The plugin of the lanes, in pytest runs of its own: seconds are kept, a slow test fails its lane."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from console.supervisor import tools
+from console.supervisor.bootstrap import ROOT, CannotStart
+
+MODULE = """
+import time
+
+def test_quick() -> None:
+    assert time.time()
+
+def test_slow() -> None:
+    deadline = time.monotonic() + 0.4
+    while time.monotonic() < deadline:
+        pass
+"""
+
+
+def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_sample.py").write_text(MODULE)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        str(folder / "pytest.ini"),
+        "-p",
+        "tests.lanes",
+        "-p",
+        "no:django",
+    ]
+    return subprocess.run(
+        [*command, "-p", "no:cacheprovider", str(folder), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_test_over_the_budget_fails_the_lane_and_is_named(tmp_path: Path, workers: str) -> None:
+    run = run_pytest(tmp_path, "--budget=0.3", "-n", workers)
+
+    assert run.returncode == 1
+    assert "2 passed" in run.stdout
+    assert "test_slow" in run.stdout.partition("over this lane's budget")[2]
+
+
+def test_within_the_budget_the_lane_passes(tmp_path: Path) -> None:
+    assert run_pytest(tmp_path, "--budget=60").returncode == 0
+
+
+def test_the_seconds_of_every_test_are_kept(tmp_path: Path) -> None:
+    target = tmp_path / "seconds.jsonl"
+    run_pytest(tmp_path, f"--seconds-file={target}", "-n", "2")
+
+    kept = {
+        seconds["nodeid"].split("::")[1]: seconds
+        for seconds in map(json.loads, target.read_text().splitlines())
+    }
+    assert set(kept) == {"test_quick", "test_slow"}
+    assert kept["test_slow"]["call"] >= 0.4
+    assert kept["test_slow"]["cpu"] > kept["test_quick"]["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lane", "rest"),
+    [
+        ([], "", []),
+        (["-k", "x"], "", ["-k", "x"]),
+        (["--all"], "--all", []),
+        (["--all", "matrix"], "--all", ["matrix"]),
+        (["--changed", "main"], "--changed", ["main"]),
+    ],
+)
+def test_the_lane_is_the_first_argument(arguments: list[str], lane: str, rest: list[str]) -> None:
+    assert tools.chosen_lane(arguments) == (lane, rest)
+
+
+def test_a_proof_that_is_not_there_is_refused() -> None:
+    with pytest.raises(CannotStart, match="no proof nothing"):
+        tools.refuse_unknown_proofs(["nothing"])
