@@ -1,8 +1,8 @@
 """Which tests can tell that a change broke something: `python -m devtools.changed [REF]` prints pytest's arguments.
 
 By the import graph: a unit test is chosen when its module imports a changed module, directly or through others. A file
-that no test imports (a template, a page of docs, a fixture, a process) chooses the tests that name it or its folder. What only
-a running instance shows is stood for by the smoke test, which is chosen when product code changed.
+that no test imports (a template, a page of docs, a fixture, a process) chooses the tests that name it or its folder.
+What only a running instance shows is left to the smoke test, which is chosen when product code changed.
 """
 
 import re

@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.supervisor import postgres
@@ -17,7 +17,6 @@ from console.supervisor.bootstrap import ROOT, progress, say
 
 UNIT = "tests/unit"
 RUNNING = ("tests", f"--ignore={UNIT}")
-COVERAGE_FILE = ROOT / ".venv" / "coverage"
 SECONDS_FOLDER = ROOT / ".venv" / "seconds"
 
 
@@ -98,6 +97,15 @@ def run_parts(python: Path, parts: Sequence[Part], more: Sequence[str] = ()) -> 
         say(f"\n== {part.name}: pytest {' '.join((*part.arguments, *more))}")
         results.append(run_part(python, part, more))
     return results
+
+
+def measure_coverage(python: Path) -> int:
+    """Run the unit tests on SQLite with branch coverage, and print what they reach by room; pytest's exit code."""
+    report = ROOT / ".venv" / "coverage.json"
+    options = ("--cov=console", "--cov=recovery", "--cov-branch", f"--cov-report=json:{report}")
+    result = run_part(python, replace(UNIT_SQLITE, budget=60, timeout=300), options)
+    table = subprocess.run([str(python), "-m", "devtools.coverage_rooms", str(report)], cwd=ROOT)
+    return result.code or table.returncode
 
 
 def summarize(results: Sequence[PartResult], began: float) -> None:

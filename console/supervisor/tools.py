@@ -41,7 +41,8 @@ def manage(arguments: list[str]) -> int:
 
 
 def run_tests(arguments: list[str]) -> int:
-    """The everyday lane; with `--all` the slow proofs too, with `--changed` what a change can have broken.
+    """The everyday lane; with `--all` the slow proofs too, with `--changed` what a change can have broken, with
+    `--coverage` what unit tests reach. `--all` with names of proofs runs these alone.
 
     With other arguments pytest alone, on SQLite unless `--database postgresql` asks otherwise. Exit code of the first
     part that failed; the parts after it run all the same, but none does after a failed check.
@@ -57,21 +58,25 @@ def run_tests(arguments: list[str]) -> int:
     os.environ["CONSOLE_TEST_BROWSER"] = browser.ensure(python, ROOT / ".venv" / "browser", say)
     say(progress("Browser ready", time.monotonic() - began, os.environ["CONSOLE_TEST_BROWSER"]))
     os.chdir(ROOT)
+    if lane == "--coverage":
+        return lanes.measure_coverage(python)
     if not lane and rest:
         return lanes.run_pytest([str(python), "-m", "pytest", *rest], database)
     if code := check([]):
         return code
     if lane == "--changed":
         return run_changed(python, rest)
+    if lane == "--all" and rest:
+        return run_proofs(python, rest)
     results = lanes.run_parts(python, lanes.EVERYDAY)
     lanes.summarize(results, began)
     code = lanes.exit_code(results)
-    return code or run_proofs(python, rest) if lane == "--all" else code
+    return run_proofs(python, []) or code if lane == "--all" else code
 
 
 def chosen_lane(arguments: list[str]) -> tuple[str, list[str]]:
-    """`--all` or `--changed` where it comes first, else "", and what follows."""
-    if arguments and arguments[0] in ("--all", "--changed"):
+    """`--all`, `--changed` or `--coverage` where it comes first, else "", and what follows."""
+    if arguments and arguments[0] in ("--all", "--changed", "--coverage"):
         return arguments[0], arguments[1:]
     return "", list(arguments)
 

@@ -1,6 +1,7 @@
 """The plugin of the lanes, in pytest runs of its own: seconds are kept, a slow test fails its lane."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,20 +27,11 @@ def test_slow() -> None:
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_sample.py").write_text(MODULE)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-c",
-        str(folder / "pytest.ini"),
-        "-p",
-        "tests.lanes",
-        "-p",
-        "no:django",
-    ]
+    plugins = ("-p", "xdist.plugin", "-p", "tests.lanes", "-p", "no:cacheprovider")
     return subprocess.run(
-        [*command, "-p", "no:cacheprovider", str(folder), *arguments],
+        [sys.executable, "-m", "pytest", "-c", str(folder / "pytest.ini"), *plugins, str(folder), *arguments],
         cwd=ROOT,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
     )
