@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -59,115 +60,35 @@ class ProofRun:
     digest: str
 
 
-CORE = ("recovery/checkpoints",)
-STARTS = (*CORE, "recovery/sources", "recovery/sinks", "recovery/strategies")
-SPARK = ("recovery/spark", "recovery/verification")
-RUNS = ("recovery/workflow", "recovery/server", "recovery/pipelines")
-HERE = "tests/integration/test_"
+def read_proofs(definition: Path) -> tuple[Proof, ...]:
+    """The proofs of a TOML file, in its order; devtools/proofs.toml says what its fields mean."""
+    tables = tomllib.loads(definition.read_text())
+    return tuple(
+        Proof(
+            name=name,
+            claim=table["claim"],
+            command=tuple(table.get("command") or _pytest_command(table["asks"])),
+            proves=tuple(table["proves"]),
+            asks=tuple(f"tests/{test}" for test in table.get("asks", ())),
+            everyday=tuple(f"tests/{test}" for test in table.get("everyday", ())),
+        )
+        for name, table in tables.items()
+    )
 
 
-def pytest_command(*arguments: str) -> tuple[str, ...]:
-    """The command of a proof that is made of tests. A test that hangs is ended with its stacks."""
-    return ("-m", "pytest", *arguments, "-n", "2", "--dist", "loadgroup", "--timeout=900")
+def _pytest_command(tests: Iterable[str]) -> list[str]:
+    """pytest over the files of these tests. A test that hangs is ended with its stacks."""
+    files = dict.fromkeys(f"tests/{test.split('::')[0]}" for test in tests)
+    return ["-m", "pytest", *files, "-m", "thorough", "-n", "2", "--dist", "loadgroup", "--timeout=900"]
 
 
-def from_tests(
-    name: str, claim: str, proves: tuple[str, ...], asks: tuple[str, ...], everyday: tuple[str, ...] = ()
-) -> Proof:
-    """A proof made of the tests whose ids begin with one of `asks`; the everyday lane asks those of `everyday` too."""
-    files = tuple(dict.fromkeys(test.split("::")[0] for test in asks))
-    return Proof(name, claim, pytest_command(*files, "-m", "thorough"), proves, asks, everyday)
-
-
-PROOFS: tuple[Proof, ...] = (
-    from_tests(
-        "damages",
-        "Spark does to every damaged checkpoint what the record says, and `inspect` predicts it",
-        CORE,
-        asks=(f"{HERE}damages_on_spark.py", f"{HERE}more_damages_on_spark.py", f"{HERE}state_on_spark.py"),
-    ),
-    from_tests(
-        "transplants",
-        "State that Spark wrote goes on with exactly the right rows in another, a mended or a seeded checkpoint",
-        CORE,
-        asks=(f"{HERE}transplant_on_spark.py", f"{HERE}checkpoints_on_spark.py"),
-    ),
-    from_tests(
-        "positions",
-        "A seed or a start option at any position reads exactly the rows that were forecast: files, Kafka, Delta, rate",
-        STARTS,
-        asks=(
-            f"{HERE}seeds_on_spark.py", f"{HERE}file_positions_on_spark.py", f"{HERE}kafka_on_spark.py",
-            f"{HERE}delta_on_spark.py", f"{HERE}delta_incidents_on_spark.py", f"{HERE}s3_on_spark.py",
-        ),
-    ),
-    from_tests(
-        "counts",
-        "What a flow yields between two positions is counted to the row: Kafka, Delta, change feeds, files, mixed",
-        (*SPARK, "recovery/sources"),
-        asks=(
-            f"{HERE}delta_slices_on_spark.py", f"{HERE}mixed_slices_on_spark.py", f"{HERE}slices_on_spark.py",
-            f"{HERE}delta_measures_on_spark.py",
-        ),
-    ),
-    from_tests(
-        "rehearsals",
-        "A rehearsal yields what the update then writes; a rewind writes every open window whole and none twice",
-        (*SPARK, *CORE, "recovery/workflow"),
-        asks=(f"{HERE}rehearsal_on_spark.py", f"{HERE}rewind_on_spark.py"),
-    ),
-    from_tests(
-        "recoveries",
-        "Whole recoveries beyond one of each kind: refused, earlier and later positions, refreshes, other sinks",
-        (*STARTS, *SPARK, *RUNS),
-        asks=(
-            f"{HERE}first_recovery.py", f"{HERE}kafka_to_delta.py", f"{HERE}kafka_to_kafka.py", f"{HERE}repair.py",
-            f"{HERE}when_things_are_wrong.py",
-        ),
-    ),
-    from_tests(
-        "kills",
-        "Killed workers, servers, brokers and drivers come back, and a run cut in the middle ends exactly-once",
-        ("recovery/workflow", "recovery/server", "console/supervisor"),
-        asks=(
-            f"{HERE}kills.py", f"{HERE}demo.py", "tests/contract/test_process.py", "tests/chaos/test_short.py",
-            "tests/contract/test_compose_processes.py",
-        ),
-    ),
-    from_tests(
-        "stores",
-        "A worker killed at any write to an object store leaves what the next one recognises",
-        CORE,
-        asks=("tests/contract/test_s3.py",),
-    ),
-    Proof(
-        "matrix",
-        "In every cell of source, sink and incident the forecast is what Spark then does (docs/matrix.md)",
-        ("-m", "tests.matrix"),
-        (*STARTS, *SPARK),
-    ),
-    Proof(
-        "fuzz",
-        "No bytes make a reader of checkpoints end with anything but its own refusal",
-        ("-m", "tests.fuzz", "--seconds", "20"),
-        CORE,
-    ),
-    Proof(
-        "chaos",
-        "Thirty strikes on a running instance lose and double no row (docs/chaos.md)",
-        ("-m", "tests.chaos", "--kills", "30"),
-        ("recovery/workflow", "recovery/server", "recovery/audit"),
-    ),
-)  # fmt: skip
+PROOFS = read_proofs(Path(__file__).with_name("proofs.toml"))
 
 
 def is_thorough(nodeid: str) -> bool:
     """Whether a test belongs to a slow proof alone: the everyday lane does not ask it."""
-    return any(
-        nodeid.startswith(proof.asks) and not nodeid.startswith(proof.everyday)
-        for proof in PROOFS
-        if proof.asks
-    )
+    asking = [proof for proof in PROOFS if proof.asks and nodeid.startswith(proof.asks)]
+    return any(not (proof.everyday and nodeid.startswith(proof.everyday)) for proof in asking)
 
 
 def digest_code(paths: Iterable[str], root: Path = ROOT) -> str:

@@ -45,6 +45,7 @@ def recover(stack: Stack, incident: Incident, *more: str) -> tuple[int, dict[str
     return code, json.loads(out)
 
 
+@pytest.mark.smoke
 def test_continue_puts_every_row_into_the_table_exactly_once(stack: Stack) -> None:
     incident = stack.incident("first")
     before = tree(checkpoint(stack, incident))
