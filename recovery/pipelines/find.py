@@ -12,15 +12,15 @@ from recovery.pipelines.inventory import refresh
 
 
 def find_pipeline(text: str, by: Actor = SYSTEM) -> Pipeline:
-    """The pipeline of that id or unique name that `by` may see. A workspace that was never polled is polled first.
+    """The pipeline of that id or unique name that `by` may see. For one that is not known the workspaces are asked.
 
     Raises NotFound: none (with the nearest names), or several of one name (with their ids).
     """
     wanted = text.strip()
     found = _matching(wanted, by)
     if not found:
-        for workspace in Workspace.objects.all():
-            refresh(workspace_id=workspace.pk)
+        for workspace in Workspace.objects.all():  # all of one that was never polled: it has no names yet
+            refresh(workspace_id=workspace.pk, only=wanted if workspace.polled_at else None)
         found = _matching(wanted, by)
     if len(found) == 1:
         return found[0]
@@ -31,13 +31,15 @@ def find_pipeline(text: str, by: Actor = SYSTEM) -> Pipeline:
 
 
 def find_fresh(text: str, by: Actor = SYSTEM) -> Pipeline:
-    """Like `find_pipeline`, after asking the pipeline's workspace anew.
+    """Like `find_pipeline`, after asking the pipeline's workspace again.
 
     What was unique at the last poll may have a twin by now, or be gone; a change to a pipeline must never
     go by the older list. Raises NotFound; a workspace that does not answer leaves its rows as they were.
     """
-    refresh(workspace_id=find_pipeline(text, by).workspace_id, only=text.strip())
-    return find_pipeline(text, by)
+    wanted = text.strip()
+    if _matching(wanted, by):  # else `find_pipeline` asks, once
+        refresh(workspace_id=find_pipeline(wanted, by).workspace_id, only=wanted)
+    return find_pipeline(wanted, by)
 
 
 def _present(by: Actor) -> QuerySet[Pipeline]:

@@ -30,7 +30,7 @@ def refresh(*, workspace_id: int, only: str | None = None) -> None:
     """Bring the rows of one workspace up to date; a failure is kept as the workspace's `poll_error`.
 
     `only`: an id or a name. All pipelines are listed, so that twins and removals are seen, but the details of the
-    others are left to the next poll: somebody waits for this one.
+    others are left to the next poll: somebody waits for this one. `polled_at`, the age of all rows, stays then.
     """
     workspace = Workspace.objects.get(pk=workspace_id)
     try:
@@ -43,13 +43,13 @@ def refresh(*, workspace_id: int, only: str | None = None) -> None:
     except RepriseError as error:
         _end(workspace, None, error.sentence)
     else:
-        _end(workspace, timezone.now(), problem)
+        _end(workspace, timezone.now() if only is None else None, problem)
     finally:
         client.close()
 
 
 def _end(workspace: Workspace, polled_at: datetime | None, problem: str) -> None:
-    """`polled_at` stays at the last good poll, so that everybody sees how old the rows are."""
+    """`polled_at` stays at the last good poll of all pipelines, so that everybody sees how old the rows are."""
     if problem and problem != workspace.poll_error:
         log.warning("Workspace %s: %s", workspace.name, problem)
     changes: dict[str, Any] = {"poll_error": problem}

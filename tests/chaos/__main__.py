@@ -112,7 +112,7 @@ def missing(stack: Stack) -> str:
     """What does not answer: the console, the command line, the Pipelines server. Empty when all do."""
     if why := visitor.answers(stack):
         return why
-    code, _, err = stack.manage("flows", "--json", token="viewer")
+    code, _, err = stack.manage("flows", "--fresh", "--json", token="viewer")
     if code not in (0, 1):
         return err
     try:

@@ -1,6 +1,8 @@
-"""`manage.py flows`: the inventory, asked for anew."""
+"""`manage.py flows`: the inventory as it was last polled, with its age; `--fresh` polls first."""
 
 from argparse import ArgumentParser
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -10,33 +12,52 @@ from recovery.models import Flow, Workspace
 from recovery.people.roles import Right
 from recovery.people.visible import where
 from recovery.pipelines import retention
-from recovery.pipelines.inventory import refresh
 
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
 
 
 class Command(RepriseCommand):
-    """Exit 0 for any list; 2 when a workspace could not be asked (what was last seen is shown still)."""
+    """Exit 0 for any list; 2 when a workspace could not be asked at the last poll (what was last seen is shown).
+
+    Beat polls every few seconds, so the rows of now need no poll of ours. A workspace that was never polled is
+    polled: there is nothing to answer from.
+    """
 
     help = "Lists pipelines and their flows, and which of them fail."
     right = Right.VIEW
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("--failing", action="store_true", help="Only flows that fail.")
+        parser.add_argument("--fresh", action="store_true", help="Ask every workspace first.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        for workspace_id in Workspace.objects.values_list("pk", flat=True):
-            refresh(workspace_id=workspace_id)
+        asked = Workspace.objects.all() if options["fresh"] else Workspace.objects.filter(polled_at=None)
+        if workspace_ids := list(asked.values_list("pk", flat=True)):
+            poll(workspace_ids)
+        workspaces = list(
+            Workspace.objects.order_by("name")
+        )  # before the rows: their age is never understated
         flows = Flow.objects.filter(where(self.actor, "pipeline__"), pipeline__gone=False).select_related(
             "pipeline__workspace"
         )
         if options["failing"]:
             flows = flows.filter(state="failed")
         rows = list(retention.with_sources(flows).order_by("pipeline__name", "pipeline__pipeline_id", "name"))
-        workspaces = list(Workspace.objects.order_by("name"))
         away = [w for w in workspaces if w.poll_error]
-        data = {"flows": [as_json(f) for f in rows], "workspaces": [workspace_json(w) for w in workspaces]}
+        now = timezone.now()
+        data = {
+            "flows": [as_json(f) for f in rows],
+            "workspaces": [workspace_json(w, now) for w in workspaces],
+        }
         return Answer(data, text(rows, workspaces, failing=options["failing"]), exit_code=2 if away else 0)
+
+
+def poll(workspace_ids: Iterable[int]) -> None:
+    """Ask these workspaces now. Imports its poller here: a list that asks nobody starts without it."""
+    from recovery.pipelines.inventory import refresh
+
+    for workspace_id in workspace_ids:
+        refresh(workspace_id=workspace_id)
 
 
 def as_json(flow: Flow) -> dict[str, Any]:
@@ -63,18 +84,20 @@ def as_json(flow: Flow) -> dict[str, Any]:
     }
 
 
-def workspace_json(workspace: Workspace) -> dict[str, Any]:
-    """How fresh the list is."""
+def workspace_json(workspace: Workspace, now: datetime) -> dict[str, Any]:
+    """How fresh the list is; `polled_at` and `age_seconds` are of the last poll that succeeded, null before it."""
+    polled_at = workspace.polled_at
     return {
         "name": workspace.name,
         "url": workspace.url,
-        "polled_at": workspace.polled_at.isoformat() if workspace.polled_at else None,
+        "polled_at": polled_at.isoformat() if polled_at else None,
+        "age_seconds": max(round((now - polled_at).total_seconds(), 1), 0.0) if polled_at else None,
         "problem": workspace.poll_error or None,
     }
 
 
 def text(flows: list[Flow], workspaces: list[Workspace], *, failing: bool) -> str:
-    """The list, then what is wrong with it, then what to type next."""
+    """The list, then what is wrong with it, then what to type next, then how old it is."""
     parts = [listed(flows) if flows else nothing(workspaces, failing=failing)]
     parts += [
         f"Workspace {w.name} could not be asked, last seen {ago(w.polled_at)} ago: {shown(w.poll_error)}"
@@ -86,7 +109,22 @@ def text(flows: list[Flow], workspaces: list[Workspace], *, failing: bool) -> st
     broken = next((f for f in flows if f.state == "failed"), None)
     if broken:
         parts.append(f"Next: bin/manage diagnose {broken.pipeline.pipeline_id} --flow {broken.name}")
+    if workspaces:
+        parts.append(age(workspaces))
     return "\n\n".join(parts)
+
+
+def age(workspaces: list[Workspace]) -> str:
+    """How old the rows are, by workspace where there are several, and how to get newer ones."""
+    if len(workspaces) == 1:
+        (only,) = workspaces
+        since = f"As of {ago(only.polled_at)} ago" if only.polled_at else "Never polled"
+    else:
+        since = "As of: " + ", ".join(
+            f"{w.name} {ago(w.polled_at)} ago" if w.polled_at else f"{w.name} never polled"
+            for w in workspaces
+        )
+    return f"{since}. --fresh asks the workspaces."
 
 
 def listed(flows: list[Flow]) -> str:

@@ -180,7 +180,6 @@ def test_a_version_of_the_list_changes_with_its_deadlines(responder: Client, sev
 
 
 def flows(monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
-    monkeypatch.setattr("recovery.management.commands.flows.refresh", lambda **_: None)
     owner = f.person("viewer", "reader")
     monkeypatch.setenv("REPRISE_TOKEN", actions.create_token(owner=owner, name="t", by=SYSTEM))
     out = StringIO()

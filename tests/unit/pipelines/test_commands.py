@@ -1,32 +1,41 @@
 """`flows` and `diagnose` as a person types them, against an API over real HTTP."""
 
+import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from recovery.management.commands._base import plain
 from recovery.models import Workspace
 from recovery.people.roles import Role
 from tests.unit.people.run import run, run_json, token_of
 from tests.unit.pipelines.api import Api
-from tests.unit.pipelines.stub import serving
+from tests.unit.pipelines.stub import Stub, serving
 
 pytestmark = pytest.mark.django_db
 ORDERS, VIEW = "main.shop.orders_flow", "main.shop.orders"
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+def api() -> Api:
     api = Api()
     shop = api.add("p1", "shop")
     shop.run("u1", {ORDERS: "COMPLETED", VIEW: "COMPLETED"})
     shop.run("u2", {ORDERS: "FAILED", VIEW: "SKIPPED"}, "FAILED")
+    return api
+
+
+@pytest.fixture(autouse=True)
+def stub(api: Api, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    """The one workspace."""
     monkeypatch.setenv("INVENTORY_TOKEN", "rp_x")
     with serving(api) as stub:
         Workspace.objects.create(
             name="here", url=stub.url, token_ref="env:INVENTORY_TOKEN", environment="staging"
         )
-        yield api
+        yield stub
 
 
 @pytest.fixture
@@ -34,7 +43,7 @@ def token() -> str:
     return token_of("ada", Role.VIEWER)
 
 
-def test_flows_lists_what_the_workspace_has_now(
+def test_flows_lists_what_a_workspace_has_that_was_never_polled(
     monkeypatch: pytest.MonkeyPatch, token: str, api: Api
 ) -> None:
     code, found = run_json(monkeypatch, token, "flows")
@@ -48,6 +57,53 @@ def test_flows_lists_what_the_workspace_has_now(
     assert [f["flow"] for f in run_json(monkeypatch, token, "flows", "--failing")[1]["flows"]] == [ORDERS]
 
 
+def test_flows_answers_from_the_last_poll_with_its_age_and_fresh_asks(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    run(monkeypatch, token, "flows")
+    api.pipelines["p1"].run("u3", {ORDERS: "COMPLETED", VIEW: "COMPLETED"})
+    Workspace.objects.update(polled_at=timezone.now() - timedelta(seconds=90))
+
+    _, found = run_json(monkeypatch, token, "flows")
+
+    assert [f["state"] for f in found["flows"]] == ["ok", "failed"]
+    assert 90 <= found["workspaces"][0]["age_seconds"] < 100
+    assert run(monkeypatch, token, "flows")[1].splitlines()[-1].startswith("As of 1 min 3")
+    _, found = run_json(monkeypatch, token, "flows", "--fresh")
+    assert [f["state"] for f in found["flows"]] == ["ok", "ok"]
+    assert found["workspaces"][0]["age_seconds"] < 10
+
+
+def test_flows_asks_no_workspace_that_was_polled(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api, stub: Stub
+) -> None:
+    run(monkeypatch, token, "flows")
+    stub.asked.clear()
+    run(monkeypatch, token, "flows")
+    assert stub.asked == []
+    run(monkeypatch, token, "flows", "--fresh")
+    assert "GET /api/2.0/pipelines" in stub.paths()
+
+
+def test_a_poll_of_one_pipeline_makes_the_list_no_younger(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    run(monkeypatch, token, "flows")
+    Workspace.objects.update(polled_at=timezone.now() - timedelta(seconds=90))
+    run(monkeypatch, token, "diagnose", "shop")
+    assert run_json(monkeypatch, token, "flows")[1]["workspaces"][0]["age_seconds"] >= 90
+
+
+def test_flows_of_several_workspaces_says_the_age_of_each(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    Workspace.objects.create(name="there", url="http://127.0.0.1:1", token_ref="env:INVENTORY_TOKEN")
+    code, out, _ = run(monkeypatch, token, "flows")
+    assert code == 2
+    assert "Workspace there could not be asked: " in out
+    assert out.splitlines()[-1].startswith("As of: here 0 s ago, there never polled.")
+
+
 def test_flows_is_calm_to_read_and_says_what_to_type_next(
     monkeypatch: pytest.MonkeyPatch, token: str, api: Api
 ) -> None:
@@ -56,7 +112,8 @@ def test_flows_is_calm_to_read_and_says_what_to_type_next(
     head = "PIPELINE ENVIRONMENT FLOW STATE SINCE LAST RUNS READABLE UNTIL WHY"
     assert lines[0].split() == head.split()
     assert lines[0].index("STATE") == lines[1].index("ok ") == lines[2].index("failed")
-    assert lines[-1] == f"Next: bin/manage diagnose p1 --flow {ORDERS}"
+    assert lines[-3] == f"Next: bin/manage diagnose p1 --flow {ORDERS}"
+    assert re.fullmatch(r"As of \d s ago\. --fresh asks the workspaces\.", lines[-1])
     assert err == ""
 
 
@@ -65,6 +122,7 @@ def test_flows_of_a_workspace_that_is_away_are_the_last_seen_ones(
 ) -> None:
     run(monkeypatch, token, "flows")
     Workspace.objects.update(url="http://127.0.0.1:1")
+    assert run(monkeypatch, token, "flows", "--fresh")[0] == 2
     code, out, _ = run(monkeypatch, token, "flows")
     assert code == 2
     assert ORDERS in out

@@ -283,6 +283,20 @@ class TestFinding:
         with pytest.raises(NotFound, match=r"no pipeline 'custmers'. Did you mean customers"):
             find_pipeline("custmers")
 
+    def test_a_pipeline_made_since_the_last_poll_is_asked_for_once_and_alone(
+        self, api: Api, stub: Stub, workspace: Workspace
+    ) -> None:
+        for number in range(2):
+            api.add(f"p{number}", f"shop{number}")
+        poll(workspace)
+        polled_at = workspace.polled_at
+        api.add("p2", "shop2")
+        stub.asked.clear()
+        assert find_fresh("shop2").pipeline_id == "p2"
+        assert stub.paths() == ["GET /api/2.0/pipelines", "GET /api/2.0/pipelines/p2"]
+        workspace.refresh_from_db()
+        assert workspace.polled_at == polled_at
+
     def test_no_pipeline_at_all_is_said(self, workspace: Workspace) -> None:
         with pytest.raises(NotFound, match="No pipeline is known yet"):
             find_pipeline("x")
