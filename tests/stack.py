@@ -29,7 +29,7 @@ from console.incident.clicks_making import ClicksIncident, make_clicks
 from console.incident.making import Incident, make_incident
 from console.supervisor.home import read_env, read_json
 from recovery.pipelines.client import PipelinesClient
-from tests import databases
+from tests import command_server, databases
 from tests.spark_child import QUICK
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -153,19 +153,22 @@ class Stack:
             held.execute("ROLLBACK")
 
     def manage(
-        self, *arguments: str, token: str | None = None, seconds: float = 300, **more: str
+        self,
+        *arguments: str,
+        token: str | None = None,
+        seconds: float = 300,
+        alone: bool = False,
+        **more: str,
     ) -> tuple[int, str, str]:
         """`bin/manage ARGUMENTS` against this instance: (exit code, stdout, stderr).
 
-        `token` is the name of one of the demo's people, or a token itself. `more` are variables.
+        `token` is the name of one of the demo's people, or a token itself. `more` are variables. `alone`: by a Python
+        of its own, as people start it, in place of a fork that has its libraries already (tests/command_server.py).
         """
         if token is not None:
             more["REPRISE_TOKEN"] = self.demo["users"].get(token, {}).get("token", token)
-        command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-        done = subprocess.run(
-            command, cwd=ROOT, env=self.environment(**more), capture_output=True, text=True,
-            timeout=seconds, check=False,
-        )  # fmt: skip
+        run = command_server.run_alone if alone else command_server.run
+        done = run(arguments, self.environment(**more), seconds=seconds)
         return done.returncode, done.stdout, done.stderr
 
     def console(self, name: str) -> Console:

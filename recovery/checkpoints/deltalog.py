@@ -15,8 +15,6 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
-
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, TooLarge
 
@@ -316,6 +314,8 @@ def _stored(store: Store, name: str, kinds: Sequence[str]) -> Iterator[Action]:
         except TooLarge as problem:
             raise Malformed(f"{name} has {problem.size} bytes, the limit is {problem.limit}") from problem
         return
+    import pyarrow.parquet as pq  # late: a command that reads no such file starts without it
+
     fields = ("path", "size", "modificationTime", "stats", "deletionVector", "partitionValues")
     try:
         with store.stream(name) as stream:

@@ -39,9 +39,16 @@ def untouched(stack: Stack, incident: Incident) -> Iterator[None]:
     assert everything() == before
 
 
-def refused(stack: Stack, *arguments: str, code: int, token: str | None = "responder", **more: str) -> str:
+def refused(
+    stack: Stack,
+    *arguments: str,
+    code: int,
+    token: str | None = "responder",
+    alone: bool = False,
+    **more: str,
+) -> str:
     """The one sentence of a refusal, after checking exit code and that stderr says the same."""
-    got, out, err = stack.manage(*arguments, "--json", token=token, **more)
+    got, out, err = stack.manage(*arguments, "--json", token=token, alone=alone, **more)
     assert got == code, (got, out, err)
     says: str = json.loads(out)["error"]["says"]
     assert says in err
@@ -58,7 +65,7 @@ def audited(stack: Stack) -> list[dict[str, Any]]:
 
 
 def test_an_unknown_pipeline(stack: Stack) -> None:
-    assert "nosuch" in refused(stack, "recover", "nosuch", code=2)
+    assert "nosuch" in refused(stack, "recover", "nosuch", code=2, alone=True)
 
 
 def test_an_unknown_flow(stack: Stack, incident: Incident) -> None:

@@ -11,8 +11,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
-
 from recovery.checkpoints import deltalog
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, reaching
@@ -258,6 +256,8 @@ def _asks(file: DataFile) -> bool:
 
 def _footer_rows(table: Store, path: str) -> int | None:
     """None: the file is gone or cannot be read; it is looked for later."""
+    import pyarrow.parquet as pq  # late, as in checkpoints/deltalog.py
+
     try:
         with table.stream(unquote(path)) as stream:
             return int(pq.ParquetFile(stream).metadata.num_rows)

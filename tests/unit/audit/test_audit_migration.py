@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import command_server
+
 ROOT = Path(__file__).resolve().parents[3]
 COLUMNS = ("seq", "at", "actor", "role", "via", "request_id", "action", "outcome", "target_kind", "target",
            "recovery", "says", "before", "after", "prev_hash")  # fmt: skip
@@ -25,10 +27,16 @@ import json; print(json.dumps(verify()))
 """
 
 
-def run(home: Path, *command: str) -> str:
+def migrate(home: Path, *arguments: str) -> None:
     environment = {**os.environ, "REPRISE_HOME": str(home)}
+    command_server.run(["migrate", *arguments, "-v", "0"], environment).check_returncode()
+
+
+def check(home: Path) -> str:
+    environment = {**os.environ, "REPRISE_HOME": str(home)}
+    command = [sys.executable, "-c", CHECK]
     return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
 
 
@@ -42,7 +50,7 @@ def first_format(seq: int, prev_hash: str) -> dict[str, object]:
 
 
 def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migration(home: Path) -> None:
-    run(home, "manage.py", "migrate", "recovery", "0002_audit_guard", "-v", "0")
+    migrate(home, "recovery", "0002_audit_guard")
     with closing(sqlite3.connect(home / "reprise.sqlite3")) as database, database:
         prev = "0" * 64
         for seq in (1, 2, 3):
@@ -58,9 +66,9 @@ def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migrati
             statement = f"INSERT INTO recovery_auditentry ({names}) VALUES ({marks})"  # noqa: S608
             database.execute(statement, list(stored.values()))
 
-    run(home, "manage.py", "migrate", "-v", "0")
+    migrate(home)
 
-    found = json.loads(run(home, "-c", CHECK))
+    found = json.loads(check(home))
     assert (found["problems"], found["entries"]) == ([], 4)
     with closing(sqlite3.connect(home / "reprise.sqlite3")) as database:
         assert database.execute("SELECT format FROM recovery_auditentry ORDER BY seq").fetchall() == [
@@ -75,8 +83,8 @@ def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migrati
 
 
 def test_the_way_back_leaves_the_guard_of_before(home: Path) -> None:
-    run(home, "manage.py", "migrate", "-v", "0")
-    run(home, "manage.py", "migrate", "recovery", "0002_audit_guard", "-v", "0")
+    migrate(home)
+    migrate(home, "recovery", "0002_audit_guard")
     with closing(sqlite3.connect(home / "reprise.sqlite3")) as database:
         found = database.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"

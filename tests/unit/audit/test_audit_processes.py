@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import command_server
+
 ROOT = Path(__file__).resolve().parents[3]
 WRITE = """
 import os, sys
@@ -41,8 +43,7 @@ def check(home: Path) -> str:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("instance")
     environment = {**os.environ, "REPRISE_HOME": str(home)}
-    command = [sys.executable, "manage.py", "migrate", "-v", "0"]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    command_server.run(["migrate", "-v", "0"], environment).check_returncode()
     return home
 
 

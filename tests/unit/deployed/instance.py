@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from console.supervisor import postgres
-from tests import databases
+from tests import command_server, databases
 from tests.stack import clean_environment
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,10 +48,7 @@ class Place:
         return clean_environment(self.home, **self.made)
 
     def manage(self, *arguments: str) -> str:
-        command = [sys.executable, "manage.py", *arguments]
-        done = subprocess.run(
-            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False
-        )
+        done = command_server.run(arguments, self.environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

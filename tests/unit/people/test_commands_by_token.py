@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from recovery.errors import WrongUse
 from recovery.management.commands._base import shown, table, token_text
 from recovery.models import AuditEntry, Token
 from recovery.people.roles import Role
+from tests import command_server
 from tests.unit.people.run import run, run_json, token_of
 
-ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = [("flows",), ("diagnose", "shop"), ("audit", "verify"), ("audit", "export"), ("token",)]
 
 
@@ -108,8 +107,7 @@ def test_a_token_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def manage(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     environment = {**os.environ, "REPRISE_HOME": str(home), "REPRISE_TOKEN": "rp_x"}
-    command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return command_server.run(arguments, environment)
 
 
 def test_a_database_without_tables_is_one_sentence(home: Path) -> None:
