@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import django
 import hypothesis
@@ -12,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from recovery.checkpoints import place
-from tests import databases
+from tests import databases, order, shared
 
 # PostgreSQL in place of SQLite, when bin/test gives one: see tests/databases.py.
 _GIVEN = os.environ.get(databases.VARIABLE, "")
@@ -40,14 +41,45 @@ hypothesis.settings.load_profile("reprise")
 # Tests keep their checkpoints below the temporary directory, where a real one draws a warning.
 place.TEMPORARY = tuple(t for t in place.TEMPORARY if not tempfile.gettempdir().startswith(t))
 
-pytest_plugins = ["tests.stack", "tests.s3", "tests.kafka"]
+pytest_plugins = ["tests.stack", "tests.s3", "tests.kafka", "tests.connected_spark"]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    shared.begin(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist where the run keeps what all workers share."""
+    node.workerinput["shared"] = str(node.config.stash[shared.FOLDER])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    is_ours = config.getvalue("dist") == "loadgroup"
+    return order.Groups(config, log, config.stash[shared.FOLDER]) if is_ours else None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # xdist reads the groups, and another plugin may mix the order
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     databases.choose(config, items)
+    order.group(items)
+    yield
+    order.sort(items)
+    if worker := getattr(config, "workerinput", None):
+        order.tell(items, config.stash[shared.FOLDER], worker["workerid"])
+
+
+@pytest.hookimpl(
+    wrapper=True, tryfirst=True
+)  # around everything: what a test waits for others is not its own time
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with shared.using(item):
+        return (yield)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    shared.finish(config)
     shutil.rmtree(HOME, ignore_errors=True)
 
 

@@ -1,27 +1,13 @@
-"""A Spark of a test's own with the Delta connector: small tables, streams between them, what went wrong.
-
-One child process for a module: Spark's settings for Delta are read when its JVM starts.
-"""
+"""A session of the run's Spark with the Delta connector: small tables, streams between them, what went wrong."""
 
 from pathlib import Path
 from typing import Any
 
-from console.supervisor import jars
-from recovery.server.driver import connectors
-from tests.spark_child import QUICK, SparkChild
+from tests.connected_spark import ConnectedSpark
 
-CHILD = '''
-import json, sys, time
+ACTS = '''
+import time
 from pathlib import Path
-from pyspark.sql import SparkSession
-
-conf = json.loads(sys.argv[1])
-builder = SparkSession.builder.master("local[2]")
-for name, value in conf.items():
-    builder = builder.config(name, value)
-spark = builder.getOrCreate()
-spark.sparkContext.setLogLevel("OFF")
-
 
 def sql(text):
     return [list(row) for row in spark.sql(text).collect()]
@@ -71,38 +57,34 @@ def whole(problem):
     return text
 
 
-for line in sys.stdin:
-    asked = json.loads(line)
-    try:
-        said = {"value": globals()[asked.pop("do")](**asked), "error": ""}
-    except Exception as problem:
-        said = {"value": None, "error": whole(problem)}
-    print("ANSWER " + json.dumps(said, default=str), flush=True)
-spark.stop()
+try:
+    answer = {"value": globals()[do](**asked), "error": ""}
+except Exception as problem:
+    answer = {"value": None, "error": whole(problem)}
 '''
 CONF = {
     "spark.databricks.delta.properties.defaults.checkpointInterval": "5",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    "spark.ui.enabled": "false",
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": QUICK,
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.session.timeZone": "UTC",
 }
 
 
-class DeltaRoom(SparkChild):
-    """The child; each method is one thing it does. Raises AssertionError with its log when it dies."""
+class DeltaRoom:
+    """A session there; each method is one thing it does. Raises AssertionError when Spark has ended."""
 
-    def __init__(self, folder: Path, **conf: str) -> None:
-        archives = jars.ensure("connectors", tell=lambda _: None)[0].parent
-        super().__init__(folder, CHILD, {**connectors(str(archives)), **CONF, **conf})
+    def __init__(self, place: str) -> None:
+        self.spark = ConnectedSpark(place, CONF)
+
+    def close(self) -> None:
+        """Leave it."""
+        self.spark.close()
 
     def ask(self, do: str, **words: Any) -> tuple[Any, str]:
         """(value, error) of one act."""
-        said = self.answer({"do": do, **words})
-        return said["value"], str(said["error"])
+        reply = self.spark.run(ACTS, do=do, asked=words)
+        return reply["value"], str(reply["error"])
 
     def sql(self, text: str) -> list[list[Any]]:
         value, error = self.ask("sql", text=text)

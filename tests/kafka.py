@@ -27,6 +27,7 @@ from confluent_kafka.admin import (
 from console.supervisor import jars
 from console.supervisor import kafka as kafka_child
 from console.supervisor.bootstrap import CannotStart
+from tests import shared
 
 START_SECONDS = 60
 # Deletes and compacts within a second.
@@ -49,8 +50,8 @@ class KafkaBroker:
     """`address` is what clients call `bootstrap.servers`."""
 
     address: str
-    process: subprocess.Popen[bytes]
     admin: AdminClient = field(repr=False)
+    process: subprocess.Popen[bytes] | None = None  # where this process started it
 
     def topic(self, name: str, partitions: int = 1, **config: Any) -> None:
         """Make a topic; `__` in a setting's name stands for a dot."""
@@ -150,7 +151,7 @@ def begin(folder: Path) -> KafkaBroker:
             ["sh", "-c", TIED, "sh", *command], stdin=subprocess.PIPE, stdout=out, stderr=out, cwd=folder
         )
     address = kafka_child.address(port)
-    server = KafkaBroker(address, process, AdminClient({"bootstrap.servers": address, "log_level": 0}))
+    server = KafkaBroker(address, AdminClient({"bootstrap.servers": address, "log_level": 0}), process)
     deadline = time.monotonic() + START_SECONDS
     while not _answers(server):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -168,6 +169,7 @@ def _answers(server: KafkaBroker) -> bool:
 
 def end(server: KafkaBroker) -> None:
     """End it; gone when this returns."""
+    assert server.process, "another process started this broker, for others too"
     assert server.process.stdin
     server.process.stdin.close()
     server.process.wait(30)
@@ -184,11 +186,18 @@ def running() -> Iterator[KafkaBroker]:
             end(server)
 
 
-@pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaBroker]:
-    """The one broker of a test run; each test takes topics of its own."""
+@contextlib.contextmanager
+def kept() -> Iterator[dict[str, Any]]:
+    """The one of a test run, for its keeper."""
     with running() as server:
-        yield server
+        yield {"address": server.address}
+
+
+@pytest.fixture(scope="session")
+def kafka(request: pytest.FixtureRequest) -> KafkaBroker:
+    """The one broker of a test run; each test takes topics of its own."""
+    address = str(shared.reach(request.config, "kafka")["address"])
+    return KafkaBroker(address, AdminClient({"bootstrap.servers": address, "log_level": 0}))
 
 
 __all__ = ["KafkaBroker", "begin", "end", "kafka", "running", "until"]

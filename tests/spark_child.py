@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 class SparkChild:
     """Runs `script` with `told` as its argument; it answers each line of stdin by a line `ANSWER …`, all of it JSON."""
 
-    def __init__(self, folder: Path, script: str, told: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, script: str, told: Mapping[str, Any] | Sequence[Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         env = {
             **os.environ,

@@ -1,4 +1,7 @@
-"""A whole running instance, started once for all tests that need one: broker, Spark, API, web, worker, beat.
+"""A whole running instance, one for all tests of a run: broker, Kafka, Spark, API, web, worker, beat.
+
+Several workers use it at once, so each test has a pipeline, a schema and a topic of its own, and looks at nothing else.
+A test that kills or stops a part of it is marked `alone`.
 
 def test_something(stack: Stack) -> None:
     made = stack.incident("orders")
@@ -28,8 +31,9 @@ import requests
 from console.incident.clicks_making import ClicksIncident, make_clicks
 from console.incident.making import Incident, make_incident
 from console.supervisor.home import read_env, read_json
+from console.supervisor.postgres import end_with_parent
 from recovery.pipelines.client import PipelinesClient
-from tests import command_server, databases
+from tests import command_server, databases, shared
 from tests.spark_child import QUICK
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,11 +101,15 @@ class Console(requests.Session):
 
 @dataclass
 class Stack:
-    """One running instance. `demo` is read anew each time: pids change when a child is started again."""
+    """One running instance. `demo` is read anew each time: pids change when a child is started again.
+
+    `pid` is its supervisor's; `process` is there where this process started it.
+    """
 
     home: Path
-    process: subprocess.Popen[str]
     output: Path
+    pid: int
+    process: subprocess.Popen[str] | None = None
 
     @property
     def demo(self) -> dict[str, Any]:
@@ -111,7 +119,7 @@ class Stack:
 
     def is_ready(self) -> bool:
         """Whether demo.json is there and is this run's: one that was killed leaves its own behind."""
-        return bool(read_json(self.home / "demo.json").get("pids", {}).get("supervisor") == self.process.pid)
+        return bool(read_json(self.home / "demo.json").get("pids", {}).get("supervisor") == self.pid)
 
     @property
     def api(self) -> Api:
@@ -189,7 +197,8 @@ class Stack:
         return make_clicks(self.client, servers=self.demo["kafka"], base=base, name=name, **variant)
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Ask it to end, as Ctrl-C does, and give its exit code."""
+        """Ask it to end, as Ctrl-C does, and give its exit code. Only who started it may."""
+        assert self.process, "another process started this instance, for others too"
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(END_SECONDS)
@@ -205,9 +214,9 @@ def start(home: Path, *arguments: str, command: tuple[str, ...] = (), **more: st
         process = subprocess.Popen(
             [*(command or (sys.executable, "-m", "console.supervisor")), "--port", "0", *arguments],
             cwd=ROOT, env=clean_environment(home, **more), stdin=subprocess.DEVNULL, stdout=out,
-            stderr=subprocess.STDOUT, text=True,
+            stderr=subprocess.STDOUT, text=True, preexec_fn=end_with_parent,
         )  # fmt: skip
-    stack = Stack(home, process, output)
+    stack = Stack(home, output, process.pid, process)
     try:
         wait_for(
             lambda: stack.is_ready() or process.poll() is not None,
@@ -221,22 +230,22 @@ def start(home: Path, *arguments: str, command: tuple[str, ...] = (), **more: st
     return stack
 
 
-@pytest.fixture(scope="session")
-def stack() -> Iterator[Stack]:
-    """The shared instance, without the demo's incident.
+@contextlib.contextmanager
+def kept() -> Iterator[dict[str, Any]]:
+    """The shared instance, for its keeper: with connectors, without the demo's incidents.
 
     Spark Connect keeps what a stopped query held for an hour (SparkConnectStreamingQueryCache), some 1.3 MB each: the
     hundreds of streams of all tests would fill a driver of the usual size, and it would end.
     """
-    with instance(REPRISE_SPARK_CONF=f"{SPARK_CONF}\nspark.driver.memory 2g") as running:
-        yield running
+    with instance("--connectors", REPRISE_SPARK_CONF=f"{SPARK_CONF}\nspark.driver.memory 3g") as running:
+        yield {"home": str(running.home), "output": str(running.output), "pid": running.pid}
 
 
-@pytest.fixture(scope="module")
-def connected() -> Iterator[Stack]:
-    """An instance of a module's own that reads Kafka and writes Delta tables, with a broker, without incidents."""
-    with instance("--connectors") as running:
-        yield running
+@pytest.fixture(scope="session")
+def stack(request: pytest.FixtureRequest) -> Stack:
+    """The instance that all workers share; it reads Kafka and writes Delta tables too."""
+    says = shared.reach(request.config, "instance")
+    return Stack(Path(says["home"]), Path(says["output"]), says["pid"])
 
 
 @contextlib.contextmanager
@@ -245,10 +254,10 @@ def instance(*arguments: str, **more: str) -> Iterator[Stack]:
     home = Path(tempfile.mkdtemp(prefix="reprise-stack-"))
     # a silent step is found out after seconds, not minutes: the kill tests wait for it
     quick = {"REPRISE_HEARTBEAT_SECONDS": "0.5", "REPRISE_SILENCE_SECONDS": "4"}
-    alone = {"REPRISE_STUDY_SECONDS": "0"}  # nothing is studied that no test asked for
+    unasked = {"REPRISE_STUDY_SECONDS": "0"}  # nothing is studied that no test asked for
     made = databases.fresh(os.environ.get(databases.VARIABLE, ""))
     spark = {"REPRISE_SPARK_CONF": SPARK_CONF}
-    running = start(home, "--no-incident", *arguments, **{**quick, **alone, **spark, **made, **more})
+    running = start(home, "--no-incident", *arguments, **{**quick, **unasked, **spark, **made, **more})
     try:
         yield running
     finally:

@@ -67,12 +67,12 @@ def test_a_responder_walks_from_the_alert_to_proof(page: Page, stack: Stack) -> 
 
 
 def test_a_responder_goes_back_in_a_topic_and_the_open_minutes_are_counted_anew(
-    page: Page, connected: Stack
+    page: Page, stack: Stack
 ) -> None:
-    incident = connected.clicks("clicks_by_minute", schema="web", topic="clicks")
+    incident = stack.clicks("clicks_by_minute", schema="web", topic="clicks")
     read, every = incident.arrivals.processed(), incident.arrivals.all()
     before = closed(read, watermark(read), "page")
-    inventory = signed_in(page, connected).open().wait_for_failed("clicks_by_minute")
+    inventory = signed_in(page, stack).open().wait_for_failed("clicks_by_minute")
     wizard = inventory.flow("clicks_by_minute").recover().stop().count_rows()
     assert "Blocked" in wizard.cell("Can it run?", "continue")
     assert "Needs a start" in wizard.cell("Can it run?", "rewind")
@@ -87,7 +87,7 @@ def test_a_responder_goes_back_in_a_topic_and_the_open_minutes_are_counted_anew(
     later = closed(every, watermark(every), "page", "country") - closed(
         every, watermark(read), "page", "country"
     )
-    assert written(connected, incident) == before + later
+    assert written(stack, incident) == before + later
 
 
 def test_a_second_person_goes_on_by_the_address(page: Page, stack: Stack, browser: Browser) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.stack import ROOT
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
 
 def test_a_recovery_under_strikes_loses_and_doubles_nothing() -> None:

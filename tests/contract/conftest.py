@@ -29,27 +29,16 @@ def api(pipelines_server: PipelinesServer) -> Iterator[Api]:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A module's pipelines go with it: the console of the shared instance would ask for each of them for ever."""
+    """A module's pipelines go with it: the console of the shared instance would ask for each of them for ever.
+
+    Only those that this worker made: another one is at work on the same server.
+    """
     mine = [item for item in request.session.items if getattr(item, "module", None) is request.module]
     if not any("pipelines_server" in getattr(item, "fixturenames", ()) for item in mine):
         yield
         return
     api: Api = request.getfixturevalue("api")
-    before = pipelines(api)
+    before = set(api.made)
     yield
-    for pipeline_id in pipelines(api) - before:
-        api.call("DELETE", f"/pipelines/{pipeline_id}")
-
-
-def pipelines(api: Api) -> set[str]:
-    """Ids of all pipelines but `clients`, whose tests with a database run at another time than those without."""
-    found: set[str] = set()
-    page: dict[str, str] = {}
-    while True:
-        answer = api.call("GET", "/pipelines", params={"max_results": 100, **page})
-        found |= {
-            str(entry["pipeline_id"]) for entry in answer.get("statuses", []) if entry["name"] != "clients"
-        }
-        if not answer.get("next_page_token"):
-            return found
-        page = {"page_token": answer["next_page_token"]}
+    for pipeline_id in api.made - before - api.lasting:
+        api.send("DELETE", f"/pipelines/{pipeline_id}")

@@ -110,12 +110,17 @@ class Api:
 
     def __init__(self, server: PipelinesServer) -> None:
         self.server = server
+        self.made: set[str] = set()  # ids of the pipelines that were made through it
+        self.lasting: set[str] = set()  # those of them that several modules, or parts of one, use
         self.session = requests.Session()
         self.session.headers["Authorization"] = f"Bearer {server.token}"
 
     def send(self, method: str, path: str, **more: Any) -> requests.Response:
         """The response, whatever its status."""
-        return self.session.request(method, f"{self.server.url}/api/2.0{path}", timeout=60, **more)
+        response = self.session.request(method, f"{self.server.url}/api/2.0{path}", timeout=60, **more)
+        if (method, path, response.status_code) == ("POST", "/pipelines", 200):
+            self.made |= {response.json()["pipeline_id"]} if "pipeline_id" in response.json() else set()
+        return response
 
     def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
         """The JSON of an answer that must be 200."""

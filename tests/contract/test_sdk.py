@@ -133,6 +133,8 @@ def test_pipelines_are_listed_by_name_in_pages(sdk: WorkspaceClient) -> None:
     identifiers = [entry.pipeline_id or "" for entry in listed]
     assert set(identifiers) == made
     assert identifiers == sorted(identifiers, reverse=True)
+    for pipeline in identifiers:
+        sdk.pipelines.delete(pipeline)
 
 
 def test_permissions_name_the_owner(sdk: WorkspaceClient, pipeline_id: str) -> None:

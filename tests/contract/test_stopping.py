@@ -78,7 +78,7 @@ def test_a_killed_runner_leaves_nothing_running(api: Api, stream: Stream) -> Non
     assert time.monotonic() - killed < 10
     assert "was killed by signal 9" in api.last_error(stream.id, update_id)
     assert quiet(stream)
-    assert api.call("GET", "/x-reprise/health")["active_updates"] == 0
+    assert api.call("GET", f"/pipelines/{stream.id}")["state"] == "IDLE"
 
 
 def test_a_stop_reaches_a_batch_job(api: Api) -> None:

@@ -1,5 +1,6 @@
 """What integration tests share beside the running instance."""
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from recovery.spark.session import fresh
-from tests.connected_spark import connect_server
+from tests import shared
 from tests.delta_room import DeltaRoom
 from tests.integration.rehearsed_flow import WINDOWED, Flow
 from tests.integration.spark_room import SCHEMA, Room, Written
@@ -17,64 +17,70 @@ from tests.stack import Stack
 
 @pytest.fixture
 def spark_remote(stack: Stack) -> str:
-    """Address, with token, of the shared instance's warm driver, as it is now: the demo's tests kill it between
-    modules, and the next one listens elsewhere."""
+    """Address, with token, of the shared instance's warm driver, as it is now: a test that kills it is followed by
+    another one, which listens elsewhere."""
     remote: str = stack.demo["spark_remote"]
     return remote
 
 
-@pytest.fixture(scope="module")
-def spark(stack: Stack) -> Iterator[Any]:
-    """A Spark Connect session of the shared instance's driver: no second JVM is needed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        from pyspark.sql import SparkSession
+@pytest.fixture(scope="session")
+def sessions() -> Iterator[dict[str, Any]]:
+    """This worker's Spark Connect session of each driver that it has met, by address."""
+    opened: dict[str, Any] = {}
+    yield opened
+    for session in opened.values():
+        with contextlib.suppress(Exception):  # its driver may have been killed
+            session.stop()
 
-        session = SparkSession.builder.remote(stack.demo["spark_remote"]).create()
-        yield session
-        session.stop()
+
+def session_at(address: str, sessions: dict[str, Any]) -> Any:
+    from pyspark.sql.connect.session import SparkSession
+
+    if address not in sessions:
+        sessions[address] = SparkSession.builder.remote(address).create()
+    return sessions[address]
 
 
 @pytest.fixture
-def room(spark_remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
+def connect_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pyspark.sql.functions` are those of Spark Connect, for this test only: another one has a JVM of its own."""
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-    for side in ("a", "b"):
-        (tmp_path / "in" / side).mkdir(parents=True)
-    return Room(spark_remote, tmp_path)
+
+
+@pytest.fixture
+def connect(spark_remote: str, sessions: dict[str, Any], connect_mode: None) -> Any:
+    """A session of the shared instance's driver, to make tables the way streams make them."""
+    return session_at(spark_remote, sessions)
+
+
+@pytest.fixture
+def bare_session(bare_remote: str, sessions: dict[str, Any], connect_mode: None) -> Any:
+    """A session on the run's Spark with connectors."""
+    return session_at(bare_remote, sessions)
 
 
 @pytest.fixture(scope="module")
-def connect(stack: Stack) -> Iterator[Any]:
-    """A session of the test's own, to make tables the way streams make them."""
-    from pyspark.sql.connect.session import SparkSession
+def spark(bare_remote: str) -> Iterator[Any]:
+    """The same for one module, which may change its settings: no second JVM is needed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        opened = session_at(bare_remote, {})
+        opened.conf.set("spark.sql.shuffle.partitions", "2")  # as an instance's driver
+        yield opened
+        opened.stop()
 
-    session = SparkSession.builder.remote(stack.demo["spark_remote"]).create()
-    yield session
-    session.stop()
+
+@pytest.fixture
+def room(spark_remote: str, tmp_path: Path, connect_mode: None) -> Room:
+    for side in ("a", "b"):
+        (tmp_path / "in" / side).mkdir(parents=True)
+    return Room(spark_remote, tmp_path)
 
 
 @pytest.fixture
 def written(room: Room, connect: Any) -> Written:
     name = f"spark_catalog.default.t_{abs(hash(room.folder)) % 10**8}"
     return Written(name, room.folder, connect, SCHEMA, room.folder / "in" / "a", room.remote)
-
-
-@pytest.fixture(scope="module")
-def bare_remote() -> Iterator[str]:
-    """Address of a Spark with the connectors and nothing around it."""
-    with connect_server() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def bare_session(bare_remote: str) -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        from pyspark.sql.connect.session import SparkSession
-
-        found = SparkSession.builder.remote(bare_remote).create()
-        yield found
-        found.stop()
 
 
 @pytest.fixture
@@ -84,35 +90,21 @@ def bare(bare_remote: str, bare_session: Any, tmp_path: Path) -> Room:
     return Room(bare_remote, tmp_path)
 
 
-@pytest.fixture(scope="module")
-def one_partition() -> Iterator[tuple[Any, str]]:
-    """A session on a Spark with the connectors that keeps its state in one partition, and the address."""
-    with (
-        connect_server(**{"spark.sql.shuffle.partitions": "1"}) as address,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        opened = fresh(address, {})
-        yield opened, address
-        opened.stop()
-
-
 @pytest.fixture
-def flow(one_partition: tuple[Any, str], tmp_path: Path) -> Flow:
-    """A flow with windows over two folders that are empty yet."""
+def flow(bare_remote: str, bare_session: Any, tmp_path: Path) -> Flow:
+    """A flow with windows over two folders that are empty yet; its state is in one partition, as that Spark's is."""
     for side in ("a", "b"):
         (tmp_path / "in" / side).mkdir(parents=True)
-    found = Flow(one_partition[0], Room(one_partition[1], tmp_path))
+    found = Flow(bare_session, Room(bare_remote, tmp_path))
     found.query(WINDOWED)
     return found
 
 
 @pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaRoom]:
-    """A Spark with the Delta connector for plain streams; one for all tests."""
-    room = DeltaRoom(tmp_path_factory.mktemp("delta"))
-    yield room
-    room.close()
+def lake(request: pytest.FixtureRequest) -> Iterator[DeltaRoom]:
+    """A session of this worker's own for plain streams of Delta tables."""
+    with contextlib.closing(DeltaRoom(shared.reach(request.config, "spark")["place"])) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from tests.stack import ROOT, Stack, clean_environment, start, wait_for
 
 DEMO = ROOT / "bin" / "demo"
 USERS = {"viewer", "responder", "approver", "approver2", "auditor", "admin"}
-CHILDREN = ("broker", "pipelines", "web", "worker", "beat")
+CHILDREN = ("broker", "kafka", "pipelines", "web", "worker", "beat")
 TOOLS = (  # what any Linux has: a shell and the core utilities; no Java, Redis, git, make, ps
     "sh", "bash", "env", "basename", "cat", "chmod", "chown", "cp", "dirname", "groups", "id", "ln", "ls", "mkdir",
     "mv", "nice", "readlink", "rm", "stat", "test", "true", "uname", "whoami",
@@ -115,7 +115,7 @@ def test_demo_json_says_all_that_others_need(stack: Stack) -> None:
 
     assert (stack.home / "demo.json").stat().st_mode & 0o777 == 0o600
     assert set(says) == {
-        "console_url", "console_token", "pipelines_url", "pipelines_token", "spark_remote", "users", "pids"
+        "console_url", "console_token", "pipelines_url", "pipelines_token", "spark_remote", "users", "pids", "kafka",
     }  # fmt: skip
     assert set(says["users"]) == USERS
     assert all(set(who) == {"role", "password", "token"} for who in says["users"].values())
@@ -123,7 +123,7 @@ def test_demo_json_says_all_that_others_need(stack: Stack) -> None:
     assert says["console_token"] == says["users"]["admin"]["token"]
     assert set(says["pids"]) == {"supervisor", "spark", *CHILDREN}
     assert all(processes.is_alive(pid) for pid in says["pids"].values())
-    assert says["pids"]["supervisor"] == stack.process.pid
+    assert says["pids"]["supervisor"] == stack.pid
 
 
 def test_every_one_of_the_people_can_sign_in(stack: Stack) -> None:
@@ -155,6 +155,7 @@ def test_a_second_start_is_told_where_the_first_one_is(stack: Stack) -> None:
     assert processes.is_alive(stack.demo["pids"]["web"])
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", ["beat", "worker", "web", "broker"])
 def test_a_child_that_is_killed_is_started_again_and_demo_json_knows(stack: Stack, name: str) -> None:
     before = stack.demo["pids"]
@@ -170,6 +171,7 @@ def test_a_child_that_is_killed_is_started_again_and_demo_json_knows(stack: Stac
     }
 
 
+@pytest.mark.alone
 def test_spark_that_is_killed_comes_back_at_the_same_address(stack: Stack) -> None:
     before = stack.demo
 
@@ -216,6 +218,7 @@ def test_a_bare_machine_survives_a_kill_of_everything_and_ends_clean(
     people, mark = first.demo["users"], mark_of(first)
     for name in ("supervisor", "worker", "spark"):
         os.kill(first.demo["pids"][name], signal.SIGKILL)
+    assert first.process
     first.process.wait()
     left = processes.marked(f"{mark}:")
     assert left, "the broker at least must have been left behind"
@@ -246,7 +249,7 @@ def test_a_request_to_end_is_heard_while_starting(home: Path) -> None:
             [sys.executable, str(DEMO), "--port", "0", "--no-incident"],
             env=clean_environment(home), stdout=out, stderr=subprocess.STDOUT,
         )  # fmt: skip
-    running = Stack(home, process, output)  # type: ignore[arg-type]
+    running = Stack(home, output, process.pid, process)  # type: ignore[arg-type]
     wait_for(lambda: "Broker ready" in running.log() or process.poll() is not None, "the broker's start", 60)
     mark = mark_of(running)
 

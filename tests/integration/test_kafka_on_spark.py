@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from recovery.checkpoints import inspect, seed
 from recovery.sources import kafka as adapter
 from recovery.sources.base import Amount, Distance, Reach
 from recovery.sources.live import kafka as live
-from tests.connected_spark import ConnectedSpark, connected_spark
+from tests.connected_spark import ConnectedSpark
 from tests.kafka import KafkaBroker, until
 from tests.unit.checkpoints.seeding import free
 
@@ -34,12 +33,6 @@ writer.trigger(availableNow=True).start().awaitTermination()
 spark.catalog.refreshByPath(table)
 answer = sorted(row.value for row in spark.read.parquet(table).collect())
 """
-
-
-@pytest.fixture(scope="module")
-def connected() -> Iterator[ConnectedSpark]:
-    with connected_spark() as child:
-        yield child
 
 
 @dataclass
@@ -104,11 +97,11 @@ def values(*numbers: int, of: str = "k") -> list[str]:
 
 
 @pytest.fixture
-def stream(connected: ConnectedSpark, kafka: KafkaBroker, tmp_path: Path) -> Stream:
+def stream(beside_spark: ConnectedSpark, kafka: KafkaBroker, tmp_path: Path) -> Stream:
     """A new topic of two partitions."""
     topic = f"t{tmp_path.name.replace('_', '-')}-{time.monotonic_ns()}"
     kafka.topic(topic, 2)
-    return Stream(connected, kafka, topic, tmp_path)
+    return Stream(beside_spark, kafka, topic, tmp_path)
 
 
 def broken(stream: Stream, updates: int = 2) -> None:

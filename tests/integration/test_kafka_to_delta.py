@@ -78,28 +78,26 @@ def forecast_came_true(answer: dict[str, Any]) -> None:
 # -- rows as they come: a step of state is taken out ---------------------------------------------------------
 
 
-def test_continue_puts_every_waiting_click_into_the_table_exactly_once(connected: Stack) -> None:
+def test_continue_puts_every_waiting_click_into_the_table_exactly_once(stack: Stack) -> None:
     """A repeat of an old click among the waiting ones comes in as a second row: that is what the edit means."""
-    incident = connected.clicks("single", steps=DEDUPLICATED, what="dropDuplicates", arrivals=with_a_repeat())
-    before = numbers(connected, incident)
+    incident = stack.clicks("single", steps=DEDUPLICATED, what="dropDuplicates", arrivals=with_a_repeat())
+    before = numbers(stack, incident)
     assert before == Counter(range(1, READ + 1))
-    committed = (checkpoint(connected, incident, 0) / "offsets" / "1").read_text().splitlines()[-1]
+    committed = (checkpoint(stack, incident, 0) / "offsets" / "1").read_text().splitlines()[-1]
 
-    answer = recover(connected, incident, "--key", "click_id")
+    answer = recover(stack, incident, "--key", "click_id")
 
-    assert numbers(connected, incident) == before + Counter(range(READ + 1, READ + WAITING + 1)) + Counter(
-        [3]
-    )
+    assert numbers(stack, incident) == before + Counter(range(READ + 1, READ + WAITING + 1)) + Counter([3])
     forecast_came_true(answer)
     assert answer["forecast"]["lost"]["exact"]
     assert (answer["forecast"]["lost"]["rows"], answer["forecast"]["new_rows"]) == (0, WAITING + 1)
-    seeded = (checkpoint(connected, incident, 1) / "offsets" / "1").read_text().splitlines()[-1]
+    seeded = (checkpoint(stack, incident, 1) / "offsets" / "1").read_text().splitlines()[-1]
     assert seeded == committed, "the position must be the same to the byte"
 
     more = [{**c, "click_id": c["click_id"] + READ + WAITING} for c in clicks().waiting]
     arrive(incident.servers, incident.topic, [*incident.arrivals.all(), *more])
-    assert run_update(connected.client, incident.pipeline_id) == ("COMPLETED", "")
-    assert len(rows(connected, incident)) == len(incident.arrivals.all()) - 1 + WAITING
+    assert run_update(stack.client, incident.pipeline_id) == ("COMPLETED", "")
+    assert len(rows(stack, incident)) == len(incident.arrivals.all()) - 1 + WAITING
 
 
 # -- a position of one's own ------------------------------------------------------------------------------------
@@ -164,43 +162,43 @@ def executed(stack: Stack, plan: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def test_an_earlier_position_doubles_exactly_the_rows_that_were_forecast(connected: Stack) -> None:
+def test_an_earlier_position_doubles_exactly_the_rows_that_were_forecast(stack: Stack) -> None:
     """From the time at which the second good update's clicks had not yet arrived: all of them are read again."""
-    incident = connected.clicks("earlier", steps=DEDUPLICATED, what="dropDuplicates")
+    incident = stack.clicks("earlier", steps=DEDUPLICATED, what="dropDuplicates")
     second = incident.arrivals.good[1]
     since = min(arrived_at(incident, c) for c in second[:PARTITIONS])
 
-    plan = planned(connected, incident, f"time={since.isoformat()}", "--accept-repeats")
+    plan = planned(stack, incident, f"time={since.isoformat()}", "--accept-repeats")
 
     assert plan["forecast"]["doubled"] | {"why": "", "from": "", "to": ""} == {
         "rows": len(second), "files": 0, "from": "", "to": "", "exact": True, "why": ""
     }  # fmt: skip
     assert plan["forecast"]["reread"]["rows"] == len(second)
     assert plan["forecast"]["table_after"] == READ + len(second) + WAITING
-    answer = executed(connected, plan)
+    answer = executed(stack, plan)
     forecast_came_true(answer)
-    assert numbers(connected, incident) == Counter(range(1, READ + WAITING + 1)) + Counter(
+    assert numbers(stack, incident) == Counter(range(1, READ + WAITING + 1)) + Counter(
         c["click_id"] for c in second
     )
 
 
-def test_a_later_position_loses_exactly_the_rows_that_were_forecast(connected: Stack) -> None:
+def test_a_later_position_loses_exactly_the_rows_that_were_forecast(stack: Stack) -> None:
     """Ten clicks of each partition are passed over, by hand; a position beyond the end is refused with the bound."""
-    incident = connected.clicks("later", steps=DEDUPLICATED, what="dropDuplicates")
+    incident = stack.clicks("later", steps=DEDUPLICATED, what="dropDuplicates")
     beyond = json.dumps({incident.topic: dict.fromkeys(map(str, range(PARTITIONS)), 10_000)})
     wanted = ("--flow", incident.flow, "--position", f"0=json={beyond}", "--accept-loss")
-    code, refused = ask(connected, "plan", incident.name, *wanted)
+    code, refused = ask(stack, "plan", incident.name, *wanted)
     assert code in (1, 2)
     assert "120" in refused["error"]["says"], refused
     at = {str(partition): READ // PARTITIONS + 10 for partition in range(PARTITIONS)}
 
-    plan = planned_over_http(connected, incident, f"json={json.dumps({incident.topic: at})}", "accept_loss")
+    plan = planned_over_http(stack, incident, f"json={json.dumps({incident.topic: at})}", "accept_loss")
 
     assert plan["forecast"]["lost"]["rows"] == 10 * PARTITIONS
-    answer = executed(connected, plan)
+    answer = executed(stack, plan)
     forecast_came_true(answer)
     passed_over = range(READ + 1, READ + 10 * PARTITIONS + 1)
-    assert numbers(connected, incident) == Counter(range(1, READ + WAITING + 1)) - Counter(passed_over)
+    assert numbers(stack, incident) == Counter(range(1, READ + WAITING + 1)) - Counter(passed_over)
 
 
 # -- the demo's incident: the aggregation was changed ---------------------------------------------------------
@@ -237,38 +235,38 @@ def closed(sequence: list[Click], mark: datetime, *columns: str) -> Counter[tupl
     return Counter((*key, *pad, n) for key, n in found.items() if key[0] + MINUTE <= mark)
 
 
-def test_a_full_refresh_counts_every_minute_anew(connected: Stack) -> None:
-    incident = connected.clicks("recount")
+def test_a_full_refresh_counts_every_minute_anew(stack: Stack) -> None:
+    incident = stack.clicks("recount")
 
-    answer = recover(connected, incident, "--strategy", "full-refresh", "--key", "start,page,country")
+    answer = recover(stack, incident, "--strategy", "full-refresh", "--key", "start,page,country")
 
     every = incident.arrivals.all()
-    assert written(connected, incident) == closed(every, watermark(every), "page", "country")
-    assert answer["measured"]["table_rows"] == sum(written(connected, incident).values())
+    assert written(stack, incident) == closed(every, watermark(every), "page", "country")
+    assert answer["measured"]["table_rows"] == sum(written(stack, incident).values())
 
 
 def test_a_rewind_counts_the_open_minutes_anew_and_leaves_the_closed_ones_as_they_are(
-    connected: Stack,
+    stack: Stack,
 ) -> None:
     """Minutes that were written stay as the old code counted them; all later ones are whole, by the new code.
 
     Clicks of the minutes that were written come late, and are no loss: that is proven, so the forecast is exact.
     """
-    incident = connected.clicks("rewound")
+    incident = stack.clicks("rewound")
     read, every = incident.arrivals.processed(), incident.arrivals.all()
     before = closed(read, watermark(read), "page")
-    assert written(connected, incident) == before
-    code, told = ask(connected, "diagnose", incident.name, "--flow", incident.flow)
+    assert written(stack, incident) == before
+    code, told = ask(stack, "diagnose", incident.name, "--flow", incident.flow)
     assert code == 1, "a flow that has failed is bad news"
     assert "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" in json.dumps(told)
 
     back = ("--position", "0=earliest", "--accept-repeats")
-    answer = recover(connected, incident, "--strategy", "rewind", "--key", "start,page,country", *back)
+    answer = recover(stack, incident, "--strategy", "rewind", "--key", "start,page,country", *back)
 
     later = closed(every, watermark(every), "page", "country") - closed(
         every, watermark(read), "page", "country"
     )
-    assert written(connected, incident) == before + later
+    assert written(stack, incident) == before + later
     for amount in (answer["forecast"]["lost"], answer["forecast"]["doubled"]):
         assert (amount["rows"], amount["exact"]) == (0, True), amount
     assert "COUNTS_EQUAL_FORECAST" in {c["code"] for c in answer["verification"]}
@@ -278,25 +276,26 @@ def test_a_rewind_counts_the_open_minutes_anew_and_leaves_the_closed_ones_as_the
 # -- the broker as a child -------------------------------------------------------------------------------------
 
 
-def test_the_demo_says_where_its_broker_is(connected: Stack) -> None:
-    says = connected.demo
+def test_the_demo_says_where_its_broker_is(stack: Stack) -> None:
+    says = stack.demo
 
     assert processes.is_alive(says["pids"]["kafka"])
     assert kafka.answers(int(says["kafka"].rpartition(":")[2]))
-    assert [line for line in connected.log().splitlines() if "Kafka ready" in line]
+    assert [line for line in stack.log().splitlines() if "Kafka ready" in line]
 
 
-def test_a_broker_that_is_killed_is_started_again_at_its_port_with_its_records(connected: Stack) -> None:
-    servers = connected.demo["kafka"]
+@pytest.mark.alone
+def test_a_broker_that_is_killed_is_started_again_at_its_port_with_its_records(stack: Stack) -> None:
+    servers = stack.demo["kafka"]
     make_topic(servers, "kept")
     arrive(servers, "kept", clicks().waiting)
-    before = connected.demo["pids"]["kafka"]
+    before = stack.demo["pids"]["kafka"]
 
     os.kill(before, signal.SIGKILL)
 
-    wait_for(lambda: connected.demo["pids"]["kafka"] != before, "the broker started again")
-    wait_for(lambda: "Kafka ready again" in connected.log(), "the broker ready again", 90)
-    assert connected.demo["kafka"] == servers
+    wait_for(lambda: stack.demo["pids"]["kafka"] != before, "the broker started again")
+    wait_for(lambda: "Kafka ready again" in stack.log(), "the broker ready again", 90)
+    assert stack.demo["kafka"] == servers
     arrive(servers, "kept", clicks().waiting)  # waits for the leaders; what is there is not written again
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "tests", "log_level": 0})
     ends = [consumer.get_watermark_offsets(TopicPartition("kept", n), 30)[1] for n in range(PARTITIONS)]

@@ -39,16 +39,16 @@ def value(number: int) -> tuple[str, str]:
     return str(number), json.dumps({"click_id": number, "page": page}, separators=(",", ":"))
 
 
-def failed(connected: Stack, name: str, **how: Any) -> SinkFlow:
-    return fail(connected.client, connected.demo["kafka"], name, **how)
+def failed(stack: Stack, name: str, **how: Any) -> SinkFlow:
+    return fail(stack.client, stack.demo["kafka"], name, **how)
 
 
-def test_continue_sends_every_waiting_click_exactly_once_and_the_topic_proves_it(connected: Stack) -> None:
-    made = failed(connected, "sent")
+def test_continue_sends_every_waiting_click_exactly_once_and_the_topic_proves_it(stack: Stack) -> None:
+    made = failed(stack, "sent")
     before = Counter(made.sent())
     assert before == Counter(value(n) for n in range(1, READ + 1))
 
-    answer = recover(connected, made)
+    answer = recover(stack, made)
 
     assert answer["state"] == "succeeded", answer
     assert Counter(made.sent()) - before == Counter(value(n) for n in range(READ + 1, READ + WAITING + 1))
@@ -60,10 +60,10 @@ def test_continue_sends_every_waiting_click_exactly_once_and_the_topic_proves_it
 
 
 def test_what_a_failed_attempt_had_sent_is_found_and_what_others_send_is_not_called_proven(
-    connected: Stack,
+    stack: Stack,
 ) -> None:
     """Another writer sends all the time: that voids no plan. A waiting click was in the topic before the rerun."""
-    made = failed(connected, "shared")
+    made = failed(stack, "shared")
     send(made.servers, made.topic, [value(READ + 1)])
     done = threading.Event()
 
@@ -74,7 +74,7 @@ def test_what_a_failed_attempt_had_sent_is_found_and_what_others_send_is_not_cal
     writer = threading.Thread(target=keep_sending)
     writer.start()
     try:
-        answer = recover(connected, made)
+        answer = recover(stack, made)
     finally:
         done.set()
         writer.join()
@@ -89,10 +89,10 @@ def test_what_a_failed_attempt_had_sent_is_found_and_what_others_send_is_not_cal
     assert Counter(made.sent())[value(READ + 1)] == 2
 
 
-def test_a_full_refresh_sends_everything_again_and_leaves_the_pipelines_table_alone(connected: Stack) -> None:
-    made = failed(connected, "again", with_table=True)
+def test_a_full_refresh_sends_everything_again_and_leaves_the_pipelines_table_alone(stack: Stack) -> None:
+    made = failed(stack, "again", with_table=True)
 
-    answer = recover(connected, made, "full-refresh")
+    answer = recover(stack, made, "full-refresh")
 
     assert answer["state"] == "succeeded", answer
     assert answer["forecast"]["doubled"]["rows"] == READ + WAITING, "at most: the planned batch too"
@@ -100,18 +100,18 @@ def test_a_full_refresh_sends_everything_again_and_leaves_the_pipelines_table_al
         value(n) for n in (*range(1, READ + 1), *range(1, READ + WAITING + 1))
     )
     assert "NOTHING_ELSE_CHANGED" not in {c["code"] for c in answer["verification"]}
-    versions = connected.home / "storage" / made.pipeline_id / "_checkpoints"
+    versions = stack.home / "storage" / made.pipeline_id / "_checkpoints"
     assert sorted(p.name for p in (versions / SINK / FLOW).iterdir()) == ["0", "1"]
     (table,) = versions.glob("spark_catalog/*/kept/kept")
     assert [p.name for p in table.iterdir()] == ["0"], "the table's own checkpoint was not reset"
 
 
 def test_into_a_sink_of_which_nothing_is_known_a_recovery_runs_and_is_never_called_proven(
-    connected: Stack,
+    stack: Stack,
 ) -> None:
-    made = failed(connected, "nowhere", kind="noop")
+    made = failed(stack, "nowhere", kind="noop")
 
-    answer = recover(connected, made)
+    answer = recover(stack, made)
 
     assert answer["state"] == "needs_attention", answer
     assert open_criteria(answer) == {"EVERY_ROW_ONCE": None}

@@ -102,6 +102,7 @@ def resume(stack: Stack, recovery: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.alone
 def test_a_worker_killed_in_the_middle_of_seed_is_resumed_to_exactly_once(stack: Stack) -> None:
     incident = stack.incident("killseed")
     recovery = planned(stack, incident)
@@ -121,6 +122,7 @@ def test_a_worker_killed_in_the_middle_of_seed_is_resumed_to_exactly_once(stack:
     assert versions == ["0", "1"], "the reset was done twice"
 
 
+@pytest.mark.alone
 def test_a_worker_killed_in_the_middle_of_rerun_watches_the_same_update_on(stack: Stack) -> None:
     incident = stack.incident("killrun")
     recovery = planned(stack, incident)

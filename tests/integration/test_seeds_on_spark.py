@@ -1,14 +1,13 @@
 """Seeds at positions that somebody chose, run by real Spark: exactly the rows after each position, none twice."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from recovery.checkpoints import transplant
 from recovery.checkpoints.seed import SourceStart
-from tests.connected_spark import ConnectedSpark, connected_spark
+from tests.connected_spark import ConnectedSpark
 from tests.integration.seed_streams import Streams, both, offsets
 from tests.kafka import KafkaBroker
 from tests.unit.checkpoints.seeding import free
@@ -16,20 +15,14 @@ from tests.unit.checkpoints.seeding import free
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(scope="module")
-def connected() -> Iterator[ConnectedSpark]:
-    with connected_spark() as child:
-        yield child
+@pytest.fixture
+def streams(beside_spark: ConnectedSpark, tmp_path: Path) -> Streams:
+    return Streams(beside_spark, None, tmp_path)
 
 
 @pytest.fixture
-def streams(connected: ConnectedSpark, tmp_path: Path) -> Streams:
-    return Streams(connected, None, tmp_path)
-
-
-@pytest.fixture
-def brokered(connected: ConnectedSpark, kafka: KafkaBroker, tmp_path: Path) -> Streams:
-    return Streams(connected, kafka, tmp_path)
+def brokered(beside_spark: ConnectedSpark, kafka: KafkaBroker, tmp_path: Path) -> Streams:
+    return Streams(beside_spark, kafka, tmp_path)
 
 
 def line(log_id: int) -> str:

@@ -1,0 +1,72 @@
+"""In which order tests run, and which of them stay on one worker of xdist (`--dist loadgroup`)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+# Fixtures of a conftest that are dear to make and are made once in each worker.
+DEAR = {"gallery": "gallery"}
+ALONE = "alone"
+GROUPS = "groups.json"
+
+
+def group(items: list[pytest.Item]) -> None:
+    """Tests that strike the instance are one group, tests with a fixture of their module another one for each.
+
+    All other tests go to whichever worker is free.
+    """
+    for item in items:
+        if name := group_of(item):
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
+def sort(items: list[pytest.Item]) -> None:
+    """Tests that strike the instance go last."""
+    items.sort(key=lambda item: item.get_closest_marker(ALONE) is not None)
+
+
+def group_of(item: pytest.Item) -> str:
+    """The name of its group, or ""."""
+    if item.get_closest_marker(ALONE):
+        return ALONE
+    names = getattr(item, "fixturenames", ())
+    dear = next((DEAR[name] for name in names if name in DEAR), "")
+    return dear or next((item.nodeid.partition("::")[0] for name in names if is_of_module(item, name)), "")
+
+
+def is_of_module(item: pytest.Item, name: str) -> bool:
+    """Whether a fixture is of the test's own module, and is made once for several of its tests."""
+    info = getattr(item, "_fixtureinfo", None)
+    definitions = info.name2fixturedefs.get(name, ()) if info else ()
+    module = item.nodeid.partition("::")[0]
+    return any(found.scope != "function" and found.baseid == module for found in definitions)
+
+
+def tell(items: list[pytest.Item], folder: Path, worker: str) -> None:
+    """Say to the process that gives out the tests which group each is of: it has collected none itself."""
+    marks = ((item, item.get_closest_marker("xdist_group")) for item in items)
+    draft = folder / f".{worker}.{GROUPS}"
+    draft.write_text(json.dumps({item.nodeid: mark.args[0] for item, mark in marks if mark}))
+    draft.replace(folder / GROUPS)
+
+
+class Groups(LoadScopeScheduling):
+    """Gives out tests in their order, a group as a whole.
+
+    xdist's own scheduler reads the group from the test's id, where pytest 9 no longer lets it be written; and it
+    begins with the largest groups, so that those that must be last would come first.
+    """
+
+    def __init__(self, config: pytest.Config, log: Any, folder: Path) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+        self.folder = folder
+        self.group: dict[str, str] | None = None
+
+    def _split_scope(self, nodeid: str) -> str:
+        if self.group is None:
+            self.group = json.loads((self.folder / GROUPS).read_text())
+        return self.group.get(nodeid, nodeid)

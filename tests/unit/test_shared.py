@@ -1,0 +1,114 @@
+"""What the workers of a test run share: started once, ended with the run, however that ends."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from console.supervisor import processes
+from tests import shared
+from tests.stack import ROOT, wait_for
+
+HERE = "tests.unit.test_shared"
+# The first process of a run, which goes on until it is killed; it says who keeps the thing, and where.
+RUN = f"""
+import sys, time
+from tests import shared
+from {HERE} import config
+run = config()
+shared.THINGS["thing"] = "{HERE}:thing"
+shared.begin(run)
+print(shared.reach(run, "thing")["pid"], run.stash[shared.FOLDER], flush=True)
+time.sleep(600)
+"""
+
+
+@contextlib.contextmanager
+def thing() -> Iterator[dict[str, Any]]:
+    """Something that writes down when it starts and when it is ended."""
+    book = Path(os.environ["THING_BOOK"])
+    with book.open("a") as pen:
+        pen.write("start\n")
+    yield {"pid": os.getpid()}
+    with book.open("a") as pen:
+        pen.write("end\n")
+
+
+@contextlib.contextmanager
+def broken() -> Iterator[dict[str, Any]]:
+    raise OSError("no room for it")
+    yield {}
+
+
+def config(folder: Path | None = None) -> Any:
+    """As pytest's: of a worker where a folder is given."""
+    worker = {"workerinput": {"shared": str(folder)}} if folder else {}
+    return SimpleNamespace(stash=pytest.Stash(), **worker)
+
+
+@pytest.fixture
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("THING_BOOK", str(tmp_path / "book"))
+    monkeypatch.setitem(shared.THINGS, "thing", f"{HERE}:thing")
+    monkeypatch.setitem(shared.THINGS, "broken", f"{HERE}:broken")
+    return tmp_path / "book"
+
+
+def test_workers_that_come_at_once_reach_one_thing_which_is_gone_when_the_run_has_ended(book: Path) -> None:
+    run = config()
+    shared.begin(run)
+    workers = [config(run.stash[shared.FOLDER]) for _ in range(3)]
+    pids: list[int] = []
+
+    def work(worker: Any) -> None:
+        shared.begin(worker)
+        pids.append(shared.reach(worker, "thing")["pid"])
+        shared.finish(worker)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(pids), len(set(pids)), book.read_text()) == (3, 1, "start\n")
+
+    shared.finish(run)
+
+    assert book.read_text() == "start\nend\n"
+    assert not run.stash[shared.FOLDER].exists()
+
+
+def test_a_run_that_is_killed_leaves_nothing(book: Path) -> None:
+    run = subprocess.Popen([sys.executable, "-c", RUN], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert run.stdout
+    with run.stdout:
+        keeper, folder = run.stdout.readline().split()
+    assert book.read_text() == "start\n"
+    run.kill()
+    run.wait()
+
+    wait_for(lambda: not processes.is_alive(int(keeper)), "the keeper's end", 30)
+
+    assert book.read_text() == "start\nend\n"
+    assert not Path(folder).exists()
+
+
+def test_what_does_not_start_says_so_to_each_worker(book: Path) -> None:
+    run = config()
+    shared.begin(run)
+    try:
+        for _ in range(2):
+            with pytest.raises(AssertionError, match="no room for it"):
+                shared.reach(run, "broken")
+        problem = json.loads((run.stash[shared.FOLDER] / "broken.json").read_text())["problem"]
+        assert problem.startswith("broken did not start")
+    finally:
+        shared.finish(run)
