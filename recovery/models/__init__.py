@@ -20,6 +20,7 @@ from recovery.models.pipeline import Flow, Pipeline
 from recovery.models.plan import Plan
 from recovery.models.recovery import Recovery
 from recovery.models.step import Step
+from recovery.models.study import KeptStudy
 from recovery.models.unread import FlowInput
 from recovery.models.workspace import Workspace
 
@@ -39,6 +40,7 @@ __all__ = [
     "Hold",
     "Invitation",
     "KeptFile",
+    "KeptStudy",
     "Message",
     "Person",
     "Pipeline",

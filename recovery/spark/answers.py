@@ -12,7 +12,8 @@ from recovery.spark.catalog import describe, sql_name, table
 from recovery.spark.definitions import BadCode, Definitions, find_flow, load, parts_of, where, write_files
 from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
-from recovery.spark.session import first_line, lost_contact, quoted, use
+from recovery.spark.session import driver_of, first_line, lost_contact, quoted, use
+from recovery.spark.touching import watched
 
 SAMPLES = 10
 
@@ -24,13 +25,16 @@ class Flow:
         """Raises `BadCode` where the code does not parse, raises, or has no such flow."""
         self._placed = write_files(request["files"], request["root"], folder)
         use(spark, request["catalog"], request["schema"])
-        definitions: Definitions = load(spark, self._placed, request["libraries"], folder)
+        self._touched: set[str] = set()
+        with watched(spark, folder, self._touched):
+            definitions: Definitions = load(spark, self._placed, request["libraries"], folder)
         self._flow = find_flow(definitions, request["flow"], request["catalog"], request["schema"])
         sink = _sink(definitions, self._flow.target)
         self.reader = Reader(spark, definitions)
         self.reader.withheld |= secrets.values((sink or {}).get("options") or {})
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
-        stream = self._called(lambda: self.reader.stream(self._flow.func))
+        with watched(spark, folder, self._touched):
+            stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
         self.text = self._called(lambda: stream._explain_string(extended=True))
@@ -63,6 +67,12 @@ class Flow:
     @property
     def reads_only_files(self) -> bool:
         return all(source["format"].lower() in FORMATS | {""} for source in self.sources)
+
+    @property
+    def rests_on(self) -> list[str]:
+        """What the answers rest on beside the request, its input and the flow's table; [] where nothing is known."""
+        streams = [_unfixed(source) for source in self.sources]
+        return sorted({*self._touched, *explained.besides(self.text), *filter(None, streams)})
 
     def says(self, error: BaseException) -> str:
         """What Spark says, without what the readers' options hold."""
@@ -122,6 +132,16 @@ class Flow:
             raise BadCode(secrets.withheld(where(error, self._placed), self.reader.withheld)) from error
 
 
+def _unfixed(source: Mapping[str, Any]) -> str:
+    """How a stream's columns may change while its code does not; "" where they cannot."""
+    kind = source["format"].lower() or "parquet"
+    if kind == "kafka":
+        return ""
+    if kind not in FORMATS or source.get("table"):
+        return f"columns of {kind}"
+    return "" if source["schema"] or kind == "text" else "columns inferred"
+
+
 def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:
     """The sink that the code declares under the name of a flow's target; None: the flow writes a table."""
     found = definitions.sinks.get(".".join(parts_of(target)))
@@ -153,6 +173,8 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         "windows": explained.windows(flow.text),
         "problem": flow.order_problem,
         "notes": [],
+        "rests_on": flow.rests_on,
+        "driver": driver_of(spark),
     }
     from pyspark.errors import PySparkException
 

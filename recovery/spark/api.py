@@ -5,7 +5,7 @@ Every function raises `Unreachable` where Spark does not answer, and `Refused` w
 code is what stands in the way; both within the timeout given. The token never leaves in a message.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -20,13 +20,15 @@ __all__ = [
     "RehearsalRequest",
     "Study",
     "StudyRequest",
+    "TablePlace",
+    "Whereabouts",
     "location",
     "measure",
     "prepare",
     "rehearse",
     "study",
     "table_location",
-    "tables",
+    "whereabouts",
 ]
 STUDY_SECONDS = 120.0
 MEASURE_SECONDS = 600.0
@@ -34,6 +36,15 @@ REHEARSAL_SECONDS = 1800.0
 NAMED = "named by the responder"
 FROM_CODE = "the columns of dropDuplicates in the code"
 WHOLE_ROW = "the whole row"
+TUPLES = (
+    "operators",
+    "sources",
+    "dedupe",
+    "columns",
+    "key",
+    "notes",
+    "rests_on",
+)  # of a study, lists in JSON
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,8 @@ class Study:
     `sink`: what the code declares with `create_sink` as the flow's target, {name, format, options}, the options as
     secret as those of a source; None: a table, or not known, as the code cannot be analysed.
     `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told.
+    `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not
+    known, as the code cannot be analysed. `driver`: the run of Spark that answered (`Whereabouts.driver`).
     """
 
     operators: tuple[str, ...] | None = None
@@ -97,6 +110,24 @@ class Study:
     fresh: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     windows: str = ""
+    rests_on: tuple[str, ...] | None = None
+    driver: str = ""
+
+
+@dataclass(frozen=True)
+class TablePlace:
+    """Where a table lies, and when the catalog says it was made ("" where it does not say)."""
+
+    location: str
+    made: str
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """What Spark's catalog says now. `driver` names the run of Spark that answers: another one after a restart."""
+
+    driver: str
+    tables: Mapping[str, TablePlace]
 
 
 @dataclass(frozen=True)
@@ -214,7 +245,7 @@ def study(request: StudyRequest, *, timeout: float = STUDY_SECONDS) -> Study:
 
 def as_study(answer: Mapping[str, Any]) -> Study:
     """The child's JSON as a value."""
-    return Study(**{**answer, **_tuples(answer, "operators", "sources", "dedupe", "columns", "key", "notes")})
+    return Study(**{**answer, **_tuples(answer, *TUPLES)})
 
 
 def measure(request: MeasureRequest, *, timeout: float = MEASURE_SECONDS) -> Measure:
@@ -232,11 +263,18 @@ def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -
     return Rehearsal(**scratch.rehearse(request, timeout=timeout, ask=ask))
 
 
+def whereabouts(remote: str, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> Whereabouts:
+    """Which run of Spark answers, and where these of its tables lie; one that it does not know is left out."""
+    answer = ask("places", remote, {"tables": list(tables)}, timeout=timeout)
+    return Whereabouts(
+        answer["driver"], {name: TablePlace(**told) for name, told in answer["tables"].items()}
+    )
+
+
 def table_location(remote: str, table: str, *, timeout: float = STUDY_SECONDS) -> str | None:
     """Where the catalog says the table's files are; None where there is no such table."""
-    found = ask("locations", remote, {"tables": [table]}, timeout=timeout)["tables"]
-    location: str | None = found.get(table)
-    return location
+    place = whereabouts(remote, [table], timeout=timeout).tables.get(table)
+    return None if place is None else place.location
 
 
 def location(remote: str, table: str, *, timeout: float = STUDY_SECONDS) -> str:
@@ -244,13 +282,6 @@ def location(remote: str, table: str, *, timeout: float = STUDY_SECONDS) -> str:
     found = table_location(remote, table, timeout=timeout)
     if found is None:
         raise NotFound(f"Spark knows no table {table}; check its catalog, schema and name.")
-    return found
-
-
-def tables(remote: str, catalog: str, schema: str, *, timeout: float = STUDY_SECONDS) -> dict[str, str]:
-    """Every table of a schema that has files: `catalog.schema.table` -> location."""
-    request = {"catalog": catalog, "schema": schema}
-    found: dict[str, str] = ask("tables", remote, request, timeout=timeout)["tables"]
     return found
 
 

@@ -27,7 +27,7 @@ def table(spark: Any, name: str | None) -> Any | None:
 
 
 def describe(spark: Any, name: str) -> dict[str, str]:
-    """`location` and `provider` of a table; {} where there is none."""
+    """`location`, `provider` and `created time` of a table; {} where there is none."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -37,27 +37,17 @@ def describe(spark: Any, name: str) -> dict[str, str]:
             return {}
         raise
     facts = {row["col_name"]: row["data_type"] for row in rows}
-    return {k.lower(): facts[k] for k in ("Location", "Provider") if facts.get(k)}
+    return {k.lower(): facts[k] for k in ("Location", "Provider", "Created Time") if facts.get(k)}
 
 
-def locations(spark: Any, names: Sequence[str]) -> dict[str, str]:
-    """Location of each table that there is."""
-    found = {name: describe(spark, name).get("location") for name in names}
-    return {name: place for name, place in found.items() if place}
-
-
-def tables(spark: Any, catalog: str, schema: str) -> dict[str, str]:
-    """Every table of the schema that has a location; {} where there is no such schema."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        rows = spark.sql(f"SHOW TABLES IN {quoted(catalog)}.{quoted(schema)}").collect()
-    except AnalysisException as error:
-        if "SCHEMA_NOT_FOUND" in str(error):
-            return {}
-        raise
-    names = [f"{catalog}.{schema}.{row['tableName']}" for row in rows if not row["isTemporary"]]
-    return locations(spark, names)
+def places(spark: Any, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """`location` of each table that there is, and when it was `made`, "" where the catalog does not say."""
+    found = {name: describe(spark, name) for name in names}
+    return {
+        name: {"location": told["location"], "made": told.get("created time", "")}
+        for name, told in found.items()
+        if told.get("location")
+    }
 
 
 def sql_name(name: str) -> str:

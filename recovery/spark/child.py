@@ -159,7 +159,7 @@ def _failed(error: Exception) -> dict[str, str]:
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
     from recovery.spark import answers, catalog, rehearsing
-    from recovery.spark.session import fresh
+    from recovery.spark.session import driver_of, fresh
 
     request, question = message["request"], message["question"]
     of_code = request.get("study", request)
@@ -175,9 +175,7 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
             return rehearsing.stage(spark, request, folder)
         if question == "rehearse":
             return rehearsing.run(spark, request, folder)
-        if question == "locations":
-            return {"tables": catalog.locations(spark, request["tables"])}
-        return {"tables": catalog.tables(spark, request["catalog"], request["schema"])}
+        return {"tables": catalog.places(spark, request["tables"]), "driver": driver_of(spark)}
     finally:
         _session.clear()
         spark.stop()

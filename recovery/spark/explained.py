@@ -53,6 +53,25 @@ _PLAIN = {
     "StreamingRelationV2",
 }
 _OPAQUE = re.compile(rf"\)#\d|\b(?:{_AT_EACH_RUN}|input_file_\w+|java_method|reflect|try_reflect)\(")
+# Steps that hold no rows of their own: what they yield is made of what the streams below them yield.
+_DERIVED = _PLAIN | {
+    "Aggregate",
+    "Deduplicate",
+    "DeduplicateWithinWatermark",
+    "Distinct",
+    "Generate",
+    "GlobalLimit",
+    "Join",
+    "LocalLimit",
+    "Repartition",
+    "RepartitionByExpression",
+    "ResolvedHint",
+    "Sort",
+    "Union",
+    "Window",
+    "WithCTE",
+}
+_FOREIGN = re.compile(rf"{_OPAQUE.pattern}|\w*UDF\w*[(#]|\bUserDefined")
 _WATERMARKED = re.compile(r"#\d+L?-T\d+ms")
 _OF_THIS_PLAN = re.compile(r"#(\d+)|@[0-9a-f]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")
@@ -158,6 +177,18 @@ def computed_anew(text: str) -> tuple[str, ...]:
     """Functions of the query whose value differs at every run, by name: what they compute cannot be compared."""
     lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
     return tuple(sorted({name for line in lines for name in _ANEW.findall(line)}))
+
+
+def besides(text: str) -> tuple[str, ...]:
+    """What a streaming query rests on beside its streams, by words of its plan: another relation, a function of Python
+    or Java, one whose value differs at every run. (): nothing that the plan tells of.
+
+    Every step that is not known to add nothing of its own is named, so one that Spark invents is too.
+    """
+    lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
+    steps = {_node(line) for line in lines} - _DERIVED
+    foreign = {match.group(0) for line in lines for match in _FOREIGN.finditer(line)}
+    return tuple(sorted(steps | foreign)) if lines else ("no plan",)
 
 
 def reshuffles(text: str) -> bool:

@@ -40,6 +40,11 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
     return spark
 
 
+def driver_of(spark: Any) -> str:
+    """Which run of Spark answers: another one may have other settings and libraries."""
+    return f"{spark.conf.get('spark.app.id', '')} {spark.conf.get('spark.app.startTime', '')} {spark.version}"
+
+
 def use(spark: Any, catalog: str, schema: str) -> None:
     """Names without a catalog and schema mean the pipeline's, as in an update. Raises `Refused`."""
     from pyspark.errors import AnalysisException

@@ -1,8 +1,9 @@
 """Gathers the facts of one flow into frozen values, once. Reads only, and notes where the flow reads from."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -23,16 +24,19 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.base import InputFile, SourceFacts, Wanted
 from recovery.sources.live import asking
 from recovery.sources.live import files as live_files
-from recovery.spark.api import Study, StudyRequest, study, tables
+from recovery.spark.api import Study, StudyRequest, Whereabouts, study, whereabouts
 from recovery.spark.process import prepare
 from recovery.strategies import late
 from recovery.strategies.base import Counts, Facts
 from recovery.workflow import declared, fingerprints, inputs, leaving, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
+from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.studied import code_facts, code_request, counts
+
+Ask = Callable[[StudyRequest, Mapping[str, Mark]], Study]  # with the marks of the input files that are known
 
 ACTIVE = {
     "QUEUED",
@@ -67,6 +71,8 @@ class Scene:
     writes: Mapping[str, Any] = field(
         default_factory=dict
     )  # the sink as the code declares it, secrets included
+    driver: str = ""  # the run of Spark that told where the tables lie; "": it was not asked
+    made: str = ""  # when the catalog says that the table was made
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -95,7 +101,7 @@ class Scene:
 def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
     """Read API, source, checkpoint and sink of a flow.
 
-    `known`: where tables lie, from a plan; without it Spark's catalog is asked (about 2 s). Raises
+    `known`: where tables lie, from a plan; without it Spark's catalog is asked. Raises
     Unreachable (API, Spark, storage, Kafka), NotFound (pipeline gone), Refused (no storage root, no table and no sink).
     """
     client = client_for(flow.pipeline.workspace)
@@ -104,7 +110,8 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
     storage = (spec.get("storage") or "").rstrip("/")
     libraries, code = read_code(client, spec)
     place = checkpoint_of(flow, storage)
-    known = known or known_tables(flow)
+    told = Whereabouts("", {}) if known else whereabouts_of(flow)
+    known = known or {name: table.location for name, table in told.tables.items()}
     own = known.get(flow.dataset) or ""
     report = inspect(place, sink=own or None)
     updates = answer.get("latest_updates") or []
@@ -124,6 +131,8 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         last_update=updates[0]["update_id"] if updates else None,
         storage=storage,
         noted=all_noted_ids(flow),
+        driver=told.driver,
+        made=told.tables[flow.dataset].made if flow.dataset in told.tables else "",
     )
     return scene if own else _into_sink(scene)
 
@@ -141,13 +150,17 @@ def _into_sink(scene: Scene) -> Scene:
     )
 
 
+def whereabouts_of(flow: Flow) -> Whereabouts:
+    """Which run of Spark answers, and where its catalog says that the tables of this flow's pipeline lie, by
+    `catalog.schema.table`."""
+    mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))
+    named = sorted(name for name in mine if name.count(".") == 2)
+    return whereabouts(spark_remote(flow.pipeline.workspace), named)
+
+
 def known_tables(flow: Flow) -> dict[str, str]:
     """Where the tables of this flow's pipeline lie, by `catalog.schema.table`. Asks Spark's catalog."""
-    mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))
-    found: dict[str, str] = {}
-    for catalog, schema in sorted({tuple(name.split(".")[:2]) for name in mine if name.count(".") == 2}):
-        found |= tables(spark_remote(flow.pipeline.workspace), catalog, schema)
-    return {name: place for name, place in found.items() if name in mine}
+    return {name: table.location for name, table in whereabouts_of(flow).tables.items()}
 
 
 def gather(
@@ -172,7 +185,7 @@ def gather(
     new_files = patched if not reverting else dict(scene.code)
     old_files = patched if reverting and patch else last_good_code(scene)
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
-    found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared)
+    found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared, ask=reusing(scene))
     beside = declared.beside(flow) if scene.sink.declared else ()
     found = replace(found, confirmed=tuple(confirmed), beside=beside)
     old = found.old_code
@@ -180,6 +193,30 @@ def gather(
     digest = fingerprints.digest_of_code(written_by.files)
     note_sources(flow, written_by.sources, table=scene.table_place, code=digest)
     return scene, found
+
+
+def reusing(scene: Scene) -> Ask:
+    """How Spark is asked of a scene's code: what it said before is taken where nothing has moved since."""
+    kept = KeptStudies(scene.flow, study)
+
+    @cache
+    def table() -> str:
+        return mark_of_table(scene)
+
+    def ask(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
+        return kept(request, Ground(scene.driver, table() if request.table else "", files))
+
+    return ask
+
+
+def mark_of_table(scene: Scene) -> str:
+    """Tells the flow's table from what it was before: where it lies, when it was made, and every file of it."""
+    if not scene.table_place:
+        return ""
+    try:
+        return f"{scene.table_place} {scene.made} {fingerprints.of_tree(scene.table_place)}"
+    except RepriseError:
+        return ""  # more files than are looked at, or a storage that does not answer: Spark is asked
 
 
 def facts_of(
@@ -190,13 +227,15 @@ def facts_of(
     key: tuple[str, ...] = (),
     wishes: Mapping[str, Wanted] | None = None,
     shared: tuple[Finding, ...] = (),
+    ask: Ask | None = None,
 ) -> Facts:
     """The facts behind a scene: its inputs are looked at, and Spark counts what each code yields. Asks no database.
 
     `old_files`: the code of the last good update, where it is known. `shared`: what other flows share with this one.
+    `ask`: how Spark is asked of the code; None: each time.
     """
-    flow = scene.flow
-    known, old_known = _both(scene, new_files, old_files, NOTHING, key)
+    flow, ask = scene.flow, ask or _each_time
+    known, old_known = _both(scene, new_files, old_files, NOTHING, key, ask)
     repair = _repair(scene, known, old_known)
     found = _inputs(scene, known.sources or (old_known.sources if old_known else ()), repair, wishes)
     for n, source in enumerate(found.sources):  # as wishes name them, whatever the checkpoint calls them
@@ -209,7 +248,10 @@ def facts_of(
     if before is not None:
         old_wanted = inputs.counted(before, settings.REPRISE_COUNT_BYTES) if before else NOTHING
         old_wanted = leaving.asked(old_wanted, before, left, settings.REPRISE_COUNT_BYTES)
-    new_study, old_study = _both(scene, new_files, old_files, wanted, key, old_wanted=old_wanted)
+    files = {**inputs.marks(before or ()), **inputs.marks(found.sources)}
+    new_study, old_study = _both(
+        scene, new_files, old_files, wanted, key, ask, old_wanted=old_wanted, files=files
+    )
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
     apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",))
@@ -270,12 +312,14 @@ def positions(
     prepare()
     scene = look(flow)
     code = laid_over(scene.code, patch or {})
-    known = _identified(scene, study(request_for(scene, code, NOTHING, ())))
+    ask = reusing(scene)
+    known = _identified(scene, ask(request_for(scene, code, NOTHING, ()), {}))
     found = _inputs(scene, known.sources, None, wishes).sources
     wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)
     if not wanted.sets:
         return list(found)
-    rows = study(replace(request_for(scene, code, wanted, (), by_file=True), table=None)).by_file
+    request = replace(request_for(scene, code, wanted, (), by_file=True), table=None)
+    rows = ask(request, inputs.marks(found)).by_file
     return inputs.with_rows(found, wishes, rows)
 
 
@@ -320,20 +364,29 @@ def _both(
     old: Mapping[str, str] | None,
     wanted: inputs.Counted,
     key: tuple[str, ...],
+    ask: Ask,
     *,
     old_wanted: inputs.Counted | None = None,
+    files: Mapping[str, Mark] | None = None,
 ) -> tuple[Study, Study | None]:
     """The code that shall run and the last good one; once where they are the same. One after the other: the
     same warm child answers both, and a second one would take longer to start than most studies take."""
 
-    def ask(files: Mapping[str, str], wanted: inputs.Counted) -> Study:
-        by_file = bool(wanted.sets) and wanted.only_files and files is new
-        return _identified(scene, study(request_for(scene, files, wanted, key, by_file=by_file)))
+    def answer(code: Mapping[str, str], wanted: inputs.Counted) -> Study:
+        by_file = bool(wanted.sets) and wanted.only_files and code is new
+        request = request_for(scene, code, wanted, key, by_file=by_file)
+        return _identified(scene, ask(request, files or {}))
 
-    found = ask(new, wanted)
+    found = answer(new, wanted)
     if old is None:
         return found, None
-    return found, found if dict(old) == dict(new) else ask(old, wanted if old_wanted is None else old_wanted)
+    return found, found if dict(old) == dict(new) else answer(
+        old, wanted if old_wanted is None else old_wanted
+    )
+
+
+def _each_time(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
+    return study(request)
 
 
 def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan | None:

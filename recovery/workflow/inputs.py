@@ -12,6 +12,7 @@ from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
 from recovery.sources.live import asking, looking
 from recovery.sources.live import delta as live_delta
+from recovery.sources.live import files as live_files
 from recovery.sources.slices import Slice
 
 LABELS = ("processed", "waiting", "everything", "reread", "skipped")
@@ -172,6 +173,19 @@ def with_rows(
             start = files.at(wish, source.position.offset_json, replace(held, rows=rows))
             source = replace(source, start=start)
         found.append(source)
+    return found
+
+
+def marks(sources: Sequence[SourceFacts]) -> dict[str, tuple[int, int]]:
+    """Size and time of the input files as they lie there now, by path.
+
+    None of a source whose place is the table of a file sink: its log tells what a file was when it was written.
+    """
+    found = {}
+    for source in sources:
+        if source.position.kind == "files" and source.location and not live_files.by_log(source.location):
+            for file in (*source.processed, *source.waiting, *source.ignored):
+                found[file.path] = (file.size, file.mtime_ms)
     return found
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recovery.errors import Refused
-from recovery.spark.api import location, table_location, tables
+from recovery.spark.api import location, table_location, whereabouts
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, Written, compared, row
 
 pytestmark = pytest.mark.spark
@@ -17,8 +17,10 @@ def test_locations_are_the_catalogs(room: Room, written: Written) -> None:
     written.run()
     place = location(room.remote, written.name)
     assert (Path(place.removeprefix("file:")) / "_spark_metadata" / "0").exists()
-    assert tables(room.remote, "spark_catalog", "default")[written.name] == place
-    assert tables(room.remote, "spark_catalog", "no_such_schema") == {}
+    told = whereabouts(room.remote, [written.name, "spark_catalog.no_such_schema.t"])
+    assert {name: table.location for name, table in told.tables.items()} == {written.name: place}
+    assert told.tables[written.name].made
+    assert told.driver == whereabouts(room.remote, []).driver != ""
 
 
 def test_a_flow_over_another_table_is_analysed_and_not_replayed(room: Room, written: Written) -> None:

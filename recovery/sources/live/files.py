@@ -39,6 +39,15 @@ def listing(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ..
     return tuple(f for f in files if only is None or only.fullmatch(f.path.rsplit("/", 1)[-1]))
 
 
+def by_log(location: str) -> bool:
+    """Whether a file sink's log says there which files there are, with the sizes and times that they had then."""
+    if GLOB.search(location):
+        return False
+    with reaching(location):
+        root = Store.open(location)
+        return root.is_dir() and sinklog.read(root).present
+
+
 def _is_text(name: str) -> bool:
     """Whether it can be written down: bytes of a file's name that are no UTF-8 come as lone surrogates."""
     try:

@@ -4,6 +4,7 @@ import pytest
 
 from recovery.spark.explained import (
     OPERATORS,
+    besides,
     computed_anew,
     dedupe_columns,
     file_facts,
@@ -141,3 +142,48 @@ def test_functions_whose_value_differs_at_every_run_are_seen(columns: str, anew:
     """The line of the columns' names comes first, and names what an alias was given."""
     text = f"== Analyzed Logical Plan ==\nnow(): timestamp\nProject [{columns}]\n+- StreamingRelation kafka, [id#1]\n"
     assert computed_anew(text) == anew
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("Project [id#1]\n+- StreamingRelation FileSource[/in/a], [id#1]", ()),
+        ("Deduplicate [id#1]\n+- Filter (id#1 > 1)\n   +- StreamingRelation kafka, [id#1]", ()),
+        (
+            "Join LeftOuter, (id#1 = id#2)\n:- StreamingRelation kafka, [id#1]\n"
+            "+- SubqueryAlias prices\n   +- Relation spark_catalog.shop.prices[id#2] parquet",
+            ("Relation",),
+        ),
+        ("Union\n:- StreamingRelation kafka, [id#1]\n+- LocalRelation [id#2]", ("LocalRelation",)),
+        ("Union\n:- StreamingRelation kafka, [id#1]\n+- RelationV2[id#2] c.s.t", ("RelationV2",)),
+        ("Project [id#1, f(id#1)#9 AS f#3]\n+- StreamingRelation kafka, [id#1]", (")#9",)),
+        ("Project [UDF(id#1) AS f#3]\n+- StreamingRelation kafka, [id#1]", ("UDF(",)),
+        ("Project [rand(5) AS f#3]\n+- StreamingRelation kafka, [id#1]", ("rand(",)),
+        ("Filter (at#1 < now())\n+- StreamingRelation kafka, [at#1]", ("now(",)),
+        ("MapInPandas f(id#1)#2, [id#3]\n+- StreamingRelation kafka, [id#1]", (")#2", "MapInPandas")),
+        (
+            "Filter (id#1 > scalar-subquery#7 [])\n:  +- Aggregate [max(id#2) AS m#3]\n"
+            ":     +- Relation c.s.t[id#2] parquet\n+- StreamingRelation kafka, [id#1]",
+            ("Relation",),
+        ),
+    ],
+    ids=[
+        "a projection",
+        "a deduplication",
+        "a static table",
+        "rows of its own",
+        "a table of another catalog",
+        "a Python function",
+        "a Java function",
+        "chance",
+        "the time",
+        "a pandas function",
+        "a table in a condition",
+    ],
+)
+def test_what_a_query_rests_on_beside_its_streams(lines: str, named: tuple[str, ...]) -> None:
+    assert besides(f"== Analyzed Logical Plan ==\nid: bigint\n{lines}\n") == named
+
+
+def test_of_a_query_without_a_plan_nothing_is_known() -> None:
+    assert besides("") == ("no plan",)
