@@ -28,16 +28,21 @@ _session: list[Any] = []  # the one session, for the thread that watches the par
 
 def main() -> int:
     """Exit code 0: nobody asked for a while, or the parent has gone."""
-    out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # from here on, print() of anybody is a log line
-    _import()
-    with contextlib.suppress(BrokenPipeError):
-        while (line := _next_line()) and (reply := _in_a_fork(line)):
-            out.write(reply)
+    import_slow()
+    serve()
     return 0
 
 
-def _import() -> None:
+def serve() -> None:
+    """Answer each line of stdin until nobody asks for a while, or the parent has gone."""
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # from here on, print() of anybody is a log line
+    with contextlib.suppress(BrokenPipeError):
+        while (line := _next_line()) and (reply := _in_a_fork(line)):
+            out.write(reply)
+
+
+def import_slow() -> None:
     """The slow imports, once for all questions. None of them may start a thread: a fork has only one."""
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # pyspark.sql.functions then builds Connect columns
     import pyspark.pipelines

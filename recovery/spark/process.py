@@ -27,6 +27,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from recovery.errors import Refused, Unreachable, WrongUse
+from recovery.spark import warm
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +129,7 @@ def _knock(remote: str) -> None:
 class _Child:
     """A started child, and the folder that is its home and holds its log."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | warm.Forked
     folder: str
     owner: int  # the process that started it: a fork of that one must not use it
 
@@ -144,27 +145,43 @@ class _Child:
 
     def end(self) -> None:
         """However it stands: it leads a process group, and a fork of it dies with it."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if isinstance(self.process, warm.Forked):
+            self.process.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe:
                 with contextlib.suppress(OSError):
                     pipe.close()
+        if isinstance(self.process, warm.Forked):
+            self.process.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 _lock = threading.Lock()
 _spare: list[_Child] = []
+shared = threading.Event()
+_kept: list[subprocess.Popen[bytes]] = []  # the instance's warm process, where this process started it
+
+
+def share() -> None:
+    """This process lives as long as its instance does: let `prepare` start the instance's warm process from here."""
+    shared.set()
 
 
 def prepare() -> None:
     """Start a child ahead of the next question, so that nobody waits for its imports (1 to 3 s).
 
     For a caller that knows it will ask soon. The child ends by itself when it is not asked for half a
-    minute, or when this process ends.
+    minute, or when this process ends. In a worker it is a fork of the instance's warm process, which stays.
     """
     with _lock:
+        if shared.is_set():
+            _kept[:] = [p for p in _kept if p.poll() is None]
+            if (started := warm.keep(_environment(tempfile.gettempdir()))) is not None:
+                _kept.append(started)
         _spare[:] = [c for c in _spare if c.usable()]
         if not _spare:
             _spare.append(_start())
@@ -191,23 +208,32 @@ def _keep_or_end(child: _Child) -> None:
 
 
 def _start() -> _Child:
+    """A fork of the instance's warm process; without one a process of its own, which has to import first."""
     folder = tempfile.mkdtemp(prefix="reprise-spark-")
-    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
-    room = str(Path(__file__).resolve().parents[2])
-    environment |= {"PYTHONPATH": room, "HOME": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-    environment |= NO_THREADS
+    process = warm.fork(folder) or _begin(folder)
+    return _Child(process, folder, os.getpid())
+
+
+def _begin(folder: str) -> subprocess.Popen[bytes]:
     with (Path(folder) / LOG).open("wb") as said:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-P", "-W", "ignore", "-m", "recovery.spark.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
             cwd=folder,
-            env=environment,
+            env=_environment(folder),
             bufsize=0,
             start_new_session=True,
         )
-    return _Child(process, folder, os.getpid())
+
+
+def _environment(home: str) -> dict[str, str]:
+    """A short list of names: a pipeline's code runs there and must not see the console's secrets."""
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    room = str(Path(__file__).resolve().parents[2])
+    environment |= {"PYTHONPATH": room, "HOME": home, "PYTHONDONTWRITEBYTECODE": "1"}
+    return environment | NO_THREADS
 
 
 def _converse(child: _Child, question: str, timeout: float) -> str | None:
@@ -253,3 +279,7 @@ def _end_spare() -> None:
             if child.owner == os.getpid():
                 child.end()
         _spare.clear()
+        for process in _kept:
+            with contextlib.suppress(OSError):
+                _pipe(process.stdin).close()  # it ends, and forks no more; children of others are theirs
+        _kept.clear()
