@@ -3,11 +3,12 @@
     .venv/bin/python -m benchmarks.recovery [--rounds 3]
 
 Starts an instance of its own, makes one failed pipeline a round, recovers it by hand, and then lets the
-same pipeline read new files by ordinary updates. Prints a table and one JSON object. Ratios are of one run.
+same pipeline read new files by ordinary updates. Then goes the wizard's way from Diagnose to Proven, once a round. Prints a table and one JSON object. Ratios are of one run.
 """
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import tempfile
@@ -16,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.wizard import MARK
 from console.incident.data import File, change
 from console.incident.making import Incident, arrive, run_update
 from tests.stack import Stack, start
@@ -31,12 +33,13 @@ def main() -> None:
     ready = time.monotonic() - began
     try:
         runs = [one_round(stack, f"bench{n}") for n in range(rounds)]
+        walks = [walk(stack, f"walk{n}") for n in range(rounds)]
         weight = memory(stack)
     finally:
         stack.end()
         shutil.rmtree(home, ignore_errors=True)
         stack.output.unlink(missing_ok=True)
-    report(runs, weight, ready)
+    report(runs, walks, weight, ready)
 
 
 def one_round(stack: Stack, name: str) -> dict[str, Any]:
@@ -61,6 +64,46 @@ def one_round(stack: Stack, name: str) -> dict[str, Any]:
         "rows_read": rows_read(stack, incident),
         "rows_needed": sum(len(f.records) for f in incident.arrivals.waiting),
     }
+
+
+def walk(stack: Stack, name: str) -> dict[str, Any]:
+    """One incident from Diagnose to Proven as the pages go: each look and step by a worker. Seconds, and CPU seconds of
+    the whole instance, which other work on the machine does not lengthen."""
+    stack.incident(name)
+    before = cpu(stack)
+    script = f"from benchmarks.wizard import main; main({name!r})"
+    code, out, err = stack.manage("shell", "-c", script, token="responder", seconds=900)
+    assert code == 0, err
+    planned = json.loads(out.partition(MARK)[2])
+    sealed = cpu(stack)
+    code, out, err = stack.manage("execute", planned["recovery"], "--wait", "--json", token="responder")
+    answer = json.loads(out)
+    assert answer["state"] == "succeeded", err
+    steps = [(datetime.fromisoformat(s["started_at"]).timestamp(), s["seconds"]) for s in answer["steps"]]
+    execution = max(at + took for at, took in steps) - min(at for at, _ in steps)
+    seconds = {**planned["seconds"], **{s["kind"]: s["seconds"] for s in answer["steps"]}}
+    return {
+        "seconds": seconds,
+        "diagnose_to_proven_s": sum(planned["seconds"].values()) + execution,
+        "cpu_planning_s": sealed - before,
+        "cpu_execution_s": cpu(stack) - sealed,
+    }
+
+
+def cpu(stack: Stack) -> float:
+    """CPU seconds of every process of the instance, those that have ended and were waited for among them."""
+    pids = stack.demo["pids"].values()
+    everything = {p for pid in pids for p in family(pid)}
+    return sum(map(burnt, everything)) / os.sysconf("SC_CLK_TCK")
+
+
+def burnt(pid: int) -> int:
+    """Clock ticks of a process and of its children that it has waited for."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
 
 
 def bare_update(stack: Stack, incident: Incident, number: int) -> dict[str, float]:
@@ -112,7 +155,9 @@ def pss(pid: int) -> float:
     return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
-def report(runs: list[dict[str, Any]], weight: dict[str, float], ready: float) -> None:
+def report(
+    runs: list[dict[str, Any]], walks: list[dict[str, Any]], weight: dict[str, float], ready: float
+) -> None:
     """Medians, and the ratios that the goals name."""
     first = statistics.median(r["to_first_batch_s"] for r in runs)
     plan = statistics.median(r["plan_s"] for r in runs)
@@ -129,6 +174,14 @@ def report(runs: list[dict[str, Any]], weight: dict[str, float], ready: float) -
         "rows_read_over_needed": sum(r["rows_read"] for r in runs) / sum(r["rows_needed"] for r in runs),
         "steps_median_s": {
             kind: round(statistics.median(r["steps_s"][kind] for r in runs), 2) for kind in runs[0]["steps_s"]
+        },
+        "walk_median_s": {
+            part: round(statistics.median(w["seconds"][part] for w in walks), 2)
+            for part in walks[0]["seconds"]
+        },
+        **{
+            f"walk_{name}": round(statistics.median(w[name] for w in walks), 2)
+            for name in ("diagnose_to_proven_s", "cpu_planning_s", "cpu_execution_s")
         },
         "memory_mb": {k: round(v) for k, v in weight.items()},
         "rounds": len(runs),

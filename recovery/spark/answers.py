@@ -288,6 +288,7 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
         flow = Flow(spark, request["study"], folder)
     except BadCode as error:
         raise Refused(str(error)) from error
+    out["sources"] = flow.sources
     try:
         held = _held(spark, request, place, now)
         key, out["key_from"] = flow.key(request.get("key") or request["study"].get("key"))

@@ -22,6 +22,7 @@ __all__ = [
     "StudyRequest",
     "TablePlace",
     "Whereabouts",
+    "count",
     "location",
     "measure",
     "prepare",
@@ -172,6 +173,7 @@ class Measure:
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
     expected rows, so another writer's or wrong ones; `repeated`: expected rows that stand there more often than
     expected; `failed_rows`: expected rows that a failed attempt had sent before. None for a table.
+    `sources`: of the code that was run over the new input, as in a study, its options as secret; () where not told.
     """
 
     table_rows: int | None = None
@@ -194,6 +196,7 @@ class Measure:
     samples: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     problem: str | None = None
     notes: tuple[str, ...] = ()
+    sources: tuple[Mapping[str, Any], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -252,7 +255,7 @@ def measure(request: MeasureRequest, *, timeout: float = MEASURE_SECONDS) -> Mea
     """Compare expected and written rows, and count the table. `timeout` in seconds."""
     answer = ask("measure", request.remote, asdict(request), timeout=timeout)
     samples = {side: tuple(rows) for side, rows in answer.get("samples", {}).items()}
-    return Measure(**{**answer, **_tuples(answer, "key", "notes"), "samples": samples})
+    return Measure(**{**answer, **_tuples(answer, "key", "notes", "sources"), "samples": samples})
 
 
 def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -> Rehearsal:
@@ -261,6 +264,15 @@ def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -
     Raises `Refused` where the scratch folder is there already. `scratch.clear` removes it afterwards.
     """
     return Rehearsal(**scratch.rehearse(request, timeout=timeout, ask=ask))
+
+
+def count(
+    remote: str, table: str, configuration: Mapping[str, str], *, timeout: float = STUDY_SECONDS
+) -> int | None:
+    """Rows of a table by a fresh session with the pipeline's configuration; None where there is no such table."""
+    request = {"table": table, "configuration": dict(configuration)}
+    found: int | None = ask("count", remote, request, timeout=timeout)["rows"]
+    return found
 
 
 def whereabouts(remote: str, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> Whereabouts:

@@ -180,6 +180,9 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
             return rehearsing.stage(spark, request, folder)
         if question == "rehearse":
             return rehearsing.run(spark, request, folder)
+        if question == "count":
+            table = catalog.table(spark, request["table"])
+            return {"rows": None if table is None else table.count()}
         return {"tables": catalog.places(spark, request["tables"]), "driver": driver_of(spark)}
     finally:
         _session.clear()

@@ -76,5 +76,6 @@ class _Noting:
         self._touched = touched
 
     def __getattr__(self, name: str) -> Any:
-        self._touched.add(f"Spark {name}")
+        if name != "Config":  # settings of the session: the request's and those of this run of Spark
+            self._touched.add(f"Spark {name}")
         return getattr(self._stub, name)

@@ -16,7 +16,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.live import looking
 from recovery.sources.slices import Slice
-from recovery.spark.api import Measure, MeasureRequest, measure, study
+from recovery.spark.api import Measure, MeasureRequest, count, measure, study
 from recovery.strategies.common import plural
 from recovery.verification.evidence import (
     Evidence,
@@ -29,7 +29,7 @@ from recovery.verification.evidence import (
     new_inputs,
 )
 from recovery.workflow import rehearsing, topics
-from recovery.workflow.gather import NOTHING, Scene, listing, request_for
+from recovery.workflow.gather import Scene, listing, request_for
 from recovery.workflow.inputs import Counted
 from recovery.workflow.readers import Readers
 
@@ -129,6 +129,8 @@ def collect(
         measured_since=since,
         reached=_reached(scene, body, readers, seen, stretches),
     )
+    if evidence.measure:
+        readers.note(evidence.measure.sources)
     late = arrivals(evidence)
     if late or any(r.arrived for r in evidence.reached.values()):
         evidence = replace(evidence, arrived_rows=_arrived_rows(scene, body, readers, late))
@@ -396,8 +398,7 @@ def _arrived_rows(
 
 def table_rows(scene: Scene, dataset: str) -> int | None:
     """Rows of the table, counted in a session of its own."""
-    request = replace(request_for(scene, scene.code, NOTHING, ()), table=dataset)
-    return study(request).table_rows
+    return count(spark_remote(scene.flow.pipeline.workspace), dataset, scene.spec.get("configuration") or {})
 
 
 def changed_since(scene: Scene, body: Mapping[str, Any]) -> tuple[str, ...]:

@@ -16,12 +16,17 @@ class Readers:
 
     def __init__(self, scene: Callable[[], Scene]) -> None:
         self._scene = scene
+        self._told: tuple[Mapping[str, Any], ...] = ()
+
+    def note(self, told: tuple[Mapping[str, Any], ...]) -> None:
+        """What another answer of Spark tells of the readers of the same code: it need not be asked again."""
+        self._told = told
 
     @cached_property
     def all(self) -> tuple[Mapping[str, Any], ...]:
         """Every reader in plan order; none where the code could not be analysed."""
         scene = self._scene()
-        return study(request_for(scene, scene.code, NOTHING, ())).sources
+        return self._told or study(request_for(scene, scene.code, NOTHING, ())).sources
 
     def of(self, number: str) -> Mapping[str, Any]:
         """The reader of a source, by its index as text: {format, path, options, location}; {} where there is none."""

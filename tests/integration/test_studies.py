@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recovery.spark.api import study
+from recovery.spark.api import count, study, whereabouts
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 
 pytestmark = pytest.mark.spark
@@ -330,3 +330,46 @@ def test_the_rows_of_a_set_can_be_written(room: Room, connect: Any) -> None:
     target = room.folder / "written"
     assert room.study(SIMPLE, sets={"all": (uri,)}, write={"all": str(target)}).problem is None
     assert connect.read.parquet(str(target)).count() == 2
+
+
+STREAM = f'spark.readStream.schema("{SCHEMA}").json("IN/a")'
+RESTS_ON = {
+    "a stream of files": (f"return {STREAM}.where('id > 1').dropDuplicates(['id'])", ""),
+    "a watermark and windows": (
+        f"return {STREAM}.selectExpr('cast(id as timestamp) at').withWatermark('at', '1 hour').groupBy('at').count()",
+        "",
+    ),
+    "a static table": (f"return {STREAM}.join(spark.read.schema('id int').json('IN/b'), 'id')", "Relation"),
+    "rows of its own": (f"return {STREAM}.join(spark.range(5), 'id')", "Range"),
+    "a Python function": (
+        f"from pyspark.sql.functions import udf\n    return {STREAM}.select(udf(lambda x: 'y')('id').alias('id'))",
+        ")#",
+    ),
+    "chance": (f"return {STREAM}.selectExpr('id', 'rand() as r')", "rand("),
+    "a file that it opens": (f"open('IN/b/1.json').read()\n    return {STREAM}", "open "),
+    "rows that it collects": (
+        f"n = spark.read.schema('id int').json('IN/b').count()\n    return {STREAM}.where(f'id > {{n}}')",
+        "Spark ExecutePlan",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RESTS_ON)
+def test_what_an_answer_rests_on_beside_its_input_is_named(room: Room, case: str) -> None:
+    room.put("a/1.json", row(1))
+    room.put("b/1.json", row(1))
+    body, named = RESTS_ON[case]
+    found = room.look(f"@dp.table\ndef t():\n    {body}\n")
+    assert (found.problem, found.operators is None) == (None, False)
+    assert found.rests_on is not None
+    assert any(named in one for one in found.rests_on) if named else found.rests_on == ()
+
+
+def test_a_study_and_a_look_at_the_catalog_name_the_same_run_of_spark(room: Room) -> None:
+    assert room.study(SIMPLE).driver == whereabouts(room.remote, []).driver
+
+
+def test_a_table_is_counted_without_its_code(room: Room, connect: Any) -> None:
+    connect.range(3).write.mode("overwrite").saveAsTable("default.counted")
+    assert count(room.remote, "spark_catalog.default.counted", {}) == 3
+    assert count(room.remote, "spark_catalog.default.no_such_table", {}) is None

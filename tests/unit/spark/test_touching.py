@@ -17,7 +17,7 @@ class Client:
     """A client of Spark Connect, whose questions go through `_stub`."""
 
     def __init__(self) -> None:
-        self._stub: Any = SimpleNamespace(ExecutePlan=lambda: "rows")
+        self._stub: Any = SimpleNamespace(ExecutePlan=lambda: "rows", Config=lambda: "a setting")
 
     def collect(self) -> Any:
         return self._stub.ExecutePlan()
@@ -65,6 +65,10 @@ def test_a_connection_is_noted(tmp_path: Path) -> None:
 
 def test_a_question_to_spark_is_noted_and_answered(tmp_path: Path) -> None:
     assert touched_by(lambda spark: spark.client.collect(), tmp_path) == {"Spark ExecutePlan"}
+
+
+def test_a_setting_of_the_session_rests_on_nothing_else(tmp_path: Path) -> None:
+    assert touched_by(lambda spark: spark.client._stub.Config(), tmp_path) == set()
 
 
 def test_nothing_is_noted_afterwards(tmp_path: Path) -> None:

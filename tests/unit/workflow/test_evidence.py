@@ -304,3 +304,18 @@ def test_a_named_source_that_the_checkpoint_does_not_hold_is_not_taken_for_anoth
     told = Readers(lambda: there)
     with pytest.raises(Refused, match="2 sources that are not those of the plan"):
         collected(there, plan, told, {})
+
+
+def test_readers_that_a_comparison_has_told_are_not_asked_again(spark: Spark) -> None:
+    told = ({"format": "delta", "path": "/in", "location": "/in"},)
+    known = readers.Readers(lambda: scene(line(2)))
+    known.note(told)
+    assert known.all == told
+    assert spark.asked_where == 0
+
+
+def test_a_comparison_that_tells_of_no_reader_leaves_the_question(spark: Spark) -> None:
+    known = readers.Readers(lambda: scene(line(2)))
+    known.note(())
+    assert len(known.all) == 2
+    assert spark.asked_where == 1

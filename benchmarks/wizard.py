@@ -1,0 +1,48 @@
+"""The wizard's way to a sealed plan, as its pages go it: asked here, done by the instance's workers.
+
+Run inside `manage.py shell` of an instance by `benchmarks.recovery`; prints seconds as one JSON object.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+from recovery.models import Recovery
+from recovery.people.roles import Actor, Role
+from recovery.pipelines.find import find_flow, find_fresh
+from recovery.workflow import actions, studies
+
+PATIENCE_SECONDS = 600.0
+MARK = "WIZARD "
+
+
+def main(pipeline: str) -> None:
+    """Diagnose, gather, choose to continue, seal: seconds of each, and the recovery's name."""
+    by = Actor("benchmark", Role.ADMIN, via="command")
+    flow = find_flow(find_fresh(pipeline, by), None)
+    began = time.monotonic()
+    recovery = actions.open_recovery(flow_id=flow.pk, by=by)
+    seconds = {"diagnose": time.monotonic() - began}
+    seconds["gather"] = _waited(
+        recovery, "facts", lambda: actions.request_facts(recovery_id=recovery.pk, by=by)
+    )
+    actions.choose_strategy(recovery_id=recovery.pk, strategy="continue", by=by)
+    seconds["seal"] = _waited(
+        recovery, "sealing", lambda: actions.request_plan(recovery_id=recovery.pk, by=by)
+    )
+    sys.stdout.write(f"{MARK}{json.dumps({'recovery': recovery.label, 'seconds': seconds})}\n")
+
+
+def _waited(recovery: Recovery, field: str, request: Callable[[], None]) -> float:
+    """Seconds until a worker's answer stands in the row."""
+    began = time.monotonic()
+    request()
+    while time.monotonic() < began + PATIENCE_SECONDS:
+        recovery.refresh_from_db()
+        state = studies.slot(recovery, field)
+        if state["status"] == "ready":
+            return time.monotonic() - began
+        assert state["status"] == "working", state
+        time.sleep(0.02)
+    raise AssertionError(f"{field}: no answer within {PATIENCE_SECONDS:.0f} s")
