@@ -3,7 +3,8 @@
     .venv/bin/python -m benchmarks.recovery [--rounds 3]
 
 Starts an instance of its own, makes one failed pipeline a round, recovers it by hand, and then lets the
-same pipeline read new files by ordinary updates. Then goes the wizard's way from Diagnose to Proven, once a round. Prints a table and one JSON object. Ratios are of one run.
+same pipeline read new files by ordinary updates. Then goes the wizard's way from Diagnose to Proven, once a
+round. Prints a table and one JSON object. Ratios are of one run.
 """
 
 import argparse
