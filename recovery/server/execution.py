@@ -21,6 +21,7 @@ from recovery.server.causes import parse_chain
 from recovery.server.driver import RunKey, SparkDead, java_cause, java_errors
 from recovery.server.eventlog import QueryEvent
 from recovery.server.flowlog import FlowLog
+from recovery.server.forks import NoRunner
 from recovery.server.graph import Graph, qualify, read_graph
 from recovery.server.instance import Instance
 from recovery.server.messages import FlowSaid, RunSaid, parse_message
@@ -88,7 +89,6 @@ class Execution(threading.Thread):
             self.abandon()
         finally:
             self.instance.finish(self.update_id)
-            self.instance.ahead.start()
             connections.close_all()
 
     def abandon(self) -> None:
@@ -135,7 +135,13 @@ class Execution(threading.Thread):
             "root": str(snapshot.root),
             "files": [[p, str(c), str(self.instance.workspace.locate(p))] for p, c in snapshot.files],
         }
-        self.runner = Runner(self.instance.ahead.take(), self.folder, arguments, self.tell)
+        instance = self.instance
+        try:
+            self.runner = Runner(
+                instance.runners, self.folder, arguments, self.tell, token=instance.spark_token
+            )
+        except NoRunner as error:
+            raise Failure(str(error)) from error
 
     def make_database(self, catalog: str, database: str) -> None:
         """The pipeline's database. Raises Failure with Spark's words, e.g. for a catalog that is not there."""
@@ -197,8 +203,6 @@ class Execution(threading.Thread):
             full_refresh=list(selection.full_refresh),
             full_refresh_all=selection.full_refresh_all,
         )
-        # The next update's runner pays its imports while Spark works on this one, not while that one waits.
-        self.instance.ahead.start()
 
     def read_graph(self) -> Graph:
         """The graph as the driver has it now. Raises Failure where Spark refuses it as a whole (an empty one)."""
@@ -240,9 +244,12 @@ class Execution(threading.Thread):
         first = text.splitlines()[0] if text else "The runner failed without a message."
         return Failure(first, events.error_of(exceptions), flow if message["phase"] == "define" else None)
 
-    def silent_end(self, code: int) -> Failure:
+    def silent_end(self, code: int | None) -> Failure:
         """The runner ended without saying why."""
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        if code is None:
+            how = "ended; how is not known, because the process that had started it was gone"
+        else:
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         words = self.runner.last_words() if self.runner else ""
         sentence = f"The runner process of this update {how}; what it had started on Spark was stopped."
         return Failure(f"{sentence} Its last words: {words}" if words else sentence)
@@ -299,9 +306,7 @@ class Execution(threading.Thread):
     def end_runner(self) -> None:
         """End the runner, if it still runs."""
         if self.runner is not None:
-            self.runner.kill()
-            self.runner.process.wait()
-            self.runner.close()
+            self.runner.end()
             self.instance.children.remove(self.runner.pid)
 
     def move(self, state: str) -> None:

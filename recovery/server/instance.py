@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from recovery.server.children import Children
 from recovery.server.driver import Driver, SparkDead
 from recovery.server.eventlog import QueryEvent, Tail
+from recovery.server.forks import Runners
 from recovery.server.problems import ApiProblem
-from recovery.server.runners import Ahead
 from recovery.server.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Instance:
         self.workspace = Workspace(home / "workspace")
         self.children = Children(home / "pipelines.pids")
         self.spark_token = secrets.token_hex(32)
-        self.ahead = Ahead(self.spark_token, self.children)
+        self.runners = Runners(home / "logs" / "runners.log", self.children)
         self.driver: Driver | None = None
         self.tail: Tail | None = None
         self.ending = False

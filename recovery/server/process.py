@@ -71,6 +71,7 @@ class Server:
             call_command("migrate", database="pipelines", interactive=False, verbosity=0)
             provide_token(self.options.token_file)
             self.socket = bind(self.options.host, self.options.port)
+            self.instance.runners.start()  # its imports take their time while Spark takes its own
             self.start_spark()
             left = fail_left_active()
             if left:
@@ -152,7 +153,6 @@ class Server:
         signal.signal(signal.SIGTERM, self.on_signal)
         signal.signal(signal.SIGINT, self.on_signal)
         assert self.instance.driver is not None
-        self.instance.ahead.start()
         while not self.ending.wait(0.2):
             if not self.instance.driver.alive():
                 LOG.error(
@@ -177,7 +177,7 @@ class Server:
                 with contextlib.suppress(OSError):
                     (self.options.home / name).unlink(missing_ok=True)
         self.end_updates()
-        self.instance.ahead.end()
+        self.instance.runners.end()
         if self.http is not None:
             self.http.close()
         if self.socket is not None:

@@ -3,9 +3,9 @@
 People's pipeline code runs here and nowhere else, so that it can neither block nor crash the server. The
 server hands over two pipes: on one this process reports, one JSON object a line (`graph`, `event`, `error`,
 `done`); the other names the file of arguments, later says `go`, and its end means that the server is gone, upon
-which this process ends too. It may be started before there is an update: the slow imports come first.
+which this process ends too.
 
-Started as `python -m recovery.server.runner REPORT_FD CONTROL_FD`.
+It is a fork of `recovery.server.runner_parent`, which has paid the slow imports.
 """
 
 import json
@@ -85,11 +85,10 @@ def chain(error: BaseException) -> list[dict[str, Any]]:
     return found
 
 
-def open_session(arguments: dict[str, Any]) -> Any:
+def open_session(arguments: dict[str, Any], token: str) -> Any:
     """A Connect session whose id is the update's, so that the server can tell whose query is whose."""
     from pyspark.sql import SparkSession
 
-    token = os.environ.pop("REPRISE_SPARK_TOKEN")
     remote = f"{arguments['remote']};token={token};session_id={arguments['session_id']}"
     builder = SparkSession.builder.remote(remote)
     for key, value in arguments["configuration"].items():
@@ -174,13 +173,13 @@ def run(arguments: dict[str, Any], lines: Lines, spark: Any, graph_id: str) -> N
             lines.report("event", time_ms=moment, message=event.message)
 
 
-def work(arguments: dict[str, Any], lines: Lines) -> None:
+def work(arguments: dict[str, Any], lines: Lines, token: str) -> None:
     """The whole update; every failure is reported with the phase it happened in."""
     from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
 
     phase, registry = "connect", None
     try:
-        spark = open_session(arguments)
+        spark = open_session(arguments, token)
         graph_id = create_dataflow_graph(
             spark, arguments["catalog"], arguments["database"], arguments["configuration"]
         )
@@ -198,7 +197,7 @@ def work(arguments: dict[str, Any], lines: Lines) -> None:
 
 
 def import_ahead() -> None:
-    """The slow imports, before an update is there."""
+    """The slow imports, before an update is there. None may start a thread: they are done where runners are forked."""
     import pyspark.pipelines.add_pipeline_analysis_context
     import pyspark.pipelines.block_session_mutations
     import pyspark.pipelines.graph_element_registry
@@ -215,10 +214,9 @@ def speak_into(log: str) -> None:
     os.close(output)
 
 
-def main() -> NoReturn:
-    """Entry point. Ends without Python's clean-up: the server closes the Connect session itself."""
-    lines = Lines(int(sys.argv[1]), int(sys.argv[2]))
-    import_ahead()
+def live(report_fd: int, control_fd: int) -> NoReturn:
+    """One update, from its arguments to its end, without Python's clean-up: the server closes the Connect session."""
+    lines = Lines(report_fd, control_fd)
     order = lines.orders.get()
     speak_into(order["log"])
     arguments = json.loads(Path(order["arguments"]).read_text())
@@ -226,11 +224,7 @@ def main() -> NoReturn:
     sys.path.append(arguments["root"])  # last: a definition called numbers.py must not hide Python's own
     sys.dont_write_bytecode = True
     os.chdir(arguments["root"])
-    work(arguments, lines)
+    work(arguments, lines, order["token"])
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

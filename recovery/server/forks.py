@@ -1,0 +1,315 @@
+"""The server's side of the process that forks runners (`runner_parent`): starts it, asks it, renews it.
+
+A fork is no child of this process. Its handle (a pidfd) says when it ended and can never mean another process; how it
+ended is what its parent reports.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from recovery.server.children import Children
+from recovery.server.gateway import clean_environment, last_lines, open_log
+
+PROJECT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-m", "recovery.server.runner_parent")
+ANSWER_SECONDS = 120.0  # for its imports on a busy machine, and a fork
+REPORT_SECONDS = 10.0  # from the end of a runner until its parent has said how
+END_SECONDS = 5.0
+MOST_FORKS = 500
+MOST_SECONDS = 12 * 3600.0
+MOST_GROWTH = 64_000_000
+LIVED_SECONDS = 10.0
+
+
+class NoRunner(Exception):
+    """No runner could be started; the sentence says why."""
+
+
+class ParentEnded(Exception):
+    """The parent of runners ended before it had answered."""
+
+
+class Fork:
+    """A runner process as its parent forked it, and our ends of its two pipes. Any thread may call."""
+
+    def __init__(self, pid: int, handle: int, report: int, control: int) -> None:
+        self.pid = pid
+        self.handle = handle
+        self.report = report
+        self.control = control
+        self.turn = threading.Lock()
+        self.open_control = self.open_handle = True
+        self.code: int | None = None
+        self.settled = threading.Event()
+
+    def lines(self) -> Iterator[bytes]:
+        """Each line that it reports, until it has ended.
+
+        Not up to the end of the pipe: a process that the code left behind in a session of its own may hold it open.
+        """
+        os.set_blocking(self.report, False)
+        poll = select.poll()
+        for number in (self.report, self.handle):
+            poll.register(number, select.POLLIN)
+        rest, ended = b"", False
+        while not ended:
+            ended = self.handle in [number for number, _ in poll.poll()]
+            piece = self.available()
+            if not piece and not ended:
+                poll.unregister(
+                    self.report
+                )  # the code closed it: only the end of the process is left to wait for
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
+
+    def available(self) -> bytes:
+        """All that can be read of its reports without waiting."""
+        pieces = []
+        with contextlib.suppress(BlockingIOError):
+            while piece := os.read(self.report, 1 << 16):
+                pieces.append(piece)
+        return b"".join(pieces)
+
+    def send(self, line: bytes) -> None:
+        """Write to its control pipe; nothing where it has ended."""
+        with self.turn, contextlib.suppress(OSError):
+            if self.open_control:
+                os.write(self.control, line)
+
+    def kill(self) -> None:
+        """End the process and its group; nothing where it has ended."""
+        with self.turn, contextlib.suppress(ProcessLookupError):
+            if self.open_handle:
+                signal.pidfd_send_signal(
+                    self.handle, 0
+                )  # raises where it was waited for: its id may be another's
+                self.kill_group()
+                signal.pidfd_send_signal(self.handle, signal.SIGKILL)  # it may not lead its group yet
+
+    def kill_group(self) -> None:
+        """End what it has started and left behind."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def settle(self, code: int | None) -> None:
+        """Its parent says how it ended, or is gone and never will (None)."""
+        self.code = code
+        self.settled.set()
+
+    def bury(self) -> int | None:
+        """Exit code of a process that has ended, negative for a signal; None where only its parent had known."""
+        if not self.settled.wait(REPORT_SECONDS) or self.code is None:
+            self.kill_group()  # its parent does this otherwise
+        with self.turn:
+            self.open_handle = False
+            os.close(self.report)
+            os.close(self.handle)
+        return self.code
+
+    def close_control(self) -> None:
+        """Let go of the control pipe, which also tells the runner to end."""
+        with self.turn:
+            if self.open_control:
+                self.open_control = False
+                os.close(self.control)
+
+
+class WarmParent:
+    """One running `runner_parent`. `on_end` is called once, from a thread of its own, when it has ended."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.turn = threading.Lock()
+        self.answers: queue.SimpleQueue[Fork | str | None] = queue.SimpleQueue()
+        self.pipes = (-1, -1)
+        self.forks: dict[int, Fork] = {}
+        self.forked = 0
+        self.began = time.monotonic()
+        self.resident_at_first = self.resident = 0
+        self.ready = threading.Event()
+        self.retired = False
+        self.ended = threading.Event()
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        output = open_log(log)
+        try:
+            self.process = subprocess.Popen(
+                [*COMMAND, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=PROJECT,
+                env=clean_environment() | {"PYTHONDONTWRITEBYTECODE": "1"},
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        finally:
+            theirs.close()
+            os.close(output)
+
+    def start(self, on_end: Callable[["WarmParent"], None]) -> None:
+        """Begin to hear it."""
+        name = f"runners-{self.process.pid}"
+        self.listener = threading.Thread(target=self.listen, args=(on_end,), name=name, daemon=True)
+        self.listener.start()
+
+    def fork(self) -> Fork:
+        """A new runner. Raises ParentEnded, NoRunner."""
+        with self.turn:
+            report, report_theirs = os.pipe()
+            control_theirs, control = os.pipe()
+            self.pipes = (report, control)
+            try:
+                socket.send_fds(self.socket, [b"fork"], [report_theirs, control_theirs])
+                answer = self.answers.get(timeout=ANSWER_SECONDS)
+            except (OSError, queue.Empty):
+                answer = None
+            finally:
+                os.close(report_theirs)
+                os.close(control_theirs)
+            if isinstance(answer, Fork):
+                self.forked += 1
+                return answer
+            os.close(report)
+            os.close(control)  # a fork whose answer was lost ends by this
+            if answer is None:
+                self.process.kill()  # it ended, or is stuck and no answer of it could be told from the next one's
+                raise ParentEnded
+            raise NoRunner(f"No process could be started for this update: {answer}.")
+
+    def worn(self) -> bool:
+        """Whether another one should take over: old, much used, or grown."""
+        age = time.monotonic() - self.began
+        grown = self.resident - self.resident_at_first
+        return self.forked >= MOST_FORKS or age >= MOST_SECONDS or grown >= MOST_GROWTH
+
+    def listen(self, on_end: Callable[["WarmParent"], None]) -> None:
+        """Hear it until it has ended; then its runners that still run are without a witness of their end."""
+        with contextlib.suppress(OSError):
+            while message := self.receive():
+                self.hear(*message)
+        self.process.wait()
+        self.ended.set()
+        for fork in list(self.forks.values()):
+            fork.settle(None)
+        self.answers.put(None)
+        self.socket.close()
+        on_end(self)
+
+    def receive(self) -> tuple[dict[str, Any], list[int]] | None:
+        """Its next message, with a handle where it brings one; None where it is gone."""
+        raw, handles, _, _ = socket.recv_fds(self.socket, 4096, 1, socket.MSG_CMSG_CLOEXEC)
+        return (json.loads(raw), handles) if raw else None
+
+    def hear(self, message: dict[str, Any], handles: list[int]) -> None:
+        """One message of it."""
+        kind = message["kind"]
+        if kind == "ended":
+            self.forks.pop(message["pid"]).settle(message["code"])
+        elif kind == "refused":
+            self.answers.put(str(message["why"]))
+        else:
+            self.resident = message["resident"]
+            if kind == "ready":
+                self.resident_at_first = self.resident
+                self.ready.set()
+                return
+            fork = Fork(message["pid"], handles[0], *self.pipes)
+            self.forks[fork.pid] = fork
+            self.answers.put(fork)
+
+    def retire(self) -> None:
+        """No further fork is asked of it; it ends when its last runner has."""
+        if not self.retired:
+            self.retired = True
+            with contextlib.suppress(OSError):
+                self.socket.send(b"retire")
+
+    def end(self) -> None:
+        """End it, and with it its runners."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        if not self.ended.wait(END_SECONDS):
+            self.process.kill()
+        self.listener.join()
+
+
+class Runners:
+    """Forks of a parent that is kept ready, so that no update waits for imports."""
+
+    def __init__(self, log: Path, children: Children) -> None:
+        self.log = log
+        self.children = children
+        self.turn = threading.Lock()
+        self.parents: list[WarmParent] = []
+        self.ended = False
+
+    def start(self) -> None:
+        """Have a parent ready for the next update."""
+        with self.turn:
+            if not self.ended and not self.usable():
+                self.add_parent()
+
+    def fork(self) -> Fork:
+        """A runner for one update. Raises NoRunner."""
+        with self.turn:
+            for _ in range(2):
+                with contextlib.suppress(ParentEnded):
+                    parent = self.parent()
+                    fork = parent.fork()
+                    self.children.add(fork.pid)
+                    if parent.worn() and self.usable() == [parent]:
+                        self.add_parent()
+                    return fork
+        raise NoRunner(f"The process that starts runners ends by itself: {last_lines(self.log, 3)}")
+
+    def end(self) -> None:
+        """End every parent and every runner; none comes after. Not in turn: a fork that waits for imports gives up."""
+        self.ended = True
+        while self.parents:
+            self.parents[-1].end()
+
+    def usable(self) -> list[WarmParent]:
+        """Parents that take orders, oldest first."""
+        return [p for p in self.parents if not p.retired and not p.ended.is_set()]
+
+    def parent(self) -> WarmParent:
+        """The newest that is ready, upon which the ones before it retire; else one that soon will be."""
+        if self.ended:
+            raise NoRunner("The server is ending.")
+        usable = self.usable() or [self.add_parent()]
+        ready = [parent for parent in usable if parent.ready.is_set()]
+        chosen = ready[-1] if ready else usable[0]
+        for parent in usable[: usable.index(chosen)]:
+            parent.retire()
+        return chosen
+
+    def add_parent(self) -> WarmParent:
+        """Start one. It is on record before anything else can fail."""
+        parent = WarmParent(self.log)
+        self.children.add(parent.process.pid)
+        self.parents.append(parent)
+        parent.start(self.on_end)
+        return parent
+
+    def on_end(self, parent: WarmParent) -> None:
+        """Forget a parent. One that was killed in the middle of its life is replaced at once.
+
+        One that ends young would end so for ever: only an update starts the next.
+        """
+        self.children.remove(parent.process.pid)
+        with self.turn:
+            self.parents.remove(parent)
+        if parent.ready.is_set() and time.monotonic() - parent.began > LIVED_SECONDS:
+            self.start()

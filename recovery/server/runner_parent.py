@@ -1,0 +1,144 @@
+"""The process that forks runners: it has paid their imports (1 to 3 s, 15 s on a busy machine) once for all of them.
+
+Nothing of a pipeline is ever in it: no gRPC channel, no token, no definition; and no thread, since a fork has only
+the one that forked. The server asks over one socket: each message `fork` brings the two pipes of a runner; `retire`
+means that no further one comes. It answers `ready`, `forked` (with a handle of the process), `refused`, and `ended`
+with how a runner ended. A runner's own life hangs on the server (its control pipe), not on this process: when this one
+is killed, updates that run go on. When the server is gone, this process ends its runners with all that they started.
+
+Started as `python -m recovery.server.runner_parent SOCKET_FD`.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+from recovery.server import runner
+
+# What keeps libraries from starting threads while they are imported; a runner's own code does not see it.
+# OpenBLAS makes a pool, and the allocator in Arrow a thread that gives memory back.
+NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+
+class RunnerParent:
+    """Forks when the server asks for it and reports how each fork ended, in this one thread."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self.server = server
+        self.poll = select.poll()
+        self.runners: dict[int, int] = {}  # pid by the handle (pidfd) that is readable once it has ended
+        self.retired = False
+
+    def serve(self) -> None:
+        """Until the server is gone, or this parent is retired and its last runner has ended."""
+        self.poll.register(self.server, select.POLLIN)
+        self.report("ready", resident=resident())
+        while self.runners or not self.retired:
+            for number, _ in self.poll.poll():
+                if number in self.runners:
+                    self.bury(number)
+                elif not self.hear():
+                    return
+
+    def hear(self) -> bool:
+        """Do what the server asks for; False where it is gone."""
+        order, pipes, _, _ = socket.recv_fds(self.server, 64, 2, socket.MSG_CMSG_CLOEXEC)
+        if order == b"fork":
+            self.fork(*pipes)
+        elif order == b"retire":
+            self.retired = True
+        else:
+            for pid in self.runners.values():
+                end_group(pid)
+            return False
+        return True
+
+    def fork(self, report: int, control: int) -> None:
+        """One runner. The two ends of its pipes are its own: the next one must not have them too."""
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self.become_runner(report, control)
+        except OSError as error:
+            self.report("refused", why=error.strerror)
+            return
+        finally:
+            os.close(report)
+            os.close(control)
+        handle = os.pidfd_open(pid)
+        self.runners[handle] = pid
+        self.poll.register(handle, select.POLLIN)
+        self.report("forked", handle, pid=pid, resident=resident())
+
+    def become_runner(self, report: int, control: int) -> NoReturn:
+        """In the fork: let go of what belongs to its parent, then live. The parent's loop must never go on in here."""
+        try:
+            os.setsid()
+            self.server.close()
+            for handle in self.runners:
+                os.close(handle)
+            reseed()
+            del sys.argv[1:]
+            runner.live(report, control)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+
+    def bury(self, handle: int) -> None:
+        """A runner has ended: what it had started ends with it, while its pid is still its own; then say how."""
+        pid = self.runners.pop(handle)
+        self.poll.unregister(handle)
+        os.close(handle)
+        end_group(pid)
+        _, status = os.waitpid(pid, 0)
+        self.report("ended", pid=pid, code=os.waitstatus_to_exitcode(status))
+
+    def report(self, kind: str, *handles: int, **content: Any) -> None:
+        """Say something to the server. One that is gone is noticed where it is heard."""
+        with contextlib.suppress(OSError):
+            socket.send_fds(self.server, [json.dumps({"kind": kind, **content}).encode()], handles)
+
+
+def end_group(pid: int) -> None:
+    """End a fork that was not waited for yet, and its process group, which it may not lead yet."""
+    os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def reseed() -> None:
+    """Numpy's own generator would give every fork the same numbers; Python's does this by itself."""
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed()
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> NoReturn:
+    """Entry point."""
+    environment = dict(os.environ)
+    os.environ.update(NO_THREADS)
+    runner.import_ahead()
+    for name in NO_THREADS:
+        del os.environ[name]
+    os.environ.update(environment)
+    gc.collect()
+    gc.freeze()  # a collection in a fork would otherwise write to, and so copy, every page of the imports
+    RunnerParent(socket.socket(fileno=int(sys.argv[1]))).serve()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""The process that forks runners, with real processes: what lives on, what ends with what, and who knows how."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recovery.server import forks
+from recovery.server.children import Children, started_at
+from recovery.server.forks import Fork, NoRunner, ParentEnded, Runners
+from recovery.server.runner import GONE
+from recovery.server.runners import Runner
+from tests.contract.lab import until
+
+# The same parent without its imports, which are the same for each test and take seconds.
+WITHOUT_IMPORTS = """
+from recovery.server import runner, runner_parent
+runner.import_ahead = lambda: None
+runner_parent.main()
+"""
+# A server that has two runners, says which processes those are, and waits to be killed.
+SERVER = """
+import sys, time
+from pathlib import Path
+from recovery.server import forks
+from recovery.server.children import Children
+from recovery.server.forks import Runners
+forks.COMMAND = (sys.executable, "-c", sys.argv[2])
+home = Path(sys.argv[1])
+runners = Runners(home / "runners.log", Children(home / "pids"))
+pids = [runners.fork().pid, runners.fork().pid]
+print(runners.parents[0].process.pid, *pids, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def runners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runners]:
+    monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", WITHOUT_IMPORTS))
+    runners = Runners(tmp_path / "runners.log", Children(tmp_path / "pids"))
+    runners.start()
+    yield runners
+    runners.end()
+
+
+def alive(pid: int) -> bool:
+    return started_at(pid) is not None
+
+
+def ended(fork: Fork) -> int | None:
+    """How a fork ended, after its end."""
+    assert list(fork.lines()) == []
+    fork.close_control()
+    return fork.bury()
+
+
+def pipes(pid: int) -> set[str]:
+    """The pipes and sockets that a process holds."""
+    targets = {str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+    return {target for target in targets if target.startswith(("pipe:", "socket:"))}
+
+
+def recorded(path: Path) -> set[int]:
+    return {int(pid) for pid in json.loads(path.read_text())["children"]}
+
+
+def test_the_imports_start_no_thread_and_a_runner_has_them(tmp_path: Path) -> None:
+    runners = Runners(tmp_path / "runners.log", Children(tmp_path / "pids"))
+    fork = runners.fork()
+    (parent,) = runners.parents
+    assert "/pyarrow/" in Path(f"/proc/{fork.pid}/maps").read_text()
+    threads = [entry.read_text() for entry in Path(f"/proc/{parent.process.pid}/task").glob("*/comm")]
+    assert len(threads) == 1, threads
+    runners.end()
+
+
+def test_runners_at_once_share_nothing(runners: Runners) -> None:
+    first, second = runners.fork(), runners.fork()
+    (parent,) = runners.parents
+    until(lambda: os.getsid(second.pid) == second.pid, "a session of its own")
+    assert (os.getsid(first.pid), os.getpgid(first.pid)) == (first.pid, first.pid)
+    assert len(pipes(first.pid)) == len(pipes(second.pid)) == 2
+    assert not (pipes(first.pid) | pipes(parent.process.pid)) & pipes(second.pid)
+
+    first.kill()
+    assert ended(first) == -signal.SIGKILL
+    assert alive(second.pid)
+    second.close_control()
+    assert ended(second) == GONE
+
+
+def test_a_runner_ends_with_what_it_had_started_and_its_exit_code_is_known(
+    runners: Runners, tmp_path: Path
+) -> None:
+    messages: list[dict[str, object]] = []
+    runner = Runner(runners, tmp_path, {}, messages.append, token="secret")
+    runner.reader.join()  # its arguments name no folder to work in
+    assert messages == [{"kind": "ended", "code": 1}]
+    assert "KeyError: 'root'" in runner.last_words()
+    runner.kill()  # long after its end: another process may have its id now
+    runner.end()
+    assert b"secret" not in Path(f"/proc/{runners.parents[0].process.pid}/environ").read_bytes()
+
+
+def test_a_killed_parent_is_replaced_and_its_runner_goes_on(runners: Runners, tmp_path: Path) -> None:
+    fork = runners.fork()
+    (parent,) = runners.parents
+    os.kill(parent.process.pid, signal.SIGKILL)
+    until(parent.ended.is_set, "the end of the parent")
+    other = runners.fork()
+    assert alive(fork.pid)
+    assert recorded(tmp_path / "pids") == {fork.pid, other.pid, runners.parents[0].process.pid}
+    fork.kill()
+    assert ended(fork) is None
+    other.kill()
+    assert ended(other) == -signal.SIGKILL
+
+
+def test_a_parent_that_lived_is_replaced_before_anybody_asks(
+    runners: Runners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forks, "LIVED_SECONDS", 0.0)
+    (parent,) = runners.parents
+    assert parent.ready.wait(120)
+    os.kill(parent.process.pid, signal.SIGKILL)
+    until(lambda: runners.parents and runners.parents != [parent], "another parent")
+
+
+def test_a_worn_parent_hands_over_and_ends_after_its_last_runner(
+    runners: Runners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forks, "MOST_FORKS", 1)
+    first = runners.fork()
+    old, new = runners.parents
+    assert new.ready.wait(120)
+    second = runners.fork()
+    assert (old.retired, new.retired) == (True, False)
+    assert alive(old.process.pid)
+    first.kill()
+    assert ended(first) == -signal.SIGKILL
+    until(lambda: old not in runners.parents, "the end of the retired parent")
+    assert old.process.returncode == 0
+    assert alive(second.pid)
+    second.kill()
+    assert ended(second) == -signal.SIGKILL
+
+
+def test_a_parent_that_is_stuck_is_ended_and_another_asked(
+    runners: Runners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (parent,) = runners.parents
+    assert parent.ready.wait(120)
+    os.kill(parent.process.pid, signal.SIGSTOP)
+    monkeypatch.setattr(forks, "ANSWER_SECONDS", 1.0)
+    with pytest.raises(ParentEnded):
+        parent.fork()
+    assert parent.process.wait(10) == -signal.SIGKILL
+
+
+def test_a_parent_that_cannot_start_is_one_sentence(
+    runners: Runners, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runners.end()
+    monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", "import not_installed"))
+    with pytest.raises(NoRunner, match="No module named 'not_installed'"):
+        Runners(tmp_path / "runners.log", Children(tmp_path / "pids")).fork()
+
+
+def test_the_end_of_the_server_ends_parent_and_runners(tmp_path: Path) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(tmp_path), WITHOUT_IMPORTS],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=forks.PROJECT,
+    )
+    assert server.stdout is not None
+    with server, server.stdout:
+        pids = [int(pid) for pid in server.stdout.readline().split()]
+        assert recorded(tmp_path / "pids") == set(pids)
+        assert all(alive(pid) for pid in pids)
+        server.kill()
+    until(lambda: not any(alive(pid) for pid in pids), "the end of parent and runners")
+
+
+def test_the_end_in_order_ends_parent_and_runners_and_none_comes_after(
+    runners: Runners, tmp_path: Path
+) -> None:
+    fork = runners.fork()
+    runners.end()
+    assert ended(fork) is None
+    with pytest.raises(NoRunner):
+        runners.fork()
+    assert recorded(tmp_path / "pids") == {fork.pid}  # the update that had it removes it
