@@ -56,7 +56,8 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
         if flow.state != "failed":
             raise Refused(
                 f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
-                "from. Nothing was opened."
+                "from. Nothing was opened.",
+                code="healthy",
             )
         try:
             with transaction.atomic():
@@ -243,7 +244,10 @@ def edit_again(*, recovery_id: int, by: Actor) -> None:
         recovery = lock(recovery_id)
         only_in(recovery, "planned", "awaiting_approval", "approved")
         if studies.slot(recovery, "sealing").get("status") == "working":
-            raise Refused(f"A plan of {recovery.label} is being sealed. Wait for its end, then take it back.")
+            raise Refused(
+                f"A plan of {recovery.label} is being sealed. Wait for its end, then take it back.",
+                code="sealing",
+            )
         plan, before = plan_of(recovery), recovery.state
         digest = plan.hash if plan else None
         sealing.withdraw(recovery, f"{by.name} took it back before it ran, to change it.")
@@ -309,7 +313,9 @@ def pause_run(*, recovery_id: int, by: Actor) -> None:
     with trying("recovery.pause", recovery, by) as attempted:
         only_in(lock(recovery_id), "running")
         if held_by(recovery_id):
-            raise Refused(f"{recovery.label} is being stopped already: no further step begins.")
+            raise Refused(
+                f"{recovery.label} is being stopped already: no further step begins.", code="stopping"
+            )
         studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "step"})
         attempted.done("Pause of the run requested: the step that runs ends, no further step begins.")
 
@@ -339,7 +345,7 @@ def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
         recovery = lock(recovery_id)
         only_in(recovery, "needs_attention", "failed", "succeeded", "unproven")
         if recovery.steps.filter(state="running").exists():
-            raise Refused("A step is running. Wait for its end, then roll back.")
+            raise Refused("A step is running. Wait for its end, then roll back.", code="step_running")
         if refusal:
             raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
         step = _new_step(recovery, "rollback", "Undo the reset and write the source back.", plan_of(recovery))

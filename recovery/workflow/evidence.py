@@ -238,7 +238,8 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
     if set(at) != {s.index for s in new.sources}:
         raise Refused(
             f"The checkpoint holds {plural(len(new.sources), 'source')} that are not those of the plan, which has "
-            f"{len(at)}: what was read of each cannot be compared. Look at the checkpoint."
+            f"{len(at)}: what was read of each cannot be compared. Look at the checkpoint.",
+            code="other_sources",
         )
     cut = tuple(_cut(s, at[s.index]) for s in new.sources)
     return replace(new, sources=cut, last_committed=planned["last_committed"])

@@ -53,7 +53,9 @@ def _late(recovery: Recovery, values: Mapping[str, Any]) -> None:
 def _untouched(recovery: Recovery, values: Mapping[str, Any]) -> None:
     acted = recovery.steps.filter(kind__in=CHANGING).exclude(state__in=("pending", "skipped"))
     if acted.exists():
-        raise Refused(f"{recovery.label} has changed something already. Roll it back, or resume it.")
+        raise Refused(
+            f"{recovery.label} has changed something already. Roll it back, or resume it.", code="touched"
+        )
 
 
 def _proven(recovery: Recovery, values: Mapping[str, Any]) -> None:

@@ -73,15 +73,20 @@ def prove(recovery: Recovery, client: PipelinesClient) -> None:
     if again:
         raise Refused(
             f"Somebody switched on again what this recovery had paused: {', '.join(again)}. "
-            "Stop once more, or speak with who did it."
+            "Stop once more, or speak with who did it.",
+            code="switched_on_again",
         )
     if known.awake:
         raise Refused(
             f"The pipeline can be started at any time by {', '.join(s.says for s in known.awake)}. Stop once more: "
-            "that pauses it."
+            "that pauses it.",
+            code="can_be_started",
         )
     if running := starters.active_runs(client, known.starters):
-        raise Refused(f"{', '.join(running)} has not ended and may start the pipeline. Stop once more.")
+        raise Refused(
+            f"{', '.join(running)} has not ended and may start the pipeline. Stop once more.",
+            code="run_not_ended",
+        )
 
 
 def due() -> None:

@@ -67,7 +67,7 @@ def ran(
             raise Refused(
                 f"Update {update_id} ran with another {', '.join(other)} than the plan's, so what it wrote was never "
                 "reviewed and is not measured. Roll back where that is still possible, or end without proof.",
-                code="not_as_reviewed",
+                code="ran_unreviewed",
             )
 
 

@@ -62,7 +62,7 @@ def _skippable(recovery: Recovery) -> Step:
     if not rule.may:
         raise Refused(f"Step {step.kind} is never skipped. {rule.because}", code="not_skippable")
     if recovery.steps.filter(state="running").exists() or _undoing(recovery):
-        raise Refused("A step is running. Wait for its end, then skip.")
+        raise Refused("A step is running. Wait for its end, then skip.", code="step_running")
     may_go_on(recovery, step, then="skip")
     return step
 

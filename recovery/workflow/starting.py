@@ -68,7 +68,8 @@ def may_go_on(recovery: Recovery, step: Step, *, then: str) -> None:
     """Refused while nobody knows what the step has done, and where the environment's rules do not let its plan run."""
     if step.state == "unknown" and not step.evidence:
         raise Refused(
-            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then {then}."
+            f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then {then}.",
+            code="probe_open",
         )
     plan = plan_of(recovery)
     if plan is not None and step.kind != "verify" and (no := selectors.run_refusal(recovery, plan)):
@@ -84,5 +85,5 @@ def stuck(recovery: Recovery) -> Step:
         or steps.filter(kind="verify", state="done").last()
     )
     if found is None:
-        raise Refused(f"{recovery.label} has no step that could be resumed.")
+        raise Refused(f"{recovery.label} has no step that could be resumed.", code="nothing_stuck")
     return found

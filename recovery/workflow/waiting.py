@@ -72,14 +72,16 @@ def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
     """Raises Refused where a source's place or kind is not known, Unreachable where storage does not answer."""
     sources = inspect(place).sources
     if not sources:
-        raise Refused("No batch has been committed, so nothing says what was read.")
+        raise Refused("No batch has been committed, so nothing says what was read.", code="nothing_committed")
     found = []
     for source in sources:
         path = described[source.index] if source.index < len(described) else ""
         if source.kind != "files":
-            raise Refused("Files alone are listed here; for any other source see Unread input.")
+            raise Refused(
+                "Files alone are listed here; for any other source see Unread input.", code="not_files"
+            )
         if not path:
-            raise Refused("No batch that was seen says from which files the flow reads.")
+            raise Refused("No batch that was seen says from which files the flow reads.", code="no_place")
         found.append(
             source_facts(source, listing(path, options={}), location=path, max_files_per_trigger=None)
         )

@@ -75,7 +75,8 @@ def _goes_back_to(context: Context, place: str, before: Mapping[str, Any]) -> No
     if fingerprint(place) != before["fingerprint"]:
         raise OutcomeUnknown(
             f"The checkpoint does not read back as it was kept (version {before['version']}, batch "
-            f"{before['last_committed']}). Look at it before anything is started."
+            f"{before['last_committed']}). Look at it before anything is started.",
+            code="not_as_kept",
         )
     context.log(
         f"Read back: version {before['version']}, batch {before['last_committed']}, as it was kept before."
@@ -85,7 +86,10 @@ def _goes_back_to(context: Context, place: str, before: Mapping[str, Any]) -> No
 def _write_back(context: Context, change: Mapping[str, Any], copy: Mapping[str, bytes]) -> str:
     path, now = str(change["path"]), _sha(context.client, change["path"])
     if now not in (change["after_sha256"], change["before_sha256"], None):
-        raise Refused(f"{path} was edited since the recovery wrote it; it was left alone. Mend it by hand.")
+        raise Refused(
+            f"{path} was edited since the recovery wrote it; it was left alone. Mend it by hand.",
+            code="edited",
+        )
     if now != change["before_sha256"]:
         context.watch.guard()
         context.client.import_file(path, copy.get(path, change["before"].encode()))

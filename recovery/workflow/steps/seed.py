@@ -42,7 +42,8 @@ def run(context: Context) -> Mapping[str, Any]:
     if report.fingerprint != planned["fingerprint"]:
         raise Refused(
             f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "
-            "It was left alone. Seal a new plan."
+            "It was left alone. Seal a new plan.",
+            code="stale",
         )
     context.watch.guard()
     make = _repaired if context.step.args.get("action") == "repair" else _seeded
@@ -135,7 +136,8 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
     )
     if [m.as_dict() for m in plan.mendings] != args["mendings"]:
         raise Refused(
-            "What can be mended is no longer what the plan says. The checkpoint was left alone. Seal a new plan."
+            "What can be mended is no longer what the plan says. The checkpoint was left alone. Seal a new plan.",
+            code="stale",
         )
     for mending in plan.mendings:
         context.log(f"{mending.file}: {mending.how}")
@@ -162,7 +164,8 @@ def _read_back(context: Context, place: str, version: int | None) -> dict[str, A
     found = [s.offset_json for s in now.sources]
     if now.version != version or found != wanted or now.blockers:
         raise Refused(
-            f"Version {now.version} reads back with offsets {found}, planned were {wanted}. Roll back, then seal anew."
+            f"Version {now.version} reads back with offsets {found}, planned were {wanted}. Roll back, then seal anew.",
+            code="not_as_sealed",
         )
     context.log(f"Read back: intact, next batch {(now.last_committed or 0) + 1}, offsets as planned.")
     return {

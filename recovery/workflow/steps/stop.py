@@ -78,7 +78,8 @@ def _quiet(context: Context, known: Known, begun: float) -> str | None:
         if time.monotonic() - begun > SECONDS - 10:
             raise Refused(
                 f"{', '.join(left)} is still active {SECONDS - 10} s after the stop began. "
-                "Look at it in the workspace, then stop again."
+                "Look at it in the workspace, then stop again.",
+                code="still_active",
             )
         time.sleep(0.2)
 

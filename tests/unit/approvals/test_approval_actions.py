@@ -25,6 +25,7 @@ from recovery.workflow import engine, sealing
 from recovery.workflow.moves import claim
 from recovery.workflow.steps.base import PlanVoid
 from tests import factories
+from tests.refusals import refused
 from tests.unit.approvals.people import Clock, actor, ask, entries, no, planned, yes
 
 pytestmark = pytest.mark.django_db
@@ -65,9 +66,9 @@ def test_without_enough_votes_it_does_not_run_and_the_try_is_in_the_log(
     ask(row, ada)
     for _ in range(votes):
         yes(row, ann)
-    with pytest.raises(Refused, match=f"{2 - votes} more approval") as refused:
+    with refused("needs_approval", Refused) as refusal:
         workflow.execute(recovery_id=row.pk, by=ada)
-    assert refused.value.code == "needs_approval"
+    assert f"{2 - votes} more" in refusal.value.sentence
     row.refresh_from_db()
     assert row.state == "awaiting_approval"
     assert entries()[-1] == ("recovery.execute", "failed", "ada")
@@ -129,24 +130,24 @@ def test_an_approver_can_neither_ask_nor_run(ann: Actor) -> None:
 
 def test_a_vote_needs_a_reason_and_an_asking_needs_a_plan(ada: Actor, ann: Actor) -> None:
     row = planned()
-    with pytest.raises(Refused, match="Nobody has asked"):
+    with refused("not_asked", Refused):
         yes(row, ann)
     ask(row, ada)
     with pytest.raises(WrongUse, match="reason"):
         actions.vote(recovery_id=row.pk, choice="approve", reason="  ", by=ann)
     with pytest.raises(WrongUse, match="approve or reject"):
         actions.vote(recovery_id=row.pk, choice="maybe", reason="x", by=ann)
-    with pytest.raises(Refused, match="asked for already"):
+    with refused("asked", Refused):
         ask(row, ada)
     row.plans.update(voided_at=timezone.now())
-    with pytest.raises(Refused, match="no plan in force"):
+    with refused("no_plan", Refused):
         ask(row, ada)
     assert Vote.objects.count() == 0
 
 
 def test_where_nobody_must_agree_nobody_can_be_asked(ada: Actor) -> None:
     row = planned("development")
-    with pytest.raises(Refused, match="no approval is needed"):
+    with refused("not_needed", Refused):
         ask(row, ada)
     workflow.execute(recovery_id=row.pk, by=ada)
 
@@ -155,7 +156,7 @@ def test_the_database_itself_holds_one_vote_a_person_and_plan(ada: Actor, ann: A
     row = planned()
     request = ask(row, ada)
     yes(row, ann)
-    with pytest.raises(Refused, match="voted on this plan already"):
+    with refused("voted", Refused):
         yes(row, ann)
     copy = Vote.objects.get()
     copy.pk = None
@@ -189,7 +190,7 @@ def test_an_approved_plan_can_still_be_rejected_by_who_has_not_voted(
     row = planned("staging")
     ask(row, ada)
     yes(row, ann)
-    with pytest.raises(Refused, match="voted on this plan already"):
+    with refused("voted", Refused):
         no(row, ann)
     no(row, bob)
     assert row.state == "diagnosing"
@@ -207,9 +208,8 @@ def test_taking_the_plan_back_voids_the_votes_and_the_old_hash_is_refused_with_w
     assert request.state == "voided"
     assert "ada took it back" in request.says
     assert Vote.objects.get().voided_at is not None
-    with pytest.raises(Refused, match="ada took it back") as refused:
+    with refused("stale_plan", Refused):
         yes(row, bob, plan_hash=digest)
-    assert refused.value.code == "stale_plan"
     assert entries("approval.void") == [("approval.void", "done", "reprise")]
 
 
@@ -236,12 +236,11 @@ def test_a_newer_seal_voids_what_was_given_and_the_same_people_vote_anew(
     seal(row, ada, number=2)
     first.refresh_from_db()
     assert (row.state, first.state) == ("planned", "voided")
-    with pytest.raises(Refused, match="nobody has asked"):
+    with refused("needs_approval", Refused):
         workflow.execute(recovery_id=row.pk, by=ada)
     ask(row, ada)
-    with pytest.raises(Refused, match="newer plan") as refused:
+    with refused("stale_plan", Refused):
         yes(row, ann, plan_hash=old)
-    assert refused.value.code == "stale_plan"
     yes(row, ann)
     yes(row, bob)
     assert row.state == "approved"
@@ -260,7 +259,7 @@ def test_drift_found_by_the_first_step_voids_the_plan_for_good(ada: Actor, ann: 
     row.refresh_from_db()
     request.refresh_from_db()
     assert (row.state, request.state) == ("diagnosing", "used")
-    with pytest.raises(Refused, match="edited since the plan was made"):
+    with refused("stale_plan", Refused):
         yes(row, actor("cat"), plan_hash=request.plan.hash)
 
 
@@ -272,9 +271,8 @@ def test_expired_is_not_approved_even_before_anybody_wrote_it_down(
     yes(row, ann)
     yes(row, bob)
     clock.on(hours=8)
-    with pytest.raises(Refused, match="Expired is not approved") as refused:
+    with refused("expired", Refused):
         workflow.execute(recovery_id=row.pk, by=ada)
-    assert refused.value.code == "expired"
 
 
 @pytest.mark.parametrize("votes", [0, 1, 2])
@@ -289,7 +287,7 @@ def test_time_ends_a_request_and_its_recovery(
     assert actions.expire() == 0
     clock.on(seconds=1)
     if votes < 2:
-        with pytest.raises(Refused, match="expired"):
+        with refused("expired", Refused):
             yes(row, actor("cat"))
     assert (actions.expire(), actions.expire()) == (1, 0)
     row.refresh_from_db()
@@ -339,5 +337,6 @@ def test_a_vote_counts_no_more_once_its_giver_could_not_give_it(lost: str, ada: 
     else:
         Person.objects.filter(pk=person.pk).update(role="viewer")
 
-    with pytest.raises(Refused, match="0 of 1 votes are in force in staging"):
+    with refused("needs_approval", Refused) as refusal:
         workflow.execute(recovery_id=row.pk, by=ada)
+    assert "0 of 1 votes" in refusal.value.sentence

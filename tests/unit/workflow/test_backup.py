@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from recovery.audit.evidence import _others
 from recovery.checkpoints import inspect, placing, seed
-from recovery.errors import OutcomeUnknown, RepriseError
+from recovery.errors import OutcomeUnknown
 from recovery.models import KeptFile, Recovery, Step, Workspace
 from recovery.workflow import actions, broker, engine, tasks
 from recovery.workflow.beat import FenceLost, Watch
@@ -20,6 +20,7 @@ from recovery.workflow.moves import claim
 from recovery.workflow.steps import backup, rollback
 from recovery.workflow.steps.base import Context
 from tests.checkpoint_builder import Built, sink_log
+from tests.refusals import refused
 from tests.unit.pipelines.stub import Answer, Asked, serving
 from tests.unit.workflow.rows import RESPONDER, plan, recovery
 
@@ -262,7 +263,7 @@ def test_a_rollback_leaves_a_file_alone_that_somebody_has_edited(row: Recovery, 
     rollback.run(roll_back(row))
     assert files.files[OTHER] == b"somebody's work\n"
     files.files[CODE] = b"edited too\n"
-    with pytest.raises(RepriseError, match="was edited since the recovery wrote it"):
+    with refused("edited"):
         rollback._write_back(roll_back_context(row), row.plans.get().body["patch"][0], {})
 
 
@@ -286,7 +287,7 @@ def test_a_checkpoint_that_does_not_read_back_as_kept_is_unknown(row: Recovery, 
     run(row)
     place = changed(row, files)
     (Path(place) / "0/offsets/4").write_text("v1\n{}\n")
-    with pytest.raises(OutcomeUnknown, match="does not read back as it was kept"):
+    with refused("not_as_kept", OutcomeUnknown):
         rollback.run(roll_back(row))
 
 

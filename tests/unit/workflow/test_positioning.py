@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.formats import Malformed
-from recovery.errors import Denied, Refused, RepriseError
+from recovery.errors import Denied, Refused
 from recovery.models import AuditEntry, Recovery
 from recovery.sources import kafka
 from recovery.sources.base import Position, Precision, SourceFacts, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.workflow import actions, broker, positioning, studies, tasks
+from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, VIEWER, recovery
 
 pytestmark = pytest.mark.django_db
@@ -85,7 +86,7 @@ def test_a_look_that_fails_says_why_and_keeps_the_one_before() -> None:
     assert look["status"] == "failed"
     assert "cannot be positioned by a version" in look["problem"]
     assert look["wishes"] == {"0": {"latest": True}}
-    with pytest.raises(Refused, match="was not looked up"):
+    with refused("not_looked", Refused):
         positioning.choose_positions(
             recovery_id=of.pk, positions=LATEST, by=RESPONDER, accept_loss=True
         )  # a wish that failed lies between
@@ -103,13 +104,13 @@ def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch
 def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_committed_position(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refused(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+    def out_of_bounds(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
         return [replace(found(flow, {})[0], problem="Version 7 is out of bounds.")]
 
-    monkeypatch.setattr(studies, "positions", refused)
+    monkeypatch.setattr(studies, "positions", out_of_bounds)
     of, wanted = row(), {"0": Wanted(version=7)}
     assert looked_at(of, wanted)["status"] == "ready"
-    with pytest.raises(Refused, match="Source 0: Version 7 is out of bounds"):
+    with refused("no_such_position", Refused):
         positioning.choose_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER)
 
 
@@ -118,7 +119,7 @@ def test_a_source_that_is_not_there_is_refused_with_those_that_are() -> None:
     assert looked_at(of, {"7": Wanted(latest=True)})["problem"] == "There is no source 7 here. Sources: 0."
     looked_at(of, {})
     for act in (positioning.request_positions, positioning.choose_positions):
-        with pytest.raises(Refused, match="There is no source 7 here"):
+        with refused("no_source", Refused):
             act(recovery_id=of.pk, positions={"7": None}, by=RESPONDER)
     assert last().outcome == "failed"
 
@@ -126,7 +127,7 @@ def test_a_source_that_is_not_there_is_refused_with_those_that_are() -> None:
 def test_positions_are_chosen_only_as_they_were_looked_at() -> None:
     of = row()
     looked_at(of, EARLIEST)
-    with pytest.raises(Refused, match="was not looked up"):
+    with refused("not_looked", Refused):
         positioning.choose_positions(recovery_id=of.pk, positions=LATEST, by=RESPONDER, accept_loss=True)
     positioning.choose_positions(recovery_id=of.pk, positions=EARLIEST, by=RESPONDER, accept_repeats=True)
     of.refresh_from_db()
@@ -168,14 +169,14 @@ def test_as_committed_needs_no_look_and_takes_the_choice_back() -> None:
 def test_a_strategy_without_positions_takes_none(strategy: str) -> None:
     of = row(strategy=strategy)
     looked_at(of, EARLIEST)
-    with pytest.raises(Refused, match="can be chosen with continue or rewind"):
+    with refused("no_positions", Refused):
         positioning.choose_positions(recovery_id=of.pk, positions=EARLIEST, by=RESPONDER, accept_repeats=True)
 
 
 @pytest.mark.parametrize("state", ["planned", "awaiting_approval", "approved", "running", "succeeded"])
 def test_a_sealed_plan_is_taken_back_first(state: str) -> None:
     of = recovery(state, choices={"strategy": "continue"})
-    with pytest.raises(RepriseError, match="only while it is diagnosing"):
+    with refused("wrong_state"):
         positioning.choose_positions(recovery_id=of.pk, positions={}, by=RESPONDER)
 
 
@@ -189,7 +190,7 @@ def test_another_strategy_drops_what_was_chosen_for_the_last_one(monkeypatch: py
 def test_a_viewer_may_neither_look_nor_choose() -> None:
     of = row()
     for act in (positioning.request_positions, positioning.choose_positions):
-        with pytest.raises(Denied, match="vic has role viewer"):
+        with refused("denied", Denied):
             act(recovery_id=of.pk, positions={}, by=VIEWER)
     assert [e.outcome for e in AuditEntry.objects.all()] == ["denied", "denied"]
 
@@ -212,7 +213,7 @@ def test_only_a_proposal_that_was_made_can_be_confirmed(key: str, known: list[st
         pairs = [{"old": k[0], "new": k[3], "confirm": "Is it?"} for k in known]
         option = {"strategy": "continue", "mapping": {"pairs": pairs, "unconfirmed": []}}
         Recovery.objects.filter(pk=of.pk).update(facts={"status": "ready", "options": [option]})
-    with pytest.raises(Refused, match="There is nothing to confirm as"):
+    with refused("no_pair", Refused):
         positioning.confirm_sources(recovery_id=of.pk, confirmed=[key], by=RESPONDER)
 
 

@@ -10,6 +10,7 @@ from recovery.errors import NotFound, Refused
 from recovery.pipelines import itself
 from recovery.workflow import fingerprints, reviewed
 from recovery.workflow.steps import rerun, seed, verify
+from tests.refusals import refused
 
 CODE, HELPER, PUT_BACK = "/p/q.py", "/p/helper.py", "/else/old.py"
 OLD, NEW, HELP = b"old = 1\n", b"new = 2\n", b"help = 3\n"
@@ -125,9 +126,9 @@ def test_the_update_starts_on_code_as_it_was_reviewed(patch: Any, files: dict[st
 def test_code_that_was_changed_after_the_review_is_not_run(files: dict[str, bytes], says: str) -> None:
     there = Workspace(files)
     standing = context(there, body(PATCH))
-    with pytest.raises(Refused, match="Put it back as it was reviewed, then resume") as refused:
+    with refused("not_as_reviewed", Refused) as refusal:
         rerun.run(standing)
-    assert refused.value.sentence.startswith(f"{says} No update was started.")
+    assert refusal.value.sentence.startswith(f"{says} No update was started.")
     assert (there.started, standing.step.result) == ([], {})
 
     there.files = dict(AS_PATCHED)
@@ -181,7 +182,7 @@ def test_a_file_that_the_pipeline_lists_no_more_is_gone_though_it_lies_there() -
     of = body(PATCH)
     del of["preconditions"]["settings"]
     there = Workspace(dict(AS_PATCHED), root_path="", libraries=[{"file": {"path": HELPER}}])
-    with pytest.raises(Refused, match=r"/p/q\.py is gone since the plan was made"):
+    with refused("not_as_reviewed", Refused):
         rerun.run(context(there, of))
 
 
@@ -228,7 +229,7 @@ def test_a_verification_over_code_that_was_changed_does_not_measure(verifying: A
     there = Workspace(dict(AS_PATCHED))
     there.start_update("p")
     there.files[CODE] = b"edited since\n"
-    with pytest.raises(Refused, match=r"/p/q\.py was edited .* Nothing was measured\. Put it back"):
+    with refused("not_as_reviewed", Refused):
         verifying(there)
 
 
@@ -236,7 +237,7 @@ def test_what_an_update_has_read_of_other_code_is_never_proven(verifying: Any) -
     there = Workspace({**AS_PATCHED, CODE: b"edited for a moment\n"})
     there.start_update("p")
     there.files = dict(AS_PATCHED)
-    with pytest.raises(Refused, match=r"Update u-1 ran with another /p/q\.py than the plan's"):
+    with refused("ran_unreviewed", Refused):
         verifying(there)
 
 
@@ -247,7 +248,7 @@ def test_an_update_of_which_no_source_is_kept_says_nothing_of_it() -> None:
 def test_the_further_update_does_not_run_changed_code_either(monkeypatch: pytest.MonkeyPatch) -> None:
     there = Workspace({**AS_PATCHED, CODE: b"edited while it was measured\n"})
     nothing: Any = SimpleNamespace(measure=None)
-    with pytest.raises(Refused, match="The further update was not started"):
+    with refused("not_as_reviewed", Refused):
         verify._further(context(there, body(PATCH)), nothing, nothing, nothing)
     assert there.started == []
 
@@ -256,5 +257,5 @@ def test_state_is_not_made_by_changed_code(monkeypatch: pytest.MonkeyPatch) -> N
     there = Workspace({**AS_PATCHED, CODE: b"edited\n"})
     monkeypatch.setattr(seed, "look", lambda flow, known: looked_at(there))
     report: Any = None
-    with pytest.raises(Refused, match="The checkpoint was left alone"):
+    with refused("not_as_reviewed", Refused):
         seed._primed(context(there, body(PATCH)), report, None)
