@@ -26,21 +26,30 @@ def _wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) -> Wa
     form, value = str(post.get(f"form.{key}", KEEP)), str(post.get(f"value.{key}", "")).strip()
     edits = _edits(post, one)
     if edits and form != KEEP:
-        raise WrongUse(f"Source {key}: set single parts, or the whole source. Both were given.")
+        raise WrongUse(
+            f"Source {key}: set single parts, or the whole source. Both were given.", code="two_positions"
+        )
     if edits:
         if "parts" not in one["can"]:
-            raise WrongUse(f"A source of kind {one['kind']} has no parts that can be set one by one.")
+            raise WrongUse(
+                f"A source of kind {one['kind']} has no parts that can be set one by one.", code="no_parts"
+            )
         return wishes.with_parts(wishes.of(now[key]) if key in now else None, edits)
     if form == KEEP:
         if value:
-            raise WrongUse(f"Source {key}: choose what {value!r} is: a time, a version, a file, or by hand.")
+            raise WrongUse(
+                f"Source {key}: choose what {value!r} is: a time, a version, a file, or by hand.",
+                code="no_choice",
+            )
         return wishes.of(now[key]) if key in now else None
     if form == COMMITTED:
         return None
     if form in ("earliest", "latest"):
         return wishes.parse(form)
     if not value:
-        raise WrongUse(f"Source {key}: write the {wishes.WORDS.get(form, form)} beside the choice.")
+        raise WrongUse(
+            f"Source {key}: write the {wishes.WORDS.get(form, form)} beside the choice.", code="no_value"
+        )
     return wishes.parse(f"{form}={value}")
 
 

@@ -19,7 +19,7 @@ class StrategyForm(forms.Form):
     def wanted(self) -> dict[str, Any]:
         """Arguments of `choose_strategy`: the key is a list of columns, split at commas. Raises WrongUse."""
         if not self.is_valid():
-            raise WrongUse(f"{problems(self)} Nothing was saved.")
+            raise WrongUse(f"{problems(self)} Nothing was saved.", code="bad_choice")
         given: Mapping[str, Any] = self.cleaned_data
         columns = [c.strip() for c in str(given.get("key") or "").split(",")]
         return {"strategy": given.get("strategy") or "", "key": [c for c in columns if c]}

@@ -91,7 +91,7 @@ def _vote(
     choice, reason = request.POST.get("vote", ""), request.POST.get("reason", "").strip()
     signed = request.POST.get("hash", "")
     if problem := reason_problem(reason):
-        return WrongUse(problem), None
+        return WrongUse(problem, code="no_reason"), None
     if of.environment not in rules.LENIENT and not freshness.is_fresh(request):
         says = f"{choice} plan {signed[:8]}, recovery {of.recovery.label}: “{reason}”"
         freshness.keep(request, request.path, says, {"reason": reason})

@@ -35,14 +35,17 @@ def _to_current(of: Scene) -> Bar:
     label, state = of.recovery.label, status_badge(RECOVERY, of.recovery.state).word.lower()
     href = reverse(slug, args=[of.pk])
     return Bar(
-        f"{label}: {state}.", "What this step decided can no longer be changed.", Primary(word, href=href)
+        f"{label}: {state}.",
+        "What this step decided can no longer be changed.",
+        Primary(word, href=href),
+        code="past",
     )
 
 
 def _sealed(of: Scene, says: str, to_change: str, back: Link) -> Bar:
     """Shown where a sealed plan holds what this step decides."""
     review = Primary("Go to Review", href=reverse("review", args=[of.pk]))
-    return Bar(says, f"{to_change}, take the plan back in step 5.", review, (back,))
+    return Bar(says, f"{to_change}, take the plan back in step 5.", review, (back,), code="sealed")
 
 
 def _leave(of: Scene) -> tuple[Link, ...]:
@@ -165,7 +168,12 @@ def positions(of: Scene, look: Mapping[str, Any]) -> Bar:
     if of.recovery.state == "planned":
         return _sealed(of, "A plan is sealed with these positions.", "To choose others", back)
     if of.recovery.choices.get("strategy") not in POSITIONED:
-        return Bar("Nothing to choose here.", "", Primary("Back to the strategy", href=back.href))
+        return Bar(
+            "Nothing to choose here.",
+            "",
+            Primary("Back to the strategy", href=back.href),
+            code="takes-no-positions",
+        )
     if look.get("status") == "working":
         return Bar(
             "Nothing to do now.", "The sources are being asked; nothing is chosen by that.", None, (back,)
@@ -189,7 +197,9 @@ def positions(of: Scene, look: Mapping[str, Any]) -> Bar:
     if of.recovery.choices.get("strategy") in GO_BACK and not chosen:
         why = "Say at a source how far to go back, and look up what this costs. Then choose it here."
         go_on = Primary("Choose these positions, go to Patch code", form="choose")
-        return Bar("Nothing is chosen yet.", "", go_on, (back,), may_edit(of) or why)
+        return Bar(
+            "Nothing is chosen yet.", "", go_on, (back,), may_edit(of) or why, code="how-far-not-chosen"
+        )
     said = "The chosen positions are saved." if chosen else "Every source goes on where it was committed."
     patch_code = Primary("Go to Patch code", href=reverse("patch", args=[of.pk]))
     return Bar(said, "Other ones can be looked up and chosen until the plan is sealed.", patch_code, (back,))
@@ -220,7 +230,12 @@ def review(of: Scene, void: Plan | None) -> Bar:
     asks = of.recovery.state == "needs_attention" and plan is not None and not may_ask(of, plan)
     if of.recovery.state in ("cancelled", "expired"):
         flow = reverse("flow", args=[of.recovery.flow_id])
-        return Bar("This recovery has ended.", of.recovery.reason, Primary("Back to the flow", href=flow))
+        return Bar(
+            "This recovery has ended.",
+            of.recovery.reason,
+            Primary("Back to the flow", href=flow),
+            code="ended",
+        )
     if of.recovery.state not in ("diagnosing", *WAITS) and not asks:
         return _to_current(of)
     if sealing.get("status") == "working":
@@ -285,6 +300,7 @@ def _ask(of: Scene, plan: Plan) -> Bar:
         Primary(f"Request {rules.votes_text(rule.votes)}", form="ask"),
         (*_glass(of), *_leave(of)),
         may_why(of.by, Right.RECOVER, of.environment),
+        code="asks-for-votes",
     )
 
 
@@ -297,6 +313,7 @@ def _waits(of: Scene) -> Bar:
         no.says if no is not None else "",
         Primary("Go to the request", href=reverse("approval", args=[request.pk])),
         (*_glass(of), *_leave(of)),
+        code="waits-for-votes",
     )
 
 
@@ -315,7 +332,12 @@ def _run(of: Scene, plan: Plan, back: Link) -> Bar:
         )
     if environment not in rules.LENIENT:
         return Bar(
-            effect, f"{body['rollback']} Asks you to type the flow's name first.", ask, (back, *links), why
+            effect,
+            f"{body['rollback']} Asks you to type the flow's name first.",
+            ask,
+            (back, *links),
+            why,
+            code="asks-for-the-name",
         )
     primary = Primary(
         "Run recovery of 1 flow", post=reverse("run", args=[of.pk]), name="act", value="execute"

@@ -50,9 +50,11 @@ def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 def _act(request: Request, of: Scene, reason: str, by: Actor) -> RepriseError | None:
     name = of.recovery.flow.short
     if problem := reason_problem(reason):
-        return WrongUse(problem)
+        return WrongUse(problem, code="no_reason")
     if request.POST.get("typed", "").strip() != name:
-        return WrongUse(f"That is not the flow's name. Type {name}; nothing was started.")
+        return WrongUse(
+            f"That is not the flow's name. Type {name}; nothing was started.", code="not_the_name"
+        )
     seen = request.POST.get("hash", "")
     return tried(lambda: actions.break_glass(recovery_id=of.pk, reason=reason, plan_hash=seen, by=by))
 

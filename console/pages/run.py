@@ -64,7 +64,9 @@ def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     typed = request.POST.get("typed", "").strip()
     if not typed_name(of) or typed == typed_name(of):
         return None
-    refusal = WrongUse(f"That is not the flow's name. Type {typed_name(of)}; nothing was started.")
+    refusal = WrongUse(
+        f"That is not the flow's name. Type {typed_name(of)}; nothing was started.", code="not_the_name"
+    )
     return show(
         request, "run/confirm.html", {**confirmation(of), "typed": typed}, refusal=refusal, status=422
     )

@@ -28,7 +28,7 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
     if state == "needs_attention" and stuck is not None:
         return _stuck(of, stuck, refusal)
     if state == "unproven":
-        return Bar("Ended without proof.", FREE, Primary("Go to Verify", href=verify))
+        return Bar("Ended without proof.", FREE, Primary("Go to Verify", href=verify), code="unproven")
     if state in ("succeeded", "needs_attention"):
         return Bar(
             "All steps ran.",
@@ -38,7 +38,9 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
     if state in ("diagnosing", "planned"):
         return Bar("Nothing ran yet.", "", Primary("Go on", href=reverse(of.current, args=[of.pk])))
     flow = reverse("flow", args=[of.recovery.flow_id])
-    return Bar("This recovery has ended.", of.recovery.reason, Primary("Back to the flow", href=flow))
+    return Bar(
+        "This recovery has ended.", of.recovery.reason, Primary("Back to the flow", href=flow), code="ended"
+    )
 
 
 def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:

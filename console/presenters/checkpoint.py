@@ -22,6 +22,7 @@ class FindingRow:
     file: str
     spark: str
     next_run: str = ""
+    outcome: str = ""
 
 
 def findings(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
@@ -38,6 +39,7 @@ def findings(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
             str(f.get("file") or ""),
             str(f.get("spark") or ""),
             said.next_run(str(f.get("outcome") or "")),
+            str(f.get("outcome") or ""),
         )
         for f in ordered
     ]

@@ -220,6 +220,8 @@ def _deadline(row: Row) -> float:
 class Group:
     title: str
     rows: list[Row]
+    #: which group this is, for `data-code` of the page
+    code: str
 
 
 @dataclass(frozen=True)
@@ -244,8 +246,8 @@ def arrange(every: list[Row], wanted: Wanted) -> Inventory:
     urgent = [r for r in shown if r.needs_attention]
     rest = [r for r in shown if not r.needs_attention]
     groups = [
-        Group(f"Needs attention ({len(urgent)}), most urgent first", urgent),
-        Group(f"Everything else ({len(rest)})" if urgent else f"Flows ({len(rest)})", rest),
+        Group(f"Needs attention ({len(urgent)}), most urgent first", urgent, "attention"),
+        Group(f"Everything else ({len(rest)})" if urgent else f"Flows ({len(rest)})", rest, "rest"),
     ]
     attention = [r for r in every if r.needs_attention]
     return Inventory(

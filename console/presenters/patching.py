@@ -70,6 +70,8 @@ class Advice:
     kind: str
     title: str
     text: str
+    #: which advice this is, for `data-code` of the page
+    code: str
 
 
 def advice(recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good_known: bool) -> Advice:
@@ -82,17 +84,20 @@ def advice(recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good
                 "attention",
                 "The old code is not known here.",
                 "Edit it back in below: revert runs exactly what stands here.",
+                "old-code-unknown",
             )
         if same:
             return Advice(
                 "attention",
                 "Nothing to put back.",
                 "The workspace already holds the code of the last good update.",
+                "nothing-to-put-back",
             )
         return Advice(
             "info",
             "The code of the last good update is filled in.",
             "It is what revert puts back. Edit it only if it must differ.",
+            "old-code-filled-in",
         )
     if same:
         return Advice(
@@ -100,11 +105,13 @@ def advice(recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good
             "No change needed.",
             f"{strategy or 'The strategy'} runs the code as it is deployed. "
             "Change it only if the flow itself is wrong.",
+            "no-change-needed",
         )
     return Advice(
         "info",
         "This recovery changes the code.",
         "It is written to the workspace when the recovery runs, and read back.",
+        "changes-the-code",
     )
 
 

@@ -67,6 +67,14 @@ NAMED: Final = {"-2": "earliest", "-1": "latest"}
 
 
 @dataclass(frozen=True)
+class Warned:
+    """What has to be read of one part before it is chosen. `code`: which of them, for `data-code` of the page."""
+
+    code: str
+    says: str
+
+
+@dataclass(frozen=True)
 class Row:
     """One part before and after. `loud`: what has to be read before it is chosen. `stands`: what its field shows.
     `asked`: what was wished for this part alone, as people write it."""
@@ -77,15 +85,18 @@ class Row:
     badge: Badge
     means: str
     quiet: bool
-    loud: tuple[str, ...]
+    loud: tuple[Warned, ...]
     stands: str
+    moved: str
     asked: str = ""
 
 
 @dataclass(frozen=True)
 class Told:
-    """One number with its unit, and how it was found out."""
+    """One number with its unit, and how it was found out. `rows`: None where they were not counted."""
 
+    code: str
+    rows: int | None
     word: str
     text: str
     why: str = ""
@@ -329,6 +340,7 @@ def _rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list
                 quiet=change["moved"] == "same" and not loud,
                 loud=loud,
                 stands=change["after"] or "",
+                moved=change["moved"],
                 asked=asked.get(change["part"], ""),
             )
         )
@@ -341,13 +353,13 @@ def _at(part: Mapping[str, Any] | None, value: str | None, label: str) -> str:
     return label or NAMED.get(value or "", value or "nothing read yet")
 
 
-def _loud(one: Mapping[str, Any], part: str) -> tuple[str, ...]:
+def _loud(one: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
     """What a person has to know of this part: not as asked for, or not to be read."""
     told = []
     if part in one["fallbacks"]:
-        told.append(f"Not as asked: {one['fallbacks'][part]}")
+        told.append(Warned("not-as-asked", f"Not as asked: {one['fallbacks'][part]}"))
     if one["reach"]["readable"] is False and part in one["reach"]["parts"]:
-        told.append("What follows is not all there any more.")
+        told.append(Warned("not-all-there", "What follows is not all there any more."))
     return tuple(told)
 
 
@@ -355,10 +367,14 @@ def _amounts(one: Mapping[str, Any]) -> list[Told]:
     """Never read, read again, waiting: each with unit and how it was found out."""
     lost, again = one["lost"], one["reread"]
     return [
-        Told("Never read", *distance(lost), bad=_some(lost)),
-        Told("Read again", *distance(again), bad=_some(again)),
-        Told("Waits after the start", *distance(one["unread"])),
+        Told("lost", _counted(lost), "Never read", *distance(lost), bad=_some(lost)),
+        Told("reread", _counted(again), "Read again", *distance(again), bad=_some(again)),
+        Told("unread", _counted(one["unread"]), "Waits after the start", *distance(one["unread"])),
     ]
+
+
+def _counted(of: Mapping[str, Any]) -> int | None:
+    return of["rows"]["value"] if of["rows"] else None
 
 
 def _some(of: Mapping[str, Any]) -> bool:

@@ -117,6 +117,7 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
             "What happened",
             f"Nobody saw {name} end",
             f"{step.problem} It may have gone on without a worker. That is not known, so it is not called failed.",
+            "end-not-seen",
         )
         bad = Ask(
             "How bad",
@@ -124,14 +125,15 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
             "The evidence stands below, line by line. Nothing is repeated by itself.",
         )
     elif step.state == "pending":
-        first = Ask("What happened", f"The run was {_ended_how(recovery)} before {name}", recovery.reason)
+        how = _ended_how(recovery)
+        first = Ask("What happened", f"The run was {how} before {name}", recovery.reason, f"run-{how}")
         bad = Ask(
             "How bad",
             "Nothing is half done",
             "Each step before it ended and was read back; the log below says so line by line.",
         )
     else:
-        first = Ask("What happened", f"{name} failed", step.problem)
+        first = Ask("What happened", f"{name} failed", step.problem, "step-failed")
         bad = Ask(
             "How bad",
             "The steps after it did not run",
@@ -160,6 +162,7 @@ def ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -
                 "It reads what happened and changes nothing. This page shows its evidence.",
                 ("Recommended", "Changes nothing"),
                 first=True,
+                code="wait-for-probe",
             )
         )
     else:
@@ -170,23 +173,25 @@ def ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -
             if step.state == "pending"
             else "Runs this step again, then those after it. It is checked first whether the plan still holds."
         )
-        rungs.append(Rung(f"Resume at {name}", says, ("Recommended", "Same plan"), first=True))
+        rungs.append(Rung(f"Resume at {name}", says, ("Recommended", "Same plan"), first=True, code="resume"))
     rungs.append(
-        Rung(f"Skip {name}", no_skip, ("Not possible",))
+        Rung(f"Skip {name}", no_skip, ("Not possible",), code="never-skipped")
         if no_skip
         else Rung(
             f"Skip {name}",
             f"{SKIPS[step.kind].because} {SKIPS[step.kind].then}",
             ("Needs a reason", "No proof" if step.kind == "verify" else "Same plan"),
+            code="skip",
         )
     )
     rungs.append(
-        Rung("Roll back", refusal, ("Not possible",))
+        Rung("Roll back", refusal, ("Not possible",), code="not-undoable")
         if refusal
         else Rung(
             "Roll back",
             "Renames the new checkpoint version away and writes the old source back. Ends this recovery.",
             ("Cannot be undone",),
+            code="rollback",
         )
     )
     return rungs

@@ -14,6 +14,8 @@ class Verdict:
     title: str
     text: str
     at: Any = None
+    #: which verdict this is, for `data-code` of the page
+    code: str = ""
 
 
 def asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
@@ -59,18 +61,23 @@ def verdict(step: Any | None) -> Verdict | None:
             "running",
             "The pipeline is being stopped.",
             "Asked for; what is read back appears here. Usually 2 s.",
+            code="stopping",
         )
     if step.state == "failed":
-        return Verdict("failed", "The pipeline is not proven to be stopped.", step.problem)
+        return Verdict(
+            "failed", "The pipeline is not proven to be stopped.", step.problem, code="not-stopped"
+        )
     if step.state == "unknown":
-        return Verdict("unknown", "Whether the pipeline runs is not known.", step.problem)
+        return Verdict(
+            "unknown", "Whether the pipeline runs is not known.", step.problem, code="stop-unknown"
+        )
     result = step.result or {}
     if result.get("was") == "running":
         took = words.duration(result.get("seconds"))
         said = f"Update {result.get('update_id')} was active; read back, it is {result.get('ended')}. It took {took}."
     else:
         said = "No update was active. Read from the Pipelines API, not from the answer to the order."
-    return Verdict("ok", "No update of this pipeline is active.", said, step.ended_at)
+    return Verdict("ok", "No update of this pipeline is active.", said, step.ended_at, code="stopped")
 
 
 @dataclass(frozen=True)

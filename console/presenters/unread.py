@@ -62,6 +62,8 @@ class Panel:
     alarm: str
     why: str = ""
     code_seen_at: datetime | None = None
+    #: of the source that is read for the shortest; None where nothing is known of any
+    standing: Standing | None = None
 
     @property
     def seen_at(self) -> datetime | None:
@@ -79,6 +81,7 @@ def panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
         sentence(found, now) if found and risky else "",
         retention.not_learned(flow) if flow.code_problem or not held else "",
         flow.code_seen_at,
+        found.standing if found else None,
     )
 
 

@@ -14,22 +14,28 @@ class Verdict:
     kind: str
     title: str
     text: str
+    #: which verdict this is, for `data-code` of the page
+    code: str
 
 
 def verdict(recovery: Any, measured: Mapping[str, Any]) -> Verdict:
     """One sentence that a person may rely on; never more than was measured."""
     criteria = measured.get("criteria") or []
     if recovery.state == "unproven":
-        return Verdict("attention", "Ended without proof.", recovery.reason)
+        return Verdict("attention", "Ended without proof.", recovery.reason, "unproven")
     if recovery.state == "verifying":
         return Verdict(
             "running",
             "The criteria are being measured.",
             "On Spark, in a fresh session. COMPLETED is not yet proof.",
+            "measuring",
         )
     if not criteria:
         return Verdict(
-            "unknown", "Nothing was measured yet.", "The criteria of the plan are measured after the rerun."
+            "unknown",
+            "Nothing was measured yet.",
+            "The criteria of the plan are measured after the rerun.",
+            "not-measured",
         )
     holds = sum(c.get("ok") is True for c in criteria)
     said = (
@@ -38,14 +44,20 @@ def verdict(recovery: Any, measured: Mapping[str, Any]) -> Verdict:
     )
     if measured.get("verified") is True:
         rows = next((c["says"] for c in criteria if c.get("code") == "EVERY_ROW_ONCE"), "")
-        return Verdict("ok", rows or "Every expected row is in the table exactly once.", said)
+        return Verdict("ok", rows or "Every expected row is in the table exactly once.", said, "proven")
     wrong = [c for c in criteria if c.get("ok") is False]
     if wrong:
         return Verdict(
-            "failed", str(wrong[0].get("why") or wrong[0]["says"]), f"{said} {recovery.label} stays open."
+            "failed",
+            str(wrong[0].get("why") or wrong[0]["says"]),
+            f"{said} {recovery.label} stays open.",
+            "not-proven",
         )
     return Verdict(
-        "unknown", "Not proven: some criteria could not be measured.", f"{said} {recovery.label} stays open."
+        "unknown",
+        "Not proven: some criteria could not be measured.",
+        f"{said} {recovery.label} stays open.",
+        "not-all-measured",
     )
 
 

@@ -41,6 +41,8 @@ class Bar:
     primary: Primary | None = None
     links: Sequence[Link] = field(default_factory=tuple)
     why_not: str | None = None
+    #: what the bar says, stable where its words are not: `data-code` of the page
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Ask:
     ask: str
     answer: str
     text: str
+    #: which answer this is, for `data-code` of the page
+    code: str = ""
 
 
 def asks(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
@@ -89,6 +93,7 @@ def _wait(facts: Mapping[str, Any]) -> Ask:
             "Not known yet",
             "Step 3 reads whether everything that waits is still there. "
             "Waiting makes the table older; it does not start anything.",
+            "not-asked-yet",
         )
     says = ", ".join(str(r.get("says")) for r in readable)
     files = all(p.get("kind", "files") == "files" for p in places)
@@ -99,6 +104,7 @@ def _wait(facts: Mapping[str, Any]) -> Ask:
             "Safe to wait?",
             "Yes, as long as the files stay" if files else "Yes, until retention takes what waits",
             f"{says[:1].upper()}{says[1:]} can be read now{until}. Waiting makes the table older, nothing else.",
+            "while-files-stay" if files else "until-retention",
         )
     if not any(r.get("ok") is False for r in readable):
         return Ask(
@@ -106,9 +112,13 @@ def _wait(facts: Mapping[str, Any]) -> Ask:
             "Not known",
             "Not every source could be asked what it still holds: look again, or see the flow's page. "
             "Waiting makes the table older; it does not start anything.",
+            "not-known",
         )
     return Ask(
-        "Safe to wait?", "No", f"Only {says} can still be read. What is gone does not come back by waiting."
+        "Safe to wait?",
+        "No",
+        f"Only {says} can still be read. What is gone does not come back by waiting.",
+        "gone",
     )
 
 
@@ -119,6 +129,8 @@ class Rung:
     tags: tuple[str, ...] = ()
     first: bool = False
     root: bool = False
+    #: which choice this is, for `data-code` of the page
+    code: str = ""
 
 
 def ladder(diagnosis: Mapping[str, Any]) -> list[Rung]:
@@ -176,6 +188,8 @@ class Cell:
     small: str = ""
     bad: bool = False
     badge: status.Badge | None = None
+    #: which answer this is, for `data-code` of the page
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -238,15 +252,17 @@ def compare(
 
 def _can(option: Mapping[str, Any]) -> Cell:
     if needs_start(option):
-        return Cell(badge=status.Badge("attention", "Needs a start"), small=str(option["blocked"]))
+        badge = status.Badge("attention", "Needs a start")
+        return Cell(badge=badge, small=str(option["blocked"]), code="needs-a-start")
     if option.get("blocked"):
-        return Cell(badge=status.Badge("failed", "Blocked"), small=str(option["blocked"]))
+        badge = status.Badge("failed", "Blocked")
+        return Cell(badge=badge, small=str(option["blocked"]), code="blocked")
     careful = option["strategy"] == "full-refresh" or any(
         option["forecast"][k]["rows"] != 0 for k in ("lost", "doubled")
     )
     if careful:
-        return Cell(badge=status.Badge("attention", "Yes, with care"))
-    return Cell(badge=status.Badge("ok", "Yes"))
+        return Cell(badge=status.Badge("attention", "Yes, with care"), code="with-care")
+    return Cell(badge=status.Badge("ok", "Yes"), code="can-run")
 
 
 def _amount(amount: Mapping[str, Any], *, bad: bool = False) -> Cell:
@@ -279,6 +295,10 @@ def _seconds(seconds: float | None) -> str:
 
 @dataclass(frozen=True)
 class Forecast:
+    #: lost, doubled or reread
+    code: str
+    #: None where they were not counted
+    count: int | None
     word: str
     rows: str
     unit: str
@@ -299,6 +319,8 @@ def forecast(raw: Mapping[str, Any]) -> list[Forecast]:
         )
         found.append(
             Forecast(
+                key,
+                rows,
                 name,
                 words.number(rows),
                 "row" if rows == 1 else "rows",

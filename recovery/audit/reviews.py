@@ -79,7 +79,8 @@ def sign_off(*, seq: int, note: str, by: Actor) -> SignOff:
                 raise Refused(refusal)
         if not note.strip() or len(note) > LONGEST_NOTE:
             raise WrongUse(
-                f"A sign-off needs a note of 1 to {LONGEST_NOTE} characters: what was looked at, and found."
+                f"A sign-off needs a note of 1 to {LONGEST_NOTE} characters: what was looked at, and found.",
+                code="no_note",
             )
         if earlier := SignOff.objects.filter(item=item).first():
             raise Refused(f"Entry {seq} was signed off by {earlier.by} on {earlier.at:%Y-%m-%d %H:%M} UTC.")

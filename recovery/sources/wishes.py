@@ -47,7 +47,7 @@ def parse(text: str) -> Wanted:
         return Wanted(file=value)
     if value and name == "json":
         return Wanted(by_hand=value)
-    raise WrongUse(f"{text!r} names no position. Write one of: {FORMS}.")
+    raise WrongUse(f"{text!r} names no position. Write one of: {FORMS}.", code="no_position")
 
 
 def _moment(text: str) -> int:
@@ -55,14 +55,18 @@ def _moment(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise WrongUse(f"{text!r} is no time. Write it as 2026-11-22T03:00:00Z.") from error
+        raise WrongUse(f"{text!r} is no time. Write it as 2026-11-22T03:00:00Z.", code="no_time") from error
     if found.tzinfo is None:
-        raise WrongUse(f"{text!r} names no zone. Write it as {text}Z for UTC, or with +02:00.")
+        raise WrongUse(
+            f"{text!r} names no zone. Write it as {text}Z for UTC, or with +02:00.", code="no_zone"
+        )
     at_ms = round(found.timestamp() * 1000)
     try:
         _form("at_ms", at_ms)
     except (ValueError, OverflowError) as error:
-        raise WrongUse(f"{text!r} lies outside of the years 1 to 9999 of UTC.") from error
+        raise WrongUse(
+            f"{text!r} lies outside of the years 1 to 9999 of UTC.", code="time_out_of_range"
+        ) from error
     return at_ms
 
 
@@ -75,7 +79,7 @@ def of_part(name: str, text: str) -> Wanted | None:
         return Wanted(by_hand=told)
     if told in ("earliest", "latest") or told.startswith("time="):
         return parse(told)
-    raise WrongUse(f"{told!r} is no position for {name}. Write {OF_A_PART}.")
+    raise WrongUse(f"{told!r} is no position for {name}. Write {OF_A_PART}.", code="no_position")
 
 
 def with_parts(wanted: Wanted | None, edits: Mapping[str, str]) -> Wanted | None:
@@ -96,7 +100,7 @@ def from_lines(text: str) -> dict[str, str]:
     for line in filter(None, (line.strip() for line in text.splitlines())):
         name, separator, value = line.partition("=")
         if not separator or not name.strip() or not value.strip():
-            raise WrongUse(f"{line!r} sets no part. Write one a line, as orders-3 = 1200.")
+            raise WrongUse(f"{line!r} sets no part. Write one a line, as orders-3 = 1200.", code="no_part")
         found[name.strip()] = value.strip()
     return found
 
@@ -152,9 +156,9 @@ def of(body: Mapping[str, Any]) -> Wanted:
         parts = {name: wish and of(wish) for name, wish in parts.items()}
         whole_ones = _whole(found)
     except (TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise WrongUse(f"This names no position. Write one of: {FORMS}.") from error
+        raise WrongUse(f"This names no position. Write one of: {FORMS}.", code="no_position") from error
     if len(whole_ones) > 1 or not (whole_ones or parts):
-        raise WrongUse(f"Name one position for each source: {FORMS}.")
+        raise WrongUse(f"Name one position for each source: {FORMS}.", code="not_one_position")
     for name, wish in parts.items():
         of_part(name, text_of_part(wish))
     return replace(found, parts=parts)
@@ -173,11 +177,13 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
         source, slash, part = (word.strip() for word in named.partition("/"))
         if not separator or not source or (slash and not part):
             raise WrongUse(
-                f"{one!r} names no source. Write it as 0={one}, or all={one}; a part of one as 0/orders-3=1200."
+                f"{one!r} names no source. Write it as 0={one}, or all={one}; a part of one as 0/orders-3=1200.",
+                code="no_source_named",
             )
         if source in found if not slash else part in parts.get(source, {}):
             raise WrongUse(
-                f"{'Part' if slash else 'Source'} {part or source} is given two positions. Name one."
+                f"{'Part' if slash else 'Source'} {part or source} is given two positions. Name one.",
+                code="two_positions",
             )
         if slash:
             parts.setdefault(source, {})[part] = wish
@@ -186,7 +192,8 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
     if unclear := [s for s in parts if s == "all" or ("all" in found and s not in found)]:
         raise WrongUse(
             f"Where does the rest of source {', '.join(unclear)} start? Parts go with a source by its number, and "
-            "beside all= that source needs a start of its own, such as 0=committed."
+            "beside all= that source needs a start of its own, such as 0=committed.",
+            code="rest_unclear",
         )
     return {**found, **{source: with_parts(found.get(source), edits) for source, edits in parts.items()}}
 
@@ -197,6 +204,7 @@ def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wan
     form = text(wanted).partition("=")[0]
     if cannot := [one["source"] for one in shown if form not in one["can"]]:
         raise WrongUse(
-            f"Source {', '.join(cannot)} cannot start at {WORDS.get(form, 'the ' + form)}. Set the others one by one."
+            f"Source {', '.join(cannot)} cannot start at {WORDS.get(form, 'the ' + form)}. Set the others one by one.",
+            code="cannot_start_there",
         )
     return {one["source"]: wanted for one in shown}

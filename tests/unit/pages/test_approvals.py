@@ -13,6 +13,7 @@ from recovery.approvals import selectors
 from recovery.models import ApprovalRequest, AuditEntry, EnvironmentRule, Recovery, Vote
 from recovery.workflow import broker, tasks
 from tests import factories
+from tests.pages import asked, refusal, shown
 from tests.unit.pages.reading import plain, proved, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -57,15 +58,12 @@ def test_two_people_approve_and_the_responder_types_the_flows_name_to_run_it() -
     row.refresh_from_db()
     assert row.state == "approved"
     responder = signed_in(factories.person("responder"))
-    review = plain(responder.get(f"/recoveries/{row.pk}/review"))
-    assert "Asks you to type the flow's name first." in review.replace("&#x27;", "'")
+    assert asked(responder, f"/recoveries/{row.pk}/review").one("bar-asks-for-the-name")
     run = f"/recoveries/{row.pk}/run"
     assert responder.post(run, {"act": "execute"})["Location"] == f"{run}/confirm"
-    confirm = plain(responder.get(f"{run}/confirm"))
-    assert "approved by ann and bob" in confirm
+    assert asked(responder, f"{run}/confirm").value("approved-by") == "ann,bob"
     wrong = responder.post(run, {"confirmed": "continue", "typed": "something"})
-    assert wrong.status_code == 422
-    assert "nothing was started" in plain(wrong)
+    assert (wrong.status_code, refusal(wrong)) == (422, "not_the_name")
     row.refresh_from_db()
     assert row.state == "approved"
     assert responder.post(run, {"confirmed": "continue", "typed": row.flow.short})["Location"] == run
@@ -77,28 +75,26 @@ def test_a_plan_is_asked_for_in_review_and_waits_visibly() -> None:
     row = factories.planned(factories.incident("staging"))
     factories.person("approver", "ann")
     client, review = signed_in(factories.person("responder")), f"/recoveries/{row.pk}/review"
-    page = client.get(review)
-    assert "Request 1 approval" in plain(page)
-    assert "Asks 1 person for 1 vote on plan" in plain(page)
+    page = asked(client, review)
+    assert page.one("bar-asks-for-votes")
+    assert (page.primary() or {})["form"] == "ask"
     answer = client.post(review, {"act": "ask", "reason": "ticket", "hash": row.plans.get().hash})
     assert answer.status_code == 302
     made = ApprovalRequest.objects.get()
     assert (made.state, made.reason, made.requested_by) == ("open", "ticket", "responder")
-    shown = plain(client.get(review))
-    assert "Waits for approval; nothing runs." in shown
-    assert "Change strategy or code" in shown
-    assert f"/approvals/{made.pk}" in client.get(review).content.decode()
+    waiting = asked(client, review)
+    assert waiting.one("bar-waits-for-votes")
+    assert "edit" in waiting.acts()
+    assert f"/approvals/{made.pk}" in waiting.links()
     refused = client.post(f"/recoveries/{row.pk}/run", {"act": "execute"})
-    assert refused.status_code == 409
-    assert "1 more approval of 1 needed in staging" in plain(refused)
+    assert (refused.status_code, refusal(refused)) == (409, "needs_approval")
 
 
 def test_a_plan_that_changed_while_it_was_read_is_not_asked_for() -> None:
     row = factories.planned(factories.incident("staging"))
     client = signed_in(factories.person("responder"))
     answer = client.post(f"/recoveries/{row.pk}/review", {"act": "ask", "hash": "0" * 64})
-    assert answer.status_code == 409
-    assert "The plan changed while you were reading" in plain(answer)
+    assert (answer.status_code, refusal(answer)) == (409, "stale_plan")
     assert not ApprovalRequest.objects.exists()
 
 
@@ -117,7 +113,7 @@ def test_a_vote_that_does_not_count_cannot_be_pressed_and_says_why(who: tuple[st
     row = factories.voted()
     client = signed_in(user)
     page = client.get(address(row))
-    assert why in plain(page)
+    assert why in shown(page).one("may-not-vote").text
     assert 'name="vote"' not in page.content.decode()
     answer = vote(client, row)
     assert answer.status_code in (403, 409)
@@ -126,36 +122,35 @@ def test_a_vote_that_does_not_count_cannot_be_pressed_and_says_why(who: tuple[st
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "state"),
     [
-        (factories.approved, "Approved."),
-        (factories.rejected, "rejected plan"),
-        (factories.voided, "edited since the plan was made"),
-        (factories.expired, "Expired is not approved."),
+        (factories.approved, "approved"),
+        (factories.rejected, "rejected"),
+        (factories.voided, "voided"),
+        (factories.expired, "expired"),
     ],
 )
-def test_a_request_that_ended_says_how(make: Any, says: str) -> None:
+def test_a_request_that_ended_says_how(make: Any, state: str) -> None:
     row = make()
     client = signed_in(factories.person("approver", "cat"))
-    shown = client.get(address(row))
-    assert says in plain(shown)
-    assert 'value="approve"' not in shown.content.decode()
+    page = asked(client, address(row))
+    assert page.one(f"request-{state}")
+    assert "approve" not in page.acts()
     assert vote(client, row).status_code == 409
 
 
 def test_what_is_late_is_shown_as_expired_before_anybody_wrote_it_down() -> None:
     row = factories.asked(expires_at=factories.ago(seconds=1))
     client = signed_in(factories.person("approver", "cat"))
-    assert "Expired is not approved" in plain(client.get(address(row)))
-    assert "Nothing waits for a vote" in plain(client.get("/approvals"))
+    assert asked(client, address(row)).one("request-expired")
+    assert asked(client, "/approvals").one("no-votes-wait")
     assert vote(client, row).status_code == 409
 
 
 def test_a_stale_hash_is_refused_with_what_changed_and_the_reason_stays() -> None:
     row = factories.asked()
     answer = vote(signed_in(factories.person("approver", "cat")), row, hash="0" * 64)
-    assert answer.status_code == 409
-    assert "another plan now" in plain(answer)
+    assert (answer.status_code, refusal(answer)) == (409, "stale_plan")
     assert REASON in plain(answer)
     assert not Vote.objects.exists()
 
@@ -163,8 +158,7 @@ def test_a_stale_hash_is_refused_with_what_changed_and_the_reason_stays() -> Non
 def test_a_reason_that_is_too_short_is_refused_on_the_page() -> None:
     row = factories.asked()
     answer = vote(signed_in(factories.person("approver", "cat")), row, reason="ok")
-    assert answer.status_code == 422
-    assert "at least 10 characters" in plain(answer)
+    assert (answer.status_code, refusal(answer)) == (422, "no_reason")
     assert not Vote.objects.exists()
 
 
@@ -177,22 +171,20 @@ def test_a_double_click_is_one_vote() -> None:
 def test_production_asks_who_it_is_and_the_vote_is_given_afterwards() -> None:
     row, user = factories.asked(), factories.person("approver", "cat")
     client = signed_in(user, fresh=False)
-    assert "will ask for your password first" in plain(client.get(address(row)))
-    asked = vote(client, row)
-    assert asked["Location"].startswith("/reauthenticate?next=%2Fapprovals%2F")
-    gate = client.get(asked["Location"])
-    assert "Not done yet:" in plain(gate)
-    assert REASON in plain(gate)
+    assert asked(client, address(row)).one("asks-password")
+    sent = vote(client, row)
+    assert sent["Location"].startswith("/reauthenticate?next=%2Fapprovals%2F")
+    assert REASON in asked(client, sent["Location"]).one("not-done-yet").text
     wrong = client.post("/reauthenticate", {"password": "wrong", "next": address(row)})
     assert wrong.status_code == 422
-    assert "Password or code is wrong" in plain(wrong)
+    assert shown(wrong).all(id="problem")
     right = client.post("/reauthenticate", {"password": factories.PASSWORD, "next": address(row)})
     assert right["Location"] == address(row)
     assert not Vote.objects.exists()
-    back = client.get(address(row))
-    assert "Your vote is not given yet" in plain(back)
-    assert REASON in plain(back)
-    assert "Your vote is not given yet" not in plain(client.get(address(row)))
+    back = asked(client, address(row))
+    assert back.one("vote-kept")
+    assert back.all("textarea", name="reason")[0].text == REASON
+    assert "vote-kept" not in asked(client, address(row)).codes
     assert vote(client, row).status_code == 302
     assert Vote.objects.get().voter == "cat"
     done = list(AuditEntry.objects.order_by("seq").values_list("action", "outcome"))
@@ -237,12 +229,15 @@ def test_the_list_shows_what_waits_for_whom_and_what_became_of_the_rest(
     client.get("/approvals")  # the first page of a session notes the session
     with django_assert_max_num_queries(14):
         answer = client.get("/approvals")
-    shown = plain(answer)
-    assert "4 wait for votes" in shown
-    assert shown.count("waits for you") == 4
-    assert "Approved, not run" in shown
-    assert "Not decided until" in shown
-    assert re.search(r"Approvals\s*4 open", shown)
+    page = shown(answer)
+    assert page.value("waiting") == "4"
+    assert page.codes.count("waits-for-you") == 4
+    assert {s.attributes["aria-labelledby"] for s in page.all("section", aria_labelledby=True)} == {
+        "op",
+        "ap",
+        "en",
+    }
+    assert re.search(r"Approvals\s*4 open", plain(answer))
 
 
 def test_glass_is_broken_with_a_reason_and_the_flows_name_and_stands_on_every_page() -> None:
@@ -263,9 +258,7 @@ def test_glass_is_broken_with_a_reason_and_the_flows_name_and_stands_on_every_pa
     row.refresh_from_db()
     assert row.state == "running"
     for page in ("run", "verify", "review", "diagnose"):
-        assert "Run by break-glass, without enough votes." in plain(
-            client.get(f"/recoveries/{row.pk}/{page}")
-        ), page
+        assert asked(client, f"/recoveries/{row.pk}/{page}").one("broken-glass"), page
     assert AuditEntry.objects.filter(action="recovery.break_glass", outcome="done").count() == 1
 
 
@@ -279,14 +272,12 @@ def test_in_production_a_stale_sign_in_breaks_no_glass_until_it_is_proved_again(
     for age in (None, 60 * freshness.minutes() + 1):
         if age is not None:
             proved(client, user, time.time() - age)
-        asked = client.post(there, given)
-        assert asked["Location"].startswith("/reauthenticate?next=%2Frecoveries%2F")
+        sent = client.post(there, given)
+        assert sent["Location"].startswith("/reauthenticate?next=%2Frecoveries%2F")
         row.refresh_from_db()
         assert (row.state, row.glasses.count()) == ("awaiting_approval", 0)
 
-    gate = plain(client.get(asked["Location"]))
-    assert "break glass for" in gate
-    assert "Readers wait." in gate
+    assert "Readers wait." in asked(client, sent["Location"]).one("not-done-yet").text
     right = client.post("/reauthenticate", {"password": factories.PASSWORD, "next": there})
     assert right["Location"] == there
     row.refresh_from_db()
@@ -301,7 +292,7 @@ def test_where_there_is_no_glass_the_page_says_so() -> None:
     row = factories.planned(factories.incident("production"))
     client, there = signed_in(factories.person("responder")), f"/recoveries/{row.pk}/break-glass"
     assert there not in client.get(f"/recoveries/{row.pk}/review").content.decode()
-    assert "The rules of production have no break-glass." in plain(client.get(there))
+    assert asked(client, there).one("no-break-glass")
     given = {"reason": REASON, "typed": row.flow.short}
     assert client.post(there, given).status_code == 422
     row.refresh_from_db()
@@ -310,6 +301,6 @@ def test_where_there_is_no_glass_the_page_says_so() -> None:
 
 def test_an_expired_recovery_says_so_and_leads_back_to_the_flow() -> None:
     row = factories.expired()
-    shown = plain(signed_in(factories.person("responder")).get(f"/recoveries/{row.pk}/review"))
-    assert "was not approved" in shown
-    assert "This recovery has ended." in shown
+    page = asked(signed_in(factories.person("responder")), f"/recoveries/{row.pk}/review")
+    assert page.one("plan-rejected")
+    assert page.one("bar-ended")

@@ -13,6 +13,7 @@ from recovery.models import Flow, Workspace
 from recovery.pipelines.events import Batch, batches
 from tests import factories as f
 from tests import pipelines_api
+from tests.pages import parse
 from tests.pipelines_api import FLOW, serve
 
 
@@ -112,12 +113,16 @@ def test_the_flow_page_draws_its_batches_and_what_waits_once_that_is_counted(
     responder: Client, seen: Flow
 ) -> None:
     page = responder.get(f"/flows/{seen.pk}").content.decode()
-    assert "Rows read, per batch. batch 0: 5, batch 1: 4." in page
+    assert [bar.text for bar in parse(page).all("figure")[0].all(class_="axis")[0].all("b")] == ["5", "4"]
     assert "ch-wait" not in page
     f.at_offset(seen)
     page = responder.get(f"/flows/{seen.pk}").content.decode()
-    assert "batch 1: 4, 8 wait for the next one." in page
-    assert "Dashed: rows that wait." in page
+    assert [bar.text for bar in parse(page).all("figure")[0].all(class_="axis")[0].all("b")] == [
+        "5",
+        "4",
+        "8",
+    ]
+    assert parse(page).one("rows-wait")
 
 
 @pytest.mark.django_db

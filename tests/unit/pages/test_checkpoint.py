@@ -6,9 +6,11 @@ import pytest
 from django.test import Client
 
 from console.presenters import charts, words
+from recovery.checkpoints.report import Outcome
 from recovery.models import Flow
 from tests import factories
 from tests.checkpoint_builder import STARTED_MS, Built, put
+from tests.pages import Element, asked, parse
 
 pytestmark = pytest.mark.django_db
 
@@ -32,6 +34,11 @@ def text(client: Client, flow: Flow, query: str = "", status: int = 200) -> str:
     return " ".join(body.replace("<wbr>", "").split())
 
 
+def next_runs(page: Element) -> list[str]:
+    """What the next run comes to: of the whole, then of each finding."""
+    return [e.attributes["data-value"] for e in page.all(data_code="next-run")]
+
+
 def test_the_report_leads_to_batches_files_and_versions(responder: Client, flow: Flow, place: Path) -> None:
     Built(place / "0").write()
     Built(place / "1", planned=1).write()
@@ -40,8 +47,8 @@ def test_the_report_leads_to_batches_files_and_versions(responder: Client, flow:
 
     for part in ('href="?batch=3"', 'href="?files=0"', 'href="?version=0"', "in use", "Show what differs"):
         assert part in page
-    assert "is not in use" not in page
-    assert "The next run goes on." in page
+    assert "version-not-in-use" not in parse(page).codes
+    assert set(next_runs(parse(page))) == {Outcome.GOES_ON}
 
 
 def test_what_the_next_run_comes_to_is_said_of_the_whole_and_of_each_finding(
@@ -50,9 +57,7 @@ def test_what_the_next_run_comes_to_is_said_of_the_whole_and_of_each_finding(
     Built(place / "0").write()
     (place / "0/sources/0/1").write_text("v1")
 
-    page = text(responder, flow)
-
-    assert page.count("The next run ends well, and rows are there twice.") == 2
+    assert next_runs(asked(responder, f"/flows/{flow.pk}/checkpoint")) == [Outcome.DOUBLES] * 2
 
 
 def test_another_flow_that_writes_the_same_file_table_is_named(
@@ -62,10 +67,10 @@ def test_another_flow_that_writes_the_same_file_table_is_named(
     factories.failed_flow(factories.pipeline(name="other", spec={"storage": "file:///elsewhere"}))
     Flow.objects.filter(pk=flow.pk).update(last_progress={"sink": {"description": "FileSink[file:/t]"}})
 
-    page = text(responder, flow)
+    page = asked(responder, f"/flows/{flow.pk}/checkpoint")
 
-    assert "(other) write one file table; their batch numbers are the same." in page
-    assert "The next run ends well, and rows are lost." in page
+    assert "(other)" in page.one("SINK_SHARED").text
+    assert set(next_runs(page)) == {Outcome.LOSES}
 
 
 def test_an_older_version_is_shown_as_one_that_is_not_in_use(
@@ -74,10 +79,10 @@ def test_an_older_version_is_shown_as_one_that_is_not_in_use(
     Built(place / "0").write()
     Built(place / "1", planned=1).write()
 
-    page = text(responder, flow, "?version=0")
+    page = asked(responder, f"/flows/{flow.pk}/checkpoint?version=0")
 
-    assert "Version 0 is not in use: Spark takes version 1." in page
-    assert 'href="?version=0&amp;batch=2"' in page
+    assert page.value("version-not-in-use") == "0"
+    assert "?version=0&batch=2" in page.links()
 
 
 def test_a_batch_shows_positions_files_and_commit(responder: Client, flow: Flow, place: Path) -> None:
@@ -99,12 +104,13 @@ def test_a_batch_shows_positions_files_and_commit(responder: Client, flow: Flow,
 def test_two_batches_show_what_differs_and_only_that(responder: Client, flow: Flow, place: Path) -> None:
     Built(place / "0", batches=4).write()
 
-    page = text(responder, flow, "?batch=3&beside=1")
+    page = asked(responder, f"/flows/{flow.pk}/checkpoint?batch=3&beside=1")
 
-    assert "From batch 1 to batch 3" in page
-    assert "2 files, part 000002.json to part 000003.json" in page
-    assert page.count("The same in both.") == 2
-    assert "Neither batch tells: only commits of state format 2 name operators." in page
+    assert page.value("between") == "1-3"
+    files = [row.text.split()[0:2] for row in page.all("th", scope="row") if "part" in row.text]
+    assert files == [["part", "000002.json"], ["part", "000003.json"]]
+    assert [e.attributes["data-value"] for e in page.all(data_code="same-in-both")] == ["Value", "Setting"]
+    assert page.value("not-told") == "Operator"
 
 
 def test_a_hundred_files_a_page_are_shown_and_never_all(responder: Client, flow: Flow, place: Path) -> None:
@@ -161,7 +167,7 @@ def test_no_damage_breaks_a_page(
 
 @pytest.mark.parametrize("query", ["", "?batch=2", "?files=0", "?version=4"])
 def test_a_checkpoint_that_cannot_be_reached_is_said(responder: Client, flow: Flow, query: str) -> None:
-    assert "does not exist. Check the path." in text(responder, flow, query)
+    assert asked(responder, f"/flows/{flow.pk}/checkpoint{query}").one("unreachable")
 
 
 def test_a_number_that_is_no_date_is_unknown() -> None:

@@ -14,6 +14,7 @@ from recovery.people.roles import SYSTEM
 from recovery.workflow import broker
 from tests import factories as f
 from tests.factories import positions
+from tests.pages import refusal
 from tests.unit.pages.reading import plain, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -108,7 +109,7 @@ def test_a_time_that_utc_does_not_have_is_no_position(moment: str, monkeypatch: 
     client, page = signed_in(f.person("responder")), f"/recoveries/{recovery.pk}/positions"
     answer = client.post(page, {"act": "look", "form.0": "time", "value.0": moment})
     assert answer.status_code in (409, 422)
-    assert "lies outside of the years 1 to 9999" in plain(answer)
+    assert refusal(answer) == "time_out_of_range"
     assert client.get(page).status_code == 200
 
 

@@ -9,6 +9,7 @@ from django.test import Client
 from recovery.models import Recovery, Workspace
 from recovery.workflow import broker
 from tests import factories as f
+from tests.pages import asked, parse, refusal
 from tests.pipelines_api import Api, serve
 from tests.unit.pages.reading import text
 
@@ -47,7 +48,7 @@ def test_only_what_differs_is_saved_with_the_line_ends_of_source_files(responder
     assert recovery.choices["patch"] == {f.PATH: f.CODE + "# seen\n"}
     page = text(responder, f"/recoveries/{recovery.pk}/patch")
     assert "# seen" in page
-    assert "This recovery changes the code." in page
+    assert parse(page).one("changes-the-code")
 
 
 def test_a_file_with_windows_line_ends_is_no_patch_until_a_line_of_it_is_edited(
@@ -63,8 +64,8 @@ def test_a_file_with_windows_line_ends_is_no_patch_until_a_line_of_it_is_edited(
     edited(recovery, responder, f.CODE + "# seen\n")
     recovery.refresh_from_db()
     assert list(recovery.choices["patch"]) == [f.PATH]
-    page = text(responder, f"/recoveries/{recovery.pk}/patch")
-    assert "1 line added; written when the recovery runs" in page
+    (written,) = asked(responder, f"/recoveries/{recovery.pk}/patch").all("li", data_code="info")
+    assert "1 line added" in written.text
 
 
 def test_code_that_does_not_parse_is_refused_with_its_line_and_is_still_in_the_editor(
@@ -77,9 +78,8 @@ def test_code_that_does_not_parse_is_refused_with_its_line_and_is_still_in_the_e
         {"act": "keep", "path.0": f.PATH, "text.0": "def broken(:\r\n    pass\r\n"},
     )
 
-    assert answer.status_code == 422
+    assert (answer.status_code, refusal(answer)) == (422, "does_not_parse")
     page = answer.content.decode()
-    assert f"{f.PATH} does not parse: invalid syntax in line 1." in page
     assert "def broken(:" in page
     recovery.refresh_from_db()
     assert "patch" not in recovery.choices

@@ -12,6 +12,7 @@ from recovery.sources.base import Wanted
 from recovery.workflow import broker
 from tests import factories as f
 from tests.factories import positions as p
+from tests.pages import Element, asked, refusal, shown
 from tests.unit.pages.reading import text
 
 pytestmark = pytest.mark.django_db
@@ -32,9 +33,10 @@ def plain(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", words)).split())
 
 
-def row(page: str, part: str) -> str:
-    found = next(r for r in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if plain(r).startswith(f"{part}"))
-    return plain(found)
+def moved(page: Element, part: str) -> tuple[str, str, list[str]]:
+    """One part before and after, and the codes of what that changes."""
+    row = page.row(part)
+    return row.cell("Committed"), row.cell("Starts at"), row.codes
 
 
 def choices(of: Recovery) -> dict[str, Any]:
@@ -43,59 +45,57 @@ def choices(of: Recovery) -> dict[str, Any]:
 
 
 def test_before_the_first_look_the_page_says_what_holds_and_offers_the_look(responder: Client) -> None:
-    page = text(responder, address(p.at_positions()))
-    assert "Nothing is looked up yet" in page
-    assert "every source goes on exactly where its last committed batch ended" in plain(page)
-    assert 'value="look" id="primary"' in page
+    page = asked(responder, address(p.at_positions()))
+    assert page.one("not-looked")
+    assert (page.primary() or {})["value"] == "look"
 
 
 @pytest.mark.parametrize("strategy", ["revert", "full-refresh", "repair"])
 def test_a_strategy_without_positions_has_nothing_to_choose(responder: Client, strategy: str) -> None:
-    page = text(responder, address(p.at_positions(look=p.looked({}, []), strategy=strategy)))
-    assert "There is nothing to choose here" in page
-    assert 'id="look"' not in page
+    page = asked(responder, address(p.at_positions(look=p.looked({}, []), strategy=strategy)))
+    assert page.one("takes-no-positions")
+    assert not page.all(id="look")
 
 
 def test_a_look_that_runs_is_said_and_asked_about(responder: Client) -> None:
-    page = text(responder, address(p.look_working()))
-    assert "The sources are being asked." in page
-    assert 'hx-trigger="every 1s"' in page
+    page = asked(responder, address(p.look_working()))
+    assert page.one("looking")
+    assert page.all(hx_trigger="every 1s")
 
 
 def test_a_look_that_failed_says_why_and_what_is_shown_instead(responder: Client) -> None:
-    page = plain(text(responder, address(p.look_failed())))
-    assert "Not looked up: Kafka at broker:9092 does not answer." in page
-    assert "What stands below is of the look before." in page
+    of = p.look_failed()
+    page = asked(responder, address(of))
+    assert of.choices["positions_look"]["problem"] in page.one("look-failed").text
+    assert page.one("look-before")
 
 
 def test_where_every_source_stays_nothing_is_selected_and_nothing_costs(responder: Client) -> None:
-    page = text(responder, address(p.at_committed()))
-    assert row(page, "crm.customers.changes-0") == "crm.customers.changes-0 500 the same unchanged"
-    assert "every source goes on where its last committed batch ended" in plain(page)
-    assert 'id="choose"' not in page
-    assert "selected" not in page
-    assert 'id="primary">Go to Patch code' in page
+    of = p.at_committed()
+    page = asked(responder, address(of))
+    assert moved(page, "crm.customers.changes-0") == ("500", "the same", [])
+    assert page.one("as-committed-exactly")
+    assert not page.all(id="choose")
+    assert not page.all(selected=True)
+    assert (page.primary() or {})["href"] == f"/recoveries/{of.pk}/patch"
 
 
 def test_a_time_shows_each_part_before_and_after_with_rows_and_what_is_not_as_asked(
     responder: Client,
 ) -> None:
     of = p.at_a_time()
-    page = text(responder, address(of))
-    assert "crm.customers.changes-0 500 700 Ahead What lies between is never read." in row(
-        page, "crm.customers.changes-0"
-    )
-    late = row(page, "crm.customers.changes-2")
-    assert "500 752" in late
-    assert "Not as asked: No record is of" in late
-    said = plain(page)
-    assert "Never read 652 rows exact" in said
-    assert "Read again 0 rows exact" in said
-    assert "Source 0: 652 rows never read" in said
+    page = asked(responder, address(of))
+    assert moved(page, "crm.customers.changes-0") == ("500", "700", ["forward"])
+    assert moved(page, "crm.customers.changes-2") == ("500", "752", ["forward", "not-as-asked"])
+    assert [e.attributes["data-value"] for e in page.all(data_code="lost")] == ["652", "0"]
+    assert [e.attributes["data-value"] for e in page.all(data_code="reread")] == ["0", "0"]
+    assert page.one("loses-rows")
+    assert not page.all(data_code="repeats-rows")
+    said = plain(text(responder, address(of)))
     assert '.option("startingOffsets", \'{"crm.customers.changes":{"0":700,"1":700,"2":752}}\')' in said
-    assert f"bin/manage plan {of.label} --strategy continue --position 0=time=" in said
+    assert f"{of.label} --strategy continue --position 0=time=" in said
     assert '"reset_checkpoint_selection": [' in said
-    assert "Choose these positions, go to Patch code" in said
+    assert (page.primary() or {})["value"] == "choose"
 
 
 def test_retention_is_told_as_a_time_with_zone_and_how_long_that_is(responder: Client) -> None:
@@ -105,13 +105,11 @@ def test_retention_is_told_as_a_time_with_zone_and_how_long_that_is(responder: C
 
 def test_what_retention_took_is_said_in_words_at_the_part_and_at_the_source(responder: Client) -> None:
     look = p.looked({}, [p.kafka_source(gone=1)])
-    page = text(responder, address(p.at_positions(look=look)))
-    assert "Not readable" in page
-    assert "What follows is not all there any more." in row(page, "crm.customers.changes-0")
-    said = plain(page)
-    assert "Whether every row is read once from there is not certain Source 0: Partition 0" in said
-    assert "Nothing is lost by that" not in said
-    assert "offsets 500 to 539 are gone" in plain(page)
+    page = asked(responder, address(p.at_positions(look=look)))
+    assert page.value("readable") == "failed"
+    assert "not-all-there" in moved(page, "crm.customers.changes-0")[2]
+    assert "500 to 539" in page.one("doubts").text
+    assert page.one("as-committed"), "not the one that promises that nothing is lost"
 
 
 def test_looking_sends_what_was_typed_and_chooses_nothing(responder: Client) -> None:
@@ -170,28 +168,25 @@ def test_a_source_that_is_left_alone_keeps_what_was_looked_up(responder: Client)
 
 
 REFUSED = {
-    "no zone": (
-        {"form.0": "time", "value.0": "2026-11-22 03:00"},
-        "names no zone. Write it as 2026-11-22 03:00Z",
-    ),
-    "nothing written": ({"form.0": "time"}, "Source 0: write the time beside the choice."),
-    "no choice": ({"value.0": "12"}, "choose what '12' is"),
-    "two at once": ({"form.0": "latest", "parts.0": "a-0 = 1"}, "Both were given."),
-    "no offset": ({"part.0.crm.customers.changes-1": "x"}, "'x' is no position for crm.customers.changes-1"),
-    "a part at no zone": ({"parts.0": "a-0 = time=2026-11-22T03:00"}, "names no zone"),
-    "no line": ({"parts.0": "orders-1"}, "'orders-1' sets no part."),
-    "not of this kind": ({"part.1.directory": "2"}, "kind files has no parts"),
+    "no zone": ({"form.0": "time", "value.0": "2026-11-22 03:00"}, "no_zone"),
+    "nothing written": ({"form.0": "time"}, "no_value"),
+    "no choice": ({"value.0": "12"}, "no_choice"),
+    "two at once": ({"form.0": "latest", "parts.0": "a-0 = 1"}, "two_positions"),
+    "no offset": ({"part.0.crm.customers.changes-1": "x"}, "no_position"),
+    "a part at no zone": ({"parts.0": "a-0 = time=2026-11-22T03:00"}, "no_zone"),
+    "no line": ({"parts.0": "orders-1"}, "no_part"),
+    "not of this kind": ({"part.1.directory": "2"}, "no_parts"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_read_is_refused_in_one_sentence_and_stays_typed(responder: Client, name: str) -> None:
-    typed, says = REFUSED[name]
+    typed, code = REFUSED[name]
     of = p.at_committed()
     answer = responder.post(address(of), {"act": "look", **typed})
     assert answer.status_code == 422
+    assert refusal(answer) == code
     page = answer.content.decode()
-    assert says in html.unescape(page)
     for field, value in typed.items():
         assert field.startswith(("part.", "form.")) or html.escape(value) in page
     assert choices(of)["positions_look"]["status"] == "ready"
@@ -205,21 +200,21 @@ def test_all_sources_go_to_one_time_or_it_is_said_which_cannot(responder: Client
     mixed = p.at_positions(
         f.failed_flow(f.pipeline(name="other")), p.looked({}, [p.kafka_source(), p.unknown_source()])
     )
-    assert "Not every source here can start at a time." in text(responder, address(mixed))
+    assert asked(responder, address(mixed)).one("not-all-take-time")
     answer = responder.post(address(mixed), {"act": "all", "at": "2026-11-22T03:00:00Z"})
-    assert "Source 2 cannot start at time. Set the others one by one." in answer.content.decode()
+    assert refusal(answer) == "cannot_start_there"
 
 
 def test_choosing_what_loses_rows_needs_the_loss_accepted_by_its_rows(responder: Client) -> None:
     of = p.at_a_time()
-    page = text(responder, address(of))
-    assert '<input type="checkbox" name="accept" value="loss" required>' in page
-    assert "I accept this loss: Source 0: 652 rows never read" in page
-    assert "checked" not in page
+    page = asked(responder, address(of))
+    assert page.all("input", type="checkbox", name="accept", value="loss", required=True)
+    assert "652 rows" in page.one("loses-rows").text
+    assert not page.all(checked=True)
 
     refused = responder.post(address(of), {"act": "choose", "ticket": "t-1"})
-    assert refused.status_code == 409
-    assert "leave rows out, and that was not accepted: Source 0: 652 rows" in plain(refused.content.decode())
+    assert (refused.status_code, refusal(refused)) == (409, "loses_rows")
+    assert "652 rows" in shown(refused).one("loses_rows").text
     assert "positions" not in choices(of)
 
     done = responder.post(address(of), {"act": "choose", "ticket": "t-1", "accept": "loss"})
@@ -231,14 +226,13 @@ def test_choosing_what_loses_rows_needs_the_loss_accepted_by_its_rows(responder:
 def test_a_look_that_somebody_replaced_is_not_chosen_unread(responder: Client) -> None:
     of = p.at_a_time()
     answer = responder.post(address(of), {"act": "choose", "ticket": "t-0", "accept": "loss"})
-    assert answer.status_code == 409
-    assert "Somebody has looked up other positions" in answer.content.decode()
+    assert (answer.status_code, refusal(answer)) == (409, "stale_look")
     assert "positions" not in choices(of)
 
 
 def test_as_committed_takes_everything_back_at_once(responder: Client) -> None:
     of = p.at_earliest_chosen()
-    assert "Chosen: source 0 at earliest" in plain(text(responder, address(of)))
+    assert asked(responder, address(of)).value("chosen") == "0=earliest;"
     answer = responder.post(address(of), {"act": "committed"})
     assert answer["Location"] == address(of)
     saved = choices(of)
@@ -249,48 +243,46 @@ def test_a_thousand_partitions_are_folded_found_by_name_and_never_a_thousand_fie
     responder: Client,
 ) -> None:
     of = p.with_many()
-    page = text(responder, address(of))
-    assert row(page, "crm.customers.changes-7") == (
-        "crm.customers.changes-7 500 600 Ahead What lies between is never read."
-    )
-    assert "999 parts unchanged" in plain(page)
-    assert page.count("<tr>") < 60
-    assert 'name="part.' not in page
-    assert "949 more parts are not listed" in page
+    page = asked(responder, address(of))
+    assert moved(page, "crm.customers.changes-7") == ("500", "600", ["forward"])
+    assert page.value("parts-unchanged") == "999"
+    assert len(page.all("tr")) < 60
+    assert not [e for e in page.all("input", name=True) if e.attributes["name"].startswith("part.")]
+    assert page.value("parts-hidden") == "949"
 
     found = text(responder, f"{address(of)}?part-name=changes-12")
     assert found.count('name="part.0.') == 11  # 12 and 120 to 129
     everything = text(responder, f"{address(of)}?show=all")
     assert everything.count('<th scope="row">') == 1000
-    assert "No part's name contains zzz" in html.unescape(text(responder, f"{address(of)}?part-name=zzz"))
+    assert asked(responder, f"{address(of)}?part-name=zzz").value("no-such-part") == "zzz"
 
 
 def test_a_source_that_cannot_be_asked_says_so_and_a_wish_for_it_cannot_be_chosen(responder: Client) -> None:
     wanted = {"2": Wanted(by_hand='{"page":8}')}
     of = p.at_positions(look=p.looked(wanted, [p.unknown_source()]))
-    page = text(responder, address(of))
-    assert "Nobody could ask this source." in page
-    assert "stays where it was committed" in page
-    assert '<button class="btn btn-primary" type="button" disabled' in page
+    page = asked(responder, address(of))
+    assert page.one("position-problem")
+    assert page.disabled("choose")
 
 
 def test_a_sealed_plan_shows_its_positions_and_leads_to_taking_it_back(responder: Client) -> None:
     of = p.at_a_time()
     Recovery.objects.filter(pk=of.pk).update(state="planned")
-    page = text(responder, address(of))
-    assert "To choose others, take the plan back in step 5." in page
-    assert 'name="form.0"' not in page
+    page = asked(responder, address(of))
+    assert page.one("bar-sealed")
+    assert (page.primary() or {})["href"] == f"/recoveries/{of.pk}/review"
+    assert not page.all(name="form.0")
     refused = responder.post(address(of), {"act": "choose", "ticket": "t-1", "accept": "loss"})
-    assert "only while it is diagnosing" in refused.content.decode()
+    assert refusal(refused) == "wrong_state"
 
 
 def test_a_viewer_sees_everything_and_changes_nothing(client: Client) -> None:
     client.force_login(f.person("viewer"))
     of = p.at_a_time()
-    page = text(client, address(of))
-    assert "652 rows never read" not in page  # nothing to accept
-    assert "Never read" in page
-    assert 'name="form.0"' not in page
+    page = asked(client, address(of))
+    assert not page.all(data_code="loses-rows")  # nothing to accept
+    assert page.all(data_code="lost", data_value="652")
+    assert not page.all(name="form.0")
     assert client.post(address(of), {"act": "committed"}).status_code == 403
     assert AuditEntry.objects.filter(outcome="denied").count() == 1
 
@@ -306,19 +298,23 @@ def test_the_strategy_page_leads_there_and_has_the_positions_looked_up_on_the_wa
 
 def test_sources_that_differ_are_put_side_by_side_and_confirmed_one_by_one(responder: Client) -> None:
     of = p.other_sources()
-    page = text(responder, address(of))
-    assert "2 to confirm: no plan is sealed before." in plain(page)
-    assert "not needed" in row(page, "source 0")
-    assert "Does /nowhere/in/changes continue what was read of /nowhere/in?" in row(page, "source 1")
-    assert "40 rows that wait there are never read" in row(page, "source 2")
-    assert 'href="#src-1">choose its start' in page
-    assert "another order than before" in page
+    page = asked(responder, address(of))
+    assert page.value("which-source") == "2"
+    assert [page.row(f"source {n}").all("input", name="confirm") == [] for n in range(3)] == [
+        True,
+        False,
+        False,
+    ]
+    assert p.MAPPING["pairs"][1]["confirm"] in page.row("source 1").text
+    assert p.MAPPING["dropped"][0]["says"] in page.row("source 2").text
+    assert page.one("start-not-chosen").links() == ["#src-1"]
+    assert page.one("source-note").text == p.MAPPING["notes"][0]
 
     responder.post(address(of), {"act": "confirm", "confirm": ["1->2"]})
     assert choices(of)["confirmed"] == ["1->2"]
-    page = text(responder, address(of))
-    assert "1 to confirm" in page
-    assert 'value="1-&gt;2" checked' in page
+    page = asked(responder, address(of))
+    assert page.value("which-source") == "1"
+    assert page.all("input", value="1->2", checked=True)
 
     responder.post(address(of), {"act": "confirm"})
     assert choices(of)["confirmed"] == []
@@ -327,15 +323,12 @@ def test_sources_that_differ_are_put_side_by_side_and_confirmed_one_by_one(respo
 def test_what_is_no_proposal_cannot_be_confirmed(responder: Client) -> None:
     of = p.other_sources()
     answer = responder.post(address(of), {"act": "confirm", "confirm": ["0->1"]})
-    assert answer.status_code == 409
-    assert "There is nothing to confirm as 0->1. Confirm: 1->2, 2->." in html.unescape(
-        answer.content.decode()
-    )
+    assert (answer.status_code, refusal(answer)) == (409, "no_pair")
     assert "confirmed" not in choices(of)
 
 
 def test_where_every_source_goes_on_as_itself_nothing_is_asked(responder: Client) -> None:
-    assert "Which source is which" not in text(responder, address(p.at_committed()))
+    assert "which-source" not in asked(responder, address(p.at_committed())).codes
 
 
 def test_a_strategy_that_waits_for_what_is_said_of_its_sources_can_be_taken(responder: Client) -> None:
@@ -355,9 +348,9 @@ def test_what_was_confirmed_stays_confirmed_when_the_facts_no_longer_ask_for_it(
     mapping = {**p.MAPPING, "unconfirmed": []}
     options = [{**o, "mapping": mapping} for o in of.facts["options"]]
     Recovery.objects.filter(pk=of.pk).update(facts={**of.facts, "options": options})
-    page = text(responder, address(of))
-    assert "Everything that had to be confirmed is." in page
-    assert page.count(" checked") == 2
+    page = asked(responder, address(of))
+    assert page.value("which-source") == "0"
+    assert len(page.all(checked=True)) == 2
 
 
 def test_a_part_set_beside_a_wish_keeps_the_wish_for_the_others_and_is_taken_back_by_a_word(
@@ -373,10 +366,11 @@ def test_a_part_set_beside_a_wish_keeps_the_wish_for_the_others_and_is_taken_bac
     }
 
     of = p.with_a_part(f.failed_flow(f.pipeline(name="other")))
-    page = text(responder, address(of))
-    assert "500 700 Ahead What lies between is never read. Asked: time=" in row(page, part)
-    assert "Asked" not in row(page, "crm.customers.changes-0")
-    assert f"--position 0/{part}=time=" in plain(page)
+    page = asked(responder, address(of))
+    assert moved(page, part) == ("500", "700", ["forward"])
+    assert "time=" in page.row(part).cell("What that changes")
+    assert "time=" not in page.row("crm.customers.changes-0").cell("What that changes")
+    assert f"--position 0/{part}=time=" in plain(text(responder, address(of)))
     responder.post(address(of), {"act": "look", f"part.0.{part}": "committed"})
     assert choices(of)["positions_look"]["asked"] == {}
 
@@ -402,10 +396,9 @@ def test_going_back_is_chosen_on_the_strategy_page_and_leads_to_how_far(responde
     of = p.at_positions(strategy="")
     options = [*of.facts["options"], {**of.facts["options"][0], "strategy": "rewind", "blocked": GO_BACK}]
     Recovery.objects.filter(pk=of.pk).update(facts={**of.facts, "options": options})
-    page = text(responder, f"/recoveries/{of.pk}/offset")
-    assert 'id="st-rewind" value="rewind"' in page
-    assert 'id="st-rewind" value="rewind" disabled' not in page
-    assert "Needs a start Choose how far to go back first" in plain(page)
+    page = asked(responder, f"/recoveries/{of.pk}/offset")
+    assert page.all(id="st-rewind", value="rewind", disabled=False)
+    assert page.one("needs-a-start")
 
     answer = responder.post(f"/recoveries/{of.pk}/offset", {"strategy": "rewind"})
 
@@ -415,16 +408,18 @@ def test_going_back_is_chosen_on_the_strategy_page_and_leads_to_how_far(responde
 
 
 def test_going_back_goes_on_only_once_it_is_said_how_far(responder: Client) -> None:
-    page = text(responder, address(p.at_committed(strategy="rewind")))
-    assert "Not chosen yet: how far to go back." in plain(page)
-    assert "Say at a source how far to go back" in plain(page)
-    assert ">Go to Patch code" not in page
+    of = p.at_committed(strategy="rewind")
+    page = asked(responder, address(of))
+    assert page.one("how-far-not-chosen")
+    assert page.one("bar-how-far-not-chosen")
+    assert page.disabled("choose")
+    assert page.primary() is None
 
 
 def test_the_same_on_the_command_line_accepts_what_the_page_asks_to_accept(responder: Client) -> None:
     of = p.at_earliest_chosen()
 
-    assert f"bin/manage plan {of.label} --strategy continue --position 0=earliest --accept-" in plain(
+    assert f"{of.label} --strategy continue --position 0=earliest --accept-" in plain(
         text(responder, address(of))
     )
     Recovery.objects.filter(pk=of.pk).update(choices={**choices(of), "confirmed": ["0->1"]})
