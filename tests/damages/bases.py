@@ -8,7 +8,6 @@ failed may still write for a moment; the absolute paths in the copy's logs name 
 
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -265,38 +264,14 @@ def _through(writer: Any, asynchronous: bool) -> str:
     return f"It did not end within {RUN_SECONDS} s."
 
 
-class Snapshots:
-    """Good checkpoints, each made when it is first asked for, and copied for every damage."""
-
-    def __init__(self, spark: Any, root: Path, bases: Mapping[str, Base] = BASES) -> None:
-        self.spark, self.root, self.bases = spark, root, bases
-        self.made: set[str] = set()
-        self.copies = 0
-
-    def place(self, name: str) -> Place:
-        """A fresh copy of this base; the copy before it is removed."""
-        good = self.root / f"good-{list(self.bases).index(name)}"
-        if name not in self.made:
-            self._make(name, Place(good))
-            self.made.add(name)
-        shutil.rmtree(self.root / f"copy-{self.copies}", ignore_errors=True)
-        self.copies += 1
-        copy = self.root / f"copy-{self.copies}"
-        shutil.copytree(good, copy)
-        logs = ("flow/*/sources/*/*", "table/_spark_metadata/*", "flow/*/state/*/_metadata/v2/*")
-        for log in (log for pattern in logs for log in copy.glob(pattern)):
-            if not log.name.startswith("."):
-                log.write_text(log.read_text().replace(str(good), str(copy)))
-        return Place(copy)
-
-    def _make(self, name: str, place: Place) -> None:
-        base = self.bases[name]
-        for source, numbers in base.put.items():
-            place.put(*numbers, source=source)
-        for _ in range(base.runs):
-            failure = run(self.spark, place, base, conf=base.conf)
-            assert failure == "", failure
-        if base.after:
-            base.after(self.spark, place)
-        for source, numbers in base.pending.items():
-            place.put(*numbers, source=source)
+def make(spark: Any, base: Base, place: Place) -> None:
+    """A good checkpoint, with the files put that the next run reads."""
+    for source, numbers in base.put.items():
+        place.put(*numbers, source=source)
+    for _ in range(base.runs):
+        failure = run(spark, place, base, conf=base.conf)
+        assert failure == "", failure
+    if base.after:
+        base.after(spark, place)
+    for source, numbers in base.pending.items():
+        place.put(*numbers, source=source)

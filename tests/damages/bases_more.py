@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.damages.bases import CHANGELOG, PROVIDER, Base, Place, Rows
+from tests.damages.bases import BASES, CHANGELOG, PROVIDER, Base, Place, Rows, union
 
 Frame = Any
 Each = Callable[[Frame, int], None]
@@ -205,9 +205,7 @@ MORE: dict[str, Base] = {
     ),
     "self-join": Base(self_join),
     "two sources at equal positions": Base(
-        lambda spark, place, n: _to_table(
-            place.stream(spark, 0, n).union(place.stream(spark, 1, n)).select("k"), place
-        ),
+        union,
         BOTH,
         {0: (0, 1, 2), 1: (0, 1, 2)},
         {0: (3,), 1: (3,)},
@@ -226,3 +224,5 @@ MORE: dict[str, Base] = {
     "repartitioned state": Base(deduped, conf=PROVIDER, after=repartition, **EACH),
     "repartitioned state of a file table": Base(deduped_to_table, conf=PROVIDER, after=repartition),
 }
+
+ALL_BASES: dict[str, Base] = {**BASES, **MORE}

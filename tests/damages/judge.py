@@ -1,38 +1,75 @@
-"""Runs one damage: what `inspect` predicts, and what Spark does."""
+"""Judges one damage: what `inspect` predicts, and what Spark does."""
 
+import hashlib
+import json
 import re
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from recovery.checkpoints import inspect
 from recovery.checkpoints.report import CheckpointReport, Outcome
-from tests.damages.bases import Base, Place, Rows, Snapshots, run
+from tests.damages import frozen
+from tests.damages.bases import Base, Place, Rows, run
+from tests.damages.bases_more import ALL_BASES
 from tests.damages.case import Case
+from tests.damages.frozen import UUID, Entries, is_sidecar, main_of
 
 WRAPPERS = {"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR"}
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]{5,}(?:\.[A-Z0-9_]+)?)\]")
 CALLING = re.compile(
     r"(Py4JJavaError: )?An error occurred while calling \S+\n: "
 )  # a session without Connect
+# Of a machine that is busy, not of the damage: Spark gives the worker ten seconds.
+NO_ANSWER = "Python worker failed to connect back"
 SAID = 90  # characters of a failure without a condition
 SHOWN_FILES = 4
+BY_NAME = "sidecar"  # in place of the bytes
+UNDO_NOTE = re.compile(r"flow/\.reprise-\w+\.undo\.json")
+ASIDE = {"each", "elsewhere", "old"}  # beside the checkpoint, its table and its input
+
+
+class Snapshots:
+    """Good checkpoints, copied for every damage; `good` gives what Spark wrote, by the base's name."""
+
+    def __init__(self, root: Path, good: Callable[[str], Entries] = frozen.load) -> None:
+        self.root, self.good = root, good
+        self.copies = 0
+
+    def place(self, name: str) -> Place:
+        """A fresh copy of this base; the copy before it is removed."""
+        shutil.rmtree(self.root / f"copy-{self.copies}", ignore_errors=True)
+        self.copies += 1
+        copy = self.root / f"copy-{self.copies}"
+        frozen.lay_out(self.good(name), copy)
+        return Place(copy)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One row of the table. `agree`: the predicted outcome is Spark's."""
+class Prediction:
+    """What is known of a damage without Spark. `files`: those touched; `codes`: of the findings; `predicted`: the
+    outcome; `digest`: of all that lies there then, and of how Spark is to run."""
 
     damage: str
     base: str
     files: tuple[str, ...]
     codes: tuple[str, ...]
     predicted: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Judged(Prediction):
+    """One row of the table: a prediction, and the `outcome` that Spark came to, with its `detail`."""
+
     outcome: str
     detail: str
 
     @property
     def agree(self) -> bool:
+        """Whether the predicted outcome is Spark's."""
         return self.predicted == self.outcome
 
     def as_dict(self) -> dict[str, Any]:
@@ -41,22 +78,29 @@ class Judged:
 
 def judge(spark: Any, snapshots: Snapshots, case: Case) -> Judged:
     """Damage a fresh copy, predict, run, and look at the rows."""
-    place, base = snapshots.place(case.base), snapshots.bases[case.base]
-    before = _content(place)
-    case.hurt(place)
-    files = _changed(before, _content(place))
-    report = predict(place, base, case)
+    place, base = snapshots.place(case.base), ALL_BASES[case.base]
+    prediction = foretell(place, case)
     conf = base.conf if case.conf is None else case.conf
     failure = run(spark, place, base, max_files=case.max_files, conf=conf, options=base.later)
+    assert NO_ANSWER not in failure, failure
     outcome, detail = _observe(spark, place, base, failure)
-    return Judged(
+    return Judged(**vars(prediction), outcome=outcome.value, detail=detail)
+
+
+def foretell(place: Place, case: Case) -> Prediction:
+    """Damage this copy of the case's base, and predict."""
+    base = ALL_BASES[case.base]
+    before = _content(place)
+    case.hurt(place)
+    after = _content(place)
+    report = predict(place, base, case)
+    return Prediction(
         damage=case.name,
         base=case.base,
-        files=files,
+        files=_changed(before, after),
         codes=tuple(sorted({f.code for f in report.findings})),
         predicted=report.outcome.value,
-        outcome=outcome.value,
-        detail=detail,
+        digest=digest(after, case.max_files, case.conf, base.later),
     )
 
 
@@ -67,37 +111,49 @@ def predict(place: Place, base: Base, case: Case) -> CheckpointReport:
 
 
 def _content(place: Place) -> dict[str, str]:
-    """What is where, by name: a file's bytes, a link's target, or that it is a directory."""
-    found = {}
-    for path in (*place.flow.rglob("*"), *place.table.rglob("*"), *place.root.glob("in*/*")):
+    """What is where, by name: a file's bytes, a link's target, or that it is a directory. Paths below the place are
+    as in an archive; then checksum files say nothing of their own."""
+    here = f"{place.root}/"
+    content = {}
+    for path in place.root.rglob("*"):
         name = str(path.relative_to(place.root))
         if path.is_symlink():
-            found[name] = f"-> {path.readlink()}"
+            content[name] = f"-> {path.readlink()}".replace(here, f"{frozen.ROOT}/")
+        elif path.is_dir():
+            content[name] = "directory"
         else:
-            found[name] = "directory" if path.is_dir() else path.read_bytes().hex()
-    return found
+            data = path.read_bytes().replace(here.encode(), f"{frozen.ROOT}/".encode())
+            content[name] = data.hex()
+    return content
+
+
+def digest(content: dict[str, str], *how: int | Mapping[str, str] | None) -> str:
+    """Digest of files, and of how Spark is run on them. Of checksum files, and of what a repair notes for its undo
+    with a time (Spark reads it never), the names alone count."""
+    files = sorted(
+        (name, BY_NAME if is_sidecar(name) or UNDO_NOTE.fullmatch(name) else data)
+        for name, data in content.items()
+    )
+    return hashlib.sha256(json.dumps([files, how], default=dict).encode()).hexdigest()
+
+
+def digest_of(place: Place) -> str:
+    """Digest of all that lies there."""
+    return digest(_content(place))
 
 
 def _changed(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
-    """Names that were touched, without sidecars that went with their file and what lies in a named directory."""
+    """Names that were touched, without checksum files that went with theirs and what lies in a named directory."""
     touched = sorted(n for n in before.keys() | after.keys() if before.get(n) != after.get(n))
-    named = [n for n in touched if not (_is_sidecar(n) and _main(n) in touched)]
+    inside = {n for n in touched if "/" in n and n.split("/")[0] not in ASIDE}
+    named = [n for n in touched if n in inside and not (is_sidecar(n) and main_of(n) in inside)]
     top = [n for n in named if not any(n.startswith(f"{m}/") for m in named)]
-    shown = [re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", n) for n in top]
+    shown = [UUID.sub("<uuid>", n) for n in top]
     shown = sorted({re.sub(r"part-\d+.*", "part-….parquet", n.removeprefix("flow/0/")) for n in shown})
     return (
         *shown[:SHOWN_FILES],
         *([f"and {len(shown) - SHOWN_FILES} more"] if len(shown) > SHOWN_FILES else []),
     )
-
-
-def _is_sidecar(name: str) -> bool:
-    last = Path(name).name
-    return last.startswith(".") and last.endswith(".crc")
-
-
-def _main(name: str) -> str:
-    return str(Path(name).with_name(Path(name).name[1:-4]))
 
 
 def _observe(spark: Any, place: Place, base: Base, failure: str) -> tuple[Outcome, str]:
@@ -136,5 +192,4 @@ def said(failure: str, place: Place) -> str:
     text = CALLING.sub("", failure).split("terminated with exception: ", 1)[-1]
     text = text.split("\n")[0].split(" SQLSTATE:")[0]
     text = re.sub(r"(file:)?/\S*/", "…/", text.replace(str(place.root), ""))
-    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
-    return text[:SAID].strip()
+    return UUID.sub("<uuid>", text)[:SAID].strip()

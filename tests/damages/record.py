@@ -2,18 +2,22 @@
 
     python -m tests.damages.record > docs/damage-table.md
 
-The file beside this one is written by the tests of damages in tests/integration when RECORD_DAMAGES is set; any other
-run of them compares what Spark does then with what the file says.
+The file beside this one is written by the tests of damages in tests/integration when RECORD_DAMAGES is set, and with
+it the places below tests/fixtures/damages on which the damages were made; any other run of them compares what Spark
+does then with what was recorded.
 """
 
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.damages import frozen, recipes
+from tests.damages.bases import Base, Place, make
 from tests.damages.cases import EVERY
 from tests.damages.judge import Judged
 
@@ -22,8 +26,10 @@ HEAD = """# What a damaged checkpoint leads to: predicted, and seen on Spark
 
 Each row is one damage, made on a checkpoint that Spark 4.2 wrote. `inspect` predicted from the files alone what
 the next run with the same code comes to; then Spark ran, and the rows in the sink were counted one by one. Where
-nothing is damaged, nothing may block. The tests are `test_damages_on_spark.py` and `test_more_damages_on_spark.py` in
-`tests/integration`; this page is made from what they recorded by `python -m tests.damages.record`.
+nothing is damaged, nothing may block. `test_damages_on_spark.py` and `test_more_damages_on_spark.py` in
+`tests/integration` record the outcomes and the checkpoints; `tests/unit/damages` damages those same checkpoints and
+compares its predictions with the record at every run of the tests; this page is made from the record by
+`python -m tests.damages.record`.
 
 **{count} damages and good checkpoints, {agree} predictions right.** By outcome: {outcomes}.
 
@@ -80,29 +86,56 @@ def load() -> dict[str, dict[str, Any]]:
     return {row["damage"]: row for row in rows}
 
 
+RECORDING = bool(os.environ.get("RECORD_DAMAGES"))
+
+
 class Recorded:
     """What was recorded before; when RECORD_DAMAGES is set, what is seen now."""
 
     def __init__(self) -> None:
         self.known = load()
-        self.recording = bool(os.environ.get("RECORD_DAMAGES"))
         self.seen: list[Judged] = []
 
     def check(self, seen: Judged) -> None:
-        if self.recording:
+        """Compare with the record, or keep for it. The digest is of the very bytes of the place that was recorded."""
+        if RECORDING:
             self.seen.append(seen)
         else:
-            assert seen.as_dict() == self.known[seen.damage]
+            assert {**seen.as_dict(), "digest": ""} == {**self.known[seen.damage], "digest": ""}
 
 
 def recorder() -> Iterator[Recorded]:
     """For one file of tests; when recording, its rows take the place of the old ones at the end."""
     recorded = Recorded()
     yield recorded
-    if recorded.recording:
+    if RECORDING:
         names = [case.name for case in EVERY]
         rows = {**recorded.known, **{seen.damage: seen.as_dict() for seen in recorded.seen}}
         FILE.write_text(json.dumps([rows[name] for name in names if name in rows], indent=1) + "\n")
+
+
+@dataclass
+class MadeBases:
+    """Bases as this session's Spark makes them now, each once; those of others as they were recorded.
+
+    When recording, what is made is kept, so that the recorded outcomes are those of the recorded bytes.
+    """
+
+    spark: Any
+    root: Path
+    own: Mapping[str, Base]
+    made: dict[str, frozen.Entries] = field(default_factory=dict)
+
+    def __call__(self, name: str) -> frozen.Entries:
+        if name not in self.own:
+            return frozen.load(name)
+        if name not in self.made:
+            place = Place(self.root / f"good-{len(self.made)}")
+            make(self.spark, self.own[name], place)
+            self.made[name] = frozen.take(place.root)
+            if RECORDING:
+                frozen.keep(name, self.made[name], recipes.of_base(self.own[name]))
+        return self.made[name]
 
 
 def page() -> str:

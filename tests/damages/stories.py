@@ -1,7 +1,7 @@
 """What goes wrong between queries: renamed flows, flows of one file table, one checkpoint for two.
 
 A story runs queries, predicts from what they left (and from what their definitions say, where that is what tells),
-runs once more, and counts rows.
+runs once more, and counts rows. What the queries left is kept beside the bases, so that it is judged without Spark.
 """
 
 from collections import Counter
@@ -15,19 +15,19 @@ from recovery.checkpoints.place import shared
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome
 from recovery.checkpoints.sinklog import several_writers
 from recovery.checkpoints.survey import survey
+from tests.damages import frozen, recipes
 from tests.damages.bases import BASES, Base, Place, Rows, run, settings
 from tests.damages.bases_more import MORE, read_each
-from tests.damages.judge import Judged, counted, said
+from tests.damages.judge import Judged, Prediction, counted, digest_of, said
 
 TABLE = "_checkpoints/cat/db/orders"
 FILES, CALLS = BASES["files to a file table"], MORE["foreachBatch"]
 
 
 @dataclass(frozen=True)
-class Told:
-    """`findings` of the prediction; `failure` and `rows` of the run after it; the rows that were `right`."""
+class StoryEnd:
+    """`failure` and `rows` of the run after the prediction; the rows that were `right`."""
 
-    findings: Sequence[Finding]
     failure: str
     rows: Rows
     right: Rows
@@ -35,19 +35,38 @@ class Told:
 
 @dataclass(frozen=True)
 class Story:
+    """`lead` runs what came before on Spark, `find` predicts from the files, `end` runs once more."""
+
     name: str
     base: str
-    act: Callable[[Any, Path], Told]
+    lead: Callable[[Any, Path], None]
+    find: Callable[[Path], Sequence[Finding]]
+    end: Callable[[Any, Path], StoryEnd]
     untold: str = ""
 
-    def tell(self, spark: Any, root: Path) -> Judged:
-        told = self.act(spark, root)
-        worst = CheckpointReport("", "", None, None, None, None, findings=tuple(told.findings)).outcome
-        outcome, detail = counted(told.rows, told.right)
-        if told.failure:
-            outcome, detail = Outcome.FAILS, said(told.failure, Place(root))
-        codes = tuple(sorted({f.code for f in told.findings}))
-        return Judged(self.name, self.base, (), codes, worst.value, outcome.value, detail)
+    @property
+    def recipe(self) -> str:
+        """Digest of what came before."""
+        return recipes.of_code(self.lead, self.end)
+
+    def foretell(self, root: Path) -> Prediction:
+        """What is predicted of the files at `root`."""
+        findings = tuple(self.find(root))
+        worst = CheckpointReport("", "", None, None, None, None, findings=findings).outcome
+        codes = tuple(sorted({f.code for f in findings}))
+        return Prediction(self.name, self.base, (), codes, worst.value, digest_of(Place(root)))
+
+    def judge(self, spark: Any, root: Path, *, record: bool) -> Judged:
+        """Run the whole story in a directory; when recording, keep what is there when it is predicted."""
+        self.lead(spark, root)
+        if record:
+            frozen.keep(self.name, frozen.take(root), self.recipe)
+        prediction = self.foretell(root)
+        end = self.end(spark, root)
+        outcome, detail = counted(end.rows, end.right)
+        if end.failure:
+            outcome, detail = Outcome.FAILS, said(end.failure, Place(root))
+        return Judged(**vars(prediction), outcome=outcome.value, detail=detail)
 
 
 def _ran(spark: Any, place: Place, base: Base, max_files: int | None = 1) -> None:
@@ -55,66 +74,104 @@ def _ran(spark: Any, place: Place, base: Base, max_files: int | None = 1) -> Non
     assert failure == "", failure
 
 
-def renamed(spark: Any, root: Path) -> Told:
+def old_and_new(root: Path) -> tuple[Place, Place]:
+    return Place(root, f"{TABLE}/old"), Place(root, f"{TABLE}/new")
+
+
+def one_and_other(root: Path) -> tuple[Place, Place]:
+    return Place(root, f"{TABLE}/one"), Place(root, f"{TABLE}/other")
+
+
+def rename(spark: Any, root: Path) -> None:
     """The new name begins again with batch 0; all its batches that the table has are skipped."""
-    old, new = Place(root, f"{TABLE}/old"), Place(root, f"{TABLE}/new")
+    old, new = old_and_new(root)
     old.put(0, 1, 2)
     _ran(spark, old, FILES)
     old.put(3)
     _ran(spark, new, FILES, None)  # batch 0, skipped: row 3 is lost already
     old.put(4)
-    findings = [*survey(str(root)).findings, *inspect(str(new.flow), sink=str(new.table)).findings]
-    failure = run(spark, new, FILES, max_files=None, conf={})
-    return Told(findings, failure, FILES.read(spark, new), Counter((0, 1, 2, 4)))
 
 
-def moved_to_the_new_name(spark: Any, root: Path) -> Told:
+def move_to_the_new_name(spark: Any, root: Path) -> None:
     """What the finding asks for, in time: the directory goes along with the name."""
-    old, new = Place(root, f"{TABLE}/old"), Place(root, f"{TABLE}/new")
+    old, new = old_and_new(root)
     old.put(0, 1, 2)
     _ran(spark, old, FILES)
     old.flow.rename(new.flow)
     old.put(3)
-    findings = [*survey(str(root)).findings, *inspect(str(new.flow), sink=str(new.table)).findings]
-    failure = run(spark, new, FILES, max_files=None, conf={})
-    return Told(findings, failure, FILES.read(spark, new), Counter((0, 1, 2, 3)))
 
 
-def two_flows_of_one_input(spark: Any, root: Path) -> Told:
+def find_in_new(root: Path) -> Sequence[Finding]:
+    _, new = old_and_new(root)
+    return [*survey(str(root)).findings, *inspect(str(new.flow), sink=str(new.table)).findings]
+
+
+def run_new(*right: int) -> Callable[[Any, Path], StoryEnd]:
+    def end(spark: Any, root: Path) -> StoryEnd:
+        _, new = old_and_new(root)
+        failure = run(spark, new, FILES, max_files=None, conf={})
+        return StoryEnd(failure, FILES.read(spark, new), Counter(right))
+
+    return end
+
+
+def read_one_input_twice(spark: Any, root: Path) -> None:
     """Two flows that read the same files for good: neither is the other's old name."""
-    one, other = Place(root, f"{TABLE}/one"), Place(root, f"{TABLE}/other")
+    one, other = one_and_other(root)
     one.put(0, 1)
     for numbers in ((2,), (3,)):
         for place in (one, other):
             _ran(spark, place, CALLS)
         one.put(*numbers)
-    findings = [*survey(str(root)).findings, *inspect(str(other.flow)).findings]
+
+
+def find_in_other(root: Path) -> Sequence[Finding]:
+    _, other = one_and_other(root)
+    return [*survey(str(root)).findings, *inspect(str(other.flow)).findings]
+
+
+def run_both_calls(spark: Any, root: Path) -> StoryEnd:
+    one, other = one_and_other(root)
     for place in (one, other):
         _ran(spark, place, CALLS)
-    return Told(findings, "", read_each(spark, one), Counter([0, 1, 2, 3] * 2))
+    return StoryEnd("", read_each(spark, one), Counter([0, 1, 2, 3] * 2))
 
 
-def two_flows_of_one_table(spark: Any, root: Path) -> Told:
+def write_one_table_twice(spark: Any, root: Path) -> None:
     """Each counts its own batches from 0, and the table takes each number once."""
-    one, other = Place(root, f"{TABLE}/one"), Place(root, f"{TABLE}/other")
+    one, other = one_and_other(root)
     one.put(0, 1)
     _ran(spark, one, FILES)
     _ran(spark, other, FILES)
     one.put(2)
+
+
+def find_in_definitions_of_tables(root: Path) -> Sequence[Finding]:
+    one, other = one_and_other(root)
+    several = several_writers(str(one.table), {"one": str(one.table), "other": str(other.table)})
+    return [several] if several else []
+
+
+def run_both_files(spark: Any, root: Path) -> StoryEnd:
+    one, other = one_and_other(root)
     before = FILES.read(spark, one)
-    definitions = {"one": str(one.table), "other": str(other.table)}
-    found = several_writers(str(one.table), definitions)
-    findings = [found] if found else []
     for place in (one, other):
         _ran(spark, place, FILES)
-    return Told(findings, "", FILES.read(spark, one), before + Counter((2, 2)))
+    return StoryEnd("", FILES.read(spark, one), before + Counter((2, 2)))
 
 
-def two_queries_on_one_checkpoint(spark: Any, root: Path) -> Told:
+def put_one(spark: Any, root: Path) -> None:
+    Place(root).put(0)
+
+
+def find_in_definitions_of_queries(root: Path) -> Sequence[Finding]:
+    place = Place(root)
+    return shared({"one": str(place.checkpoint), "other": f"file://{place.checkpoint}"})
+
+
+def run_two_queries_on_one_checkpoint(spark: Any, root: Path) -> StoryEnd:
     """The second finds the first at work in the same session's JVM."""
     place = Place(root)
-    place.put(0)
-    findings = shared({"one": str(place.checkpoint), "other": f"file://{place.checkpoint}"})
     writer = CALLS.query(spark, place, 1).option("checkpointLocation", str(place.checkpoint))
     first = writer.start()
     try:
@@ -123,13 +180,38 @@ def two_queries_on_one_checkpoint(spark: Any, root: Path) -> Told:
             failure = run(spark, place, CALLS, conf={})
     finally:
         first.stop()
-    return Told(findings, failure, read_each(spark, place), Counter((0,)))
+    return StoryEnd(failure, read_each(spark, place), Counter((0,)))
 
 
+_FILES, _CALLS = "files to a file table", "foreachBatch"
 STORIES = [
-    Story("a flow was renamed", "files to a file table", renamed),
-    Story("a flow was renamed, and its checkpoint with it", "files to a file table", moved_to_the_new_name),
-    Story("two flows of one table read the same input", "foreachBatch", two_flows_of_one_input),
-    Story("two flows write one file table", "files to a file table", two_flows_of_one_table),
-    Story("two queries use one checkpoint", "foreachBatch", two_queries_on_one_checkpoint),
+    Story("a flow was renamed", _FILES, rename, find_in_new, run_new(0, 1, 2, 4)),
+    Story(
+        "a flow was renamed, and its checkpoint with it",
+        _FILES,
+        move_to_the_new_name,
+        find_in_new,
+        run_new(0, 1, 2, 3),
+    ),
+    Story(
+        "two flows of one table read the same input",
+        _CALLS,
+        read_one_input_twice,
+        find_in_other,
+        run_both_calls,
+    ),
+    Story(
+        "two flows write one file table",
+        _FILES,
+        write_one_table_twice,
+        find_in_definitions_of_tables,
+        run_both_files,
+    ),
+    Story(
+        "two queries use one checkpoint",
+        _CALLS,
+        put_one,
+        find_in_definitions_of_queries,
+        run_two_queries_on_one_checkpoint,
+    ),
 ]

@@ -14,10 +14,9 @@ from recovery.checkpoints import inspect, seed
 from recovery.sinks.live import files as sink_files
 from recovery.sources.files import source_facts
 from recovery.sources.live.files import listing
+from tests.listed_inputs import EPOCH, LISTED, ListedInput, put_files
 
 pytestmark = pytest.mark.spark
-
-EPOCH = 1_700_000_000
 
 
 @dataclass
@@ -109,13 +108,12 @@ def conf(spark: Any, **values: str) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("batches", "sources", "interval"),
-    [(1, 1, 10), (3, 1, 10), (9, 1, 10), (5, 1, 3), (25, 2, 10)],
-    ids=[
-        "batch 0 only",
-        "three batches",
-        "first compaction planned",
-        "second one planned",
-        "union, compacted",
+    [
+        pytest.param(1, 1, 10, id="batch 0 only"),
+        pytest.param(3, 1, 10, id="three batches"),
+        pytest.param(9, 1, 10, id="first compaction planned"),
+        pytest.param(5, 1, 3, id="second one planned"),
+        pytest.param(25, 2, 10, id="union, compacted"),
     ],
 )
 def test_a_seed_restarts_the_changed_query_on_exactly_the_unread_rows(
@@ -243,40 +241,14 @@ def test_waiting_files_are_listed_in_the_order_in_which_spark_reads_them(spark: 
     assert facts_after.position.label == f"file 43 of 43, {facts.waiting[-1].path.rsplit('/', 1)[-1]}"
 
 
-@pytest.mark.parametrize(
-    ("path", "options"),
-    [
-        ("/in", {}),
-        ("/in", {"recursiveFileLookup": "true"}),
-        ("/in", {"pathGlobFilter": "*.json"}),
-        ("/in/*", {}),
-        ("/in/plain/*", {}),
-        ("/in/pl{ain,um}", {}),
-        ("/in/pl?m/[!g]*.json", {}),
-        ("/parted/day=3", {}),
-        ("/in/[_]t*", {}),
-        ("/parted", {}),
-        ("/parted", {"RecursiveFileLookup": "TRUE"}),
-        ("/parted", {"pathglobfilter": "?.json"}),
-    ],
-)
-def test_a_listing_is_spark_s_own(spark: Any, tmp_path: Path, path: str, options: dict[str, str]) -> None:
-    names = ["plain/a.json", "plain/b.txt", "plain/_c.json", "plain/.d.json", "plain/deep/e.json"]
-    names += ["plum/f.json", "plum/g.json", "_tmp/h.json", ".tmp/i.json", "top.json", "_top.json"]
-    names += ["late.json._COPYING_", "_metadata.json", "plus+100%.json"]
-    files = [f"in/{name}" for name in names]
-    files += ["parted/day=1/_x=1/g.json", "parted/day=2/_x=1/h i%20.json", "parted/day=3/_x=ü/j.json"]
-    files += ["parted/_tmp/k.json"]
-    for number, name in enumerate(files):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text('{"k": 1}\n')
-        os.utime(file, (EPOCH + number, EPOCH + number))
-    where = str(tmp_path) + path
+@pytest.mark.parametrize("listed", LISTED, ids=[listed.name for listed in LISTED])
+def test_a_listing_is_spark_s_own(spark: Any, tmp_path: Path, listed: ListedInput) -> None:
+    put_files(tmp_path)
+    where = f"{tmp_path}/{listed.path}"
     query = (
         spark.readStream.schema("k long")
         .format("json")
-        .options(**options)
+        .options(**listed.options)
         .load(where)
         .writeStream.format("noop")
         .option("checkpointLocation", str(tmp_path / "ck"))
@@ -284,10 +256,11 @@ def test_a_listing_is_spark_s_own(spark: Any, tmp_path: Path, path: str, options
         .start()
     )
     query.awaitTermination()
-    listed = listing(where, options=options)
     facts = source_facts(
-        inspect(str(tmp_path / "ck")).sources[0], listed, location=where, max_files_per_trigger=None
+        inspect(str(tmp_path / "ck")).sources[0],
+        listing(where, options=listed.options),
+        location=where,
+        max_files_per_trigger=None,
     )
-    assert listed
-    assert [f.path for f in sorted(listed, key=lambda f: f.mtime_ms)] == [f.path for f in facts.processed]
+    assert [f.path.removeprefix(f"file://{tmp_path}/") for f in facts.processed] == list(listed.files)
     assert (facts.gone, facts.waiting) == ((), ())

@@ -1,20 +1,23 @@
 """The second half of the table of damages: sinks that are code, shared sources, transformWithState and what no
 other case finds. The session is a classic one of its own: Spark's tool for repartitioning is not in Connect.
 
-RECORD_DAMAGES=1 pytest tests/integration/test_more_damages_on_spark.py    records the outcomes anew
+Bases of the first half are taken as they were recorded: this session goes on from what another one wrote.
+
+RECORD_DAMAGES=1 pytest -n0 tests/integration/test_more_damages_on_spark.py    records the outcomes and bases anew
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.damages.bases import BASES, Snapshots
 from tests.damages.bases_more import MORE
 from tests.damages.case import Case
 from tests.damages.cases_more import MORE_CASES
-from tests.damages.judge import judge
-from tests.damages.record import Recorded, recorder
+from tests.damages.frozen import load, shape
+from tests.damages.judge import Snapshots, judge
+from tests.damages.record import RECORDING, MadeBases, Recorded, recorder
 from tests.damages.stories import STORIES, Story
 from tests.state_checkpoints import session
 
@@ -22,10 +25,20 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshots]:
+def classic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     spark = session(tmp_path_factory.mktemp("warehouse"))
-    yield Snapshots(spark, tmp_path_factory.mktemp("damages"), {**BASES, **MORE})
+    yield spark
     spark.stop()
+
+
+@pytest.fixture(scope="module")
+def made(classic: Any, tmp_path_factory: pytest.TempPathFactory) -> MadeBases:
+    return MadeBases(classic, tmp_path_factory.mktemp("made"), MORE)
+
+
+@pytest.fixture(scope="module")
+def snapshots(made: MadeBases, tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
+    return Snapshots(tmp_path_factory.mktemp("damages"), made)
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +48,22 @@ def recorded() -> Iterator[Recorded]:
 
 @pytest.mark.parametrize("case", MORE_CASES, ids=[case.name for case in MORE_CASES])
 def test_what_inspect_predicts_is_what_spark_does(
-    snapshots: Snapshots, recorded: Recorded, case: Case
+    classic: Any, snapshots: Snapshots, recorded: Recorded, case: Case
 ) -> None:
-    seen = judge(snapshots.spark, snapshots, case)
+    seen = judge(classic, snapshots, case)
     recorded.check(seen)
     assert seen.agree != bool(case.untold), seen
 
 
+@pytest.mark.parametrize("name", MORE)
+def test_spark_writes_what_was_recorded(made: MadeBases, name: str) -> None:
+    assert shape(made(name)) == shape(load(name))
+
+
 @pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
 def test_what_is_predicted_of_several_queries_is_what_spark_does(
-    snapshots: Snapshots, recorded: Recorded, story: Story, tmp_path: Path
+    classic: Any, recorded: Recorded, story: Story, tmp_path: Path
 ) -> None:
-    seen = story.tell(snapshots.spark, tmp_path)
+    seen = story.judge(classic, tmp_path, record=RECORDING)
     recorded.check(seen)
     assert seen.agree, seen

@@ -1,4 +1,8 @@
-"""State that real Spark writes: read as Spark's own reader reads it, and damaged, predicted, restarted."""
+"""State that real Spark writes: read as Spark's own reader reads it, and damaged, predicted, restarted.
+
+What is seen here is recorded in tests/state_damages.py and in the copies below tests/fixtures/checkpoints;
+tests/unit/checkpoints/state judges the same by them every day.
+"""
 
 import re
 import shutil

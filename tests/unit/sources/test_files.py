@@ -14,6 +14,7 @@ from recovery.sources.file_facts import MAX_FILE_AGE_MS, max_age_ms
 from recovery.sources.files import source_facts
 from recovery.sources.live.files import hidden, listing, pattern
 from tests.checkpoint_builder import Built
+from tests.listed_inputs import LISTED, ListedInput, put_files
 
 DAY = 24 * 3600 * 1000
 
@@ -187,6 +188,13 @@ def test_names_that_spark_does_not_list(name: str, is_hidden: bool) -> None:
 def test_wildcards_are_hadoop_s(glob: str, yes: str, no: str) -> None:
     assert pattern(glob).fullmatch(yes)
     assert not pattern(glob).fullmatch(no)
+
+
+@pytest.mark.parametrize("listed", LISTED, ids=[listed.name for listed in LISTED])
+def test_a_listing_is_what_spark_was_seen_to_list(tmp_path: Path, listed: ListedInput) -> None:
+    put_files(tmp_path)
+    files = sorted(listing(f"{tmp_path}/{listed.path}", options=listed.options), key=lambda f: f.mtime_ms)
+    assert [f.path.removeprefix(f"file://{tmp_path}/") for f in files] == list(listed.files)
 
 
 def test_a_place_that_is_not_there_is_refused_and_an_empty_wildcard_is_not(tmp_path: Path) -> None:
