@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -126,19 +127,39 @@ def using(item: pytest.Item) -> Iterator[None]:
 
 
 def keep(name: str, place: str, folder: Path) -> None:
-    """Keep a thing until the run has ended."""
-    module, _, function = place.partition(":")
-    with locked(folder / f"{name}.alive"):
+    """Keep a thing until the run has ended, or only wait for the keeper whose worker was killed in between."""
+    with contextlib.ExitStack() as ends:
+        while not _is_mine(ends, folder / f"{name}.alive"):
+            if (folder / f"{name}.json").exists():
+                _answer()
+                return
+            time.sleep(0.1)
+        module, _, function = place.partition(":")
         keeping: AbstractContextManager[dict[str, Any]] = getattr(importlib.import_module(module), function)()
         with keeping as says:
             draft = folder / f".{name}.json"
             draft.write_text(json.dumps(says))
             draft.rename(folder / f"{name}.json")
-            print("ready", flush=True)  # noqa: T201 - for who waits in `_keep`
+            _answer()
             with locked(folder / RUN):
                 pass
     if not (folder / ENDED).exists():  # the run was killed: nobody else takes its folder away
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answer() -> None:
+    """Let the worker go on that waits in `_keep`; it may have been killed."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(1, b"ready\n")
+
+
+def _is_mine(ends: contextlib.ExitStack, alive: Path) -> bool:
+    """Whether no other keeper holds the thing; it is ours from now on."""
+    try:
+        ends.enter_context(locked(alive, fcntl.LOCK_EX | fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _end(number: int, frame: object) -> None:

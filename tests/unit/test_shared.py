@@ -101,6 +101,25 @@ def test_a_run_that_is_killed_leaves_nothing(book: Path) -> None:
     assert not Path(folder).exists()
 
 
+def test_a_worker_that_was_killed_while_it_waited_is_followed_by_one_that_reaches_the_same(
+    book: Path,
+) -> None:
+    run = config()
+    shared.begin(run)
+    folder = run.stash[shared.FOLDER]
+    command = [sys.executable, "-m", "tests.shared", "thing", shared.THINGS["thing"], str(folder)]
+    left = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    assert left.stdout
+    left.stdout.close()  # its worker is gone
+    wait_for((folder / "thing.alive").exists, "its keeper")
+
+    assert shared.reach(run, "thing")["pid"] == left.pid
+
+    shared.finish(run)
+    assert left.wait() == 0
+    assert book.read_text() == "start\nend\n"
+
+
 def test_what_does_not_start_says_so_to_each_worker(book: Path) -> None:
     run = config()
     shared.begin(run)
