@@ -129,7 +129,7 @@ class TestTheFailedFlowStaysAsItIs:
     def test_a_viewer_may_not_reset(self, stack: Stack, incident: Incident) -> None:
         says = refused(stack, "recover", incident.name, "--flow", incident.flow, code=1, token="viewer")
         assert "viewer" in says
-        assert ("recovery.open", "denied", "viewer") in of_flow(stack, incident)
+        assert ("denied", "viewer") in {(outcome, actor) for _, outcome, actor in of_flow(stack, incident)}
 
     def test_a_wrong_token(self, stack: Stack, incident: Incident) -> None:
         last = audited(stack)[-1]["seq"]
