@@ -1,0 +1,210 @@
+"""The words of each refusal, once: the act that is refused, its code, and the sentence that people read.
+
+Everything else asks for the code (`tests/refusals.py`). Words may change: change them here.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.http import QueryDict
+
+from console.forms import positions as forms
+from recovery.errors import RepriseError
+from recovery.people.roles import Actor, Role
+from recovery.sources import wishes
+from recovery.sources.base import Wanted
+from recovery.workflow import actions, broker, positioning
+from tests import factories
+from tests.refusals import refused
+from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
+
+GRACE = Actor("grace", Role.RESPONDER, via="page")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    code: str
+    words: str
+    act: Callable[[], Any]
+
+
+def typed(**fields: str) -> Callable[[], Any]:
+    """Fields of the page of start offsets, sent for one source that has a partition and one that has none."""
+    after = {"parts": [{"name": "orders-3", "value": "1200"}]}
+    sources = [
+        {"source": "0", "kind": "kafka", "can": ["time", "parts"], "after": after},
+        {"source": "1", "kind": "files", "can": ["file"], "after": {"parts": []}},
+    ]
+    post = QueryDict(mutable=True)
+    post.update({name.replace("_", "."): value for name, value in fields.items()})
+    return lambda: forms.asked(post, {"sources": sources})
+
+
+FORMS = wishes.FORMS
+TYPED = (
+    Refusal("no_position", f"'noon' names no position. Write one of: {FORMS}.", lambda: wishes.parse("noon")),
+    Refusal(
+        "no_time", "'noon' is no time. Write it as 2026-11-22T03:00:00Z.", lambda: wishes.parse("time=noon")
+    ),
+    Refusal(
+        "no_zone",
+        "'2026-11-22T03:00' names no zone. Write it as 2026-11-22T03:00Z for UTC, or with +02:00.",
+        lambda: wishes.parse("time=2026-11-22T03:00"),
+    ),
+    Refusal(
+        "time_out_of_range",
+        "'0001-01-01T00:00+14:00' lies outside of the years 1 to 9999 of UTC.",
+        lambda: wishes.parse("time=0001-01-01T00:00+14:00"),
+    ),
+    Refusal(
+        "no_part",
+        "'orders-1' sets no part. Write one a line, as orders-3 = 1200.",
+        lambda: wishes.from_lines("orders-1"),
+    ),
+    Refusal("not_one_position", f"Name one position for each source: {FORMS}.", lambda: wishes.of({})),
+    Refusal(
+        "no_source_named",
+        "'latest' names no source. Write it as 0=latest, or all=latest; a part of one as 0/orders-3=1200.",
+        lambda: wishes.by_source(["latest"]),
+    ),
+    Refusal(
+        "two_positions",
+        "Source 0 is given two positions. Name one.",
+        lambda: wishes.by_source(["0=latest", "0=earliest"]),
+    ),
+    Refusal(
+        "rest_unclear",
+        "Where does the rest of source 0 start? Parts go with a source by its number, and beside all= that source "
+        "needs a start of its own, such as 0=committed.",
+        lambda: wishes.by_source(["all=latest", "0/orders-3=5"]),
+    ),
+    Refusal(
+        "cannot_start_there",
+        "Source 1 cannot start at time. Set the others one by one.",
+        lambda: wishes.for_all(wishes.parse("time=2026-11-22T03:00Z"), [{"source": "1", "can": ["file"]}]),
+    ),
+    Refusal(
+        "no_choice",
+        "Source 0: choose what '12' is: a time, a version, a file, or by hand.",
+        typed(value_0="12"),
+    ),
+    Refusal("no_value", "Source 0: write the time beside the choice.", typed(form_0="time")),
+    Refusal(
+        "no_parts",
+        "A source of kind files has no parts that can be set one by one.",
+        typed(parts_1="a = 2"),
+    ),
+)
+
+
+@pytest.mark.parametrize("of", TYPED, ids=lambda of: of.code)
+def test_what_is_typed_is_refused_in_these_words(of: Refusal) -> None:
+    with refused(of.code, RepriseError) as refusal:
+        of.act()
+    assert refusal.value.sentence == of.words
+
+
+def hand(of: Any, to: str, by: Actor = RESPONDER, **values: Any) -> None:
+    actions.hand_over(recovery_id=of.pk, to=to, by=by, **values)
+
+
+def paused_after_a_stop() -> None:
+    row = recovery("running")
+    actions.stop_run(recovery_id=row.pk, by=RESPONDER)
+    actions.pause_run(recovery_id=row.pk, by=RESPONDER)
+
+
+def sealing() -> None:
+    row = recovery("planned", choices={"sealing": {"status": "working"}})
+    plan(row, "stop")
+    actions.edit_again(recovery_id=row.pk, by=RESPONDER)
+
+
+def choosing(**choices: Any) -> Callable[[], None]:
+    return lambda: positioning.choose_positions(
+        recovery_id=recovery("diagnosing", choices=choices).pk,
+        positions={"0": Wanted(latest=True)},
+        by=RESPONDER,
+    )
+
+
+ACTS = (
+    Refusal(
+        "healthy",
+        "flow0 is healthy: there is no failure to recover from. Nothing was opened.",
+        lambda: actions.open_recovery(flow_id=flow("ok").pk, by=RESPONDER),
+    ),
+    Refusal(
+        "no_plan",
+        "R-1 has no plan in force. Seal one first.",
+        lambda: actions.execute(recovery_id=recovery("planned").pk, by=RESPONDER),
+    ),
+    Refusal(
+        "not_found",
+        "There is no recovery R-1.",
+        lambda: actions.execute(recovery_id=404, by=RESPONDER),
+    ),
+    Refusal(
+        "wrong_state",
+        "R-1 is planned; this can be done only while it is running.",
+        lambda: actions.pause_run(recovery_id=recovery("planned").pk, by=RESPONDER),
+    ),
+    Refusal("stopping", "R-1 is being stopped already: no further step begins.", paused_after_a_stop),
+    Refusal("sealing", "A plan of R-1 is being sealed. Wait for its end, then take it back.", sealing),
+    Refusal(
+        "denied",
+        "vic has role viewer, which may not open, plan and run recoveries. Ask a responder or an admin, or sign in "
+        "as one.",
+        lambda: actions.pause_run(recovery_id=recovery("running").pk, by=VIEWER),
+    ),
+    Refusal(
+        "no_positions",
+        "Start positions can be chosen with continue or rewind; revert is chosen.",
+        choosing(strategy="revert"),
+    ),
+    Refusal(
+        "not_looked",
+        "What these positions cost was not looked up. Look first, then choose what was looked at.",
+        choosing(strategy="continue"),
+    ),
+    Refusal(
+        "no_candidate",
+        "nobody cannot have R-1: no person of that name may recover in development.",
+        lambda: hand(recovery("planned"), "nobody"),
+    ),
+    Refusal(
+        "no_reason",
+        "Taking R-1 over from ada needs a reason.",
+        lambda: hand(recovery("planned"), "grace", GRACE, reason=" "),
+    ),
+    Refusal(
+        "not_owner",
+        "R-1 is somebody's to hand over. Take it over first, with a reason.",
+        lambda: hand(recovery("planned", owner="somebody"), "grace"),
+    ),
+    Refusal("same_owner", "R-1 is ada's already.", lambda: hand(recovery("planned"), "ada")),
+    Refusal(
+        "lost_race",
+        "R-1 was grace's and is ada's now: somebody else was faster. Look again.",
+        lambda: hand(recovery("planned"), "grace", was="grace"),
+    ),
+)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("of", ACTS, ids=lambda of: of.code)
+def test_an_act_is_refused_in_these_words(of: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker, "check", lambda: None)
+    factories.person("responder", "ada")
+    with refused(of.code, RepriseError) as refusal:
+        of.act()
+    said = re.sub(r"\bR-\d+", "R-1", refusal.value.sentence)
+    assert re.sub(r"\bflow\d+", "flow0", said) == of.words
+
+
+def test_the_words_of_a_code_stand_here_once() -> None:
+    codes = [of.code for of in (*TYPED, *ACTS)]
+    assert sorted(codes) == sorted(set(codes))
