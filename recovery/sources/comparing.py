@@ -105,13 +105,15 @@ def wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
         "latest": wanted.latest,
     }
     if wanted.parts and "parts" not in can:
-        raise Refused(f"{_upper(of)} has no parts that can be set one by one.")
+        raise Refused(f"{_upper(of)} has no parts that can be set one by one.", code="no_parts")
     named = [name for name, is_set in told.items() if is_set] or ["parts"] * bool(wanted.parts)
     words = ", ".join(WISHES[c] for c in can)
     if len(named) != 1:
-        raise Refused(f"Name exactly one position of {of}: {words}.")
+        raise Refused(f"Name exactly one position of {of}: {words}.", code="not_one_wish")
     if named[0] not in can:
-        raise Refused(f"{_upper(of)} cannot be positioned by {WISHES[named[0]]}. It takes {words}.")
+        raise Refused(
+            f"{_upper(of)} cannot be positioned by {WISHES[named[0]]}. It takes {words}.", code="not_by_this"
+        )
     return named[0]
 
 

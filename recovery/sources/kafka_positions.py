@@ -80,7 +80,8 @@ def _with_parts(
             said[name] = why
     if committed is None and (left := [key for key in there if key not in offsets]):
         raise Refused(
-            f"Nothing was read yet, so these have no position: {names(left)}. Name one for the whole source too."
+            f"Nothing was read yet, so these have no position: {names(left)}. Name one for the whole source too.",
+            code="parts_left",
         )
     return dict(sorted(offsets.items())), said
 
@@ -94,18 +95,24 @@ def _at(wanted: Wanted, there: PartitionFacts) -> tuple[int, str]:
 def _there(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts]:
     """The partitions that a position must name. Raises Refused when none of them is there."""
     if facts.asked_at_ms is None:
-        raise Refused(f"{UNASKED} Ask it, then choose a position.")
+        raise Refused(f"{UNASKED} Ask it, then choose a position.", code="not_asked")
     keys = facts.subscribed() or tuple(parse(committed))
     found = {key: there for key in keys if (there := facts.partition(key))}
     if not found:
-        raise Refused("No topic of this source is there; make the topic again, or change the subscription.")
+        raise Refused(
+            "No topic of this source is there; make the topic again, or change the subscription.",
+            code="no_topic",
+        )
     return found
 
 
 def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:
     """The offset for a time, and the sentence where the wish was not met as it was said."""
     if at_ms not in there.at:
-        raise Refused(f"Kafka was not asked for {moment(at_ms)}; ask it with that time, then choose it.")
+        raise Refused(
+            f"Kafka was not asked for {moment(at_ms)}; ask it with that time, then choose it.",
+            code="time_not_asked",
+        )
     offset = there.at[at_ms]
     if offset is None:
         return there.high, (

@@ -33,7 +33,7 @@ LEFT = {
     "unit/pipelines": 36,
     "unit/server": 7,
     "unit/sinks": 4,
-    "unit/sources": 56,
+    "unit/sources": 47,
     "unit/spark": 5,
     "unit/strategies": 36,
     "unit/supervisor": 18,

@@ -160,9 +160,9 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str, str]] = {
     "a loss": (("0=latest",), 1, "loses_rows", "Source 0: 753 rows never read"),
     "repeats": (("0=earliest",), 1, "repeats_rows", "rows read a second time"),
     "another source": (("7=latest",), 1, "no_source", "There is no source 7 here. Sources: 0, 1."),
-    "no wish": (("0=tomorrow",), 2, "wrong_use", "'tomorrow' names no position."),
-    "no source": (("latest",), 2, "wrong_use", "'latest' names no source. Write it as 0=latest"),
-    "twice": (("0=latest", "0=earliest"), 2, "wrong_use", "Source 0 is given two positions."),
+    "no wish": (("0=tomorrow",), 2, "no_position", "'tomorrow' names no position."),
+    "no source": (("latest",), 2, "no_source_named", "'latest' names no source. Write it as 0=latest"),
+    "twice": (("0=latest", "0=earliest"), 2, "two_positions", "Source 0 is given two positions."),
     "a part out of bounds": (
         (f"0/{at.TOPIC}-1=9",),
         1,
@@ -175,8 +175,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str, str]] = {
         "no_such_position",
         f"not read by this source: {at.TOPIC}-7",
     ),
-    "a part of all": (("all/a-1=600",), 2, "wrong_use", "Parts go with a source by its number"),
-    "a time without a zone": ((f"0=time={TIME[:-1]}",), 2, "wrong_use", "names no zone"),
+    "a part of all": (("all/a-1=600",), 2, "rest_unclear", "Parts go with a source by its number"),
+    "a time without a zone": ((f"0=time={TIME[:-1]}",), 2, "no_zone", "names no zone"),
 }
 
 

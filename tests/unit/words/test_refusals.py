@@ -14,10 +14,12 @@ from django.http import QueryDict
 from console.forms import positions as forms
 from recovery.errors import RepriseError
 from recovery.people.roles import Actor, Role
-from recovery.sources import wishes
+from recovery.sources import comparing, kafka, wishes
 from recovery.sources.base import Wanted
+from recovery.sources.kafka_facts import KafkaFacts
 from recovery.workflow import actions, broker, positioning
 from tests import factories
+from tests.factories import positions
 from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
 
@@ -44,6 +46,7 @@ def typed(**fields: str) -> Callable[[], Any]:
 
 
 FORMS = wishes.FORMS
+LINE = '{"orders":{"0":4}}'
 TYPED = (
     Refusal("no_position", f"'noon' names no position. Write one of: {FORMS}.", lambda: wishes.parse("noon")),
     Refusal(
@@ -90,6 +93,39 @@ TYPED = (
         "no_choice",
         "Source 0: choose what '12' is: a time, a version, a file, or by hand.",
         typed(value_0="12"),
+    ),
+    Refusal(
+        "not_one_wish",
+        "Name exactly one position of a Kafka source: a version, a time.",
+        lambda: comparing.wish(Wanted(), of="a Kafka source", can=("version", "at_ms")),
+    ),
+    Refusal(
+        "not_by_this",
+        "A Kafka source cannot be positioned by a file. It takes a time.",
+        lambda: comparing.wish(Wanted(file="x"), of="a Kafka source", can=("at_ms",)),
+    ),
+    Refusal(
+        "not_asked",
+        "Kafka was not asked, so nobody knows what is still there. Ask it, then choose a position.",
+        lambda: kafka.at(Wanted(latest=True), LINE, KafkaFacts()),
+    ),
+    Refusal(
+        "no_topic",
+        "No topic of this source is there; make the topic again, or change the subscription.",
+        lambda: kafka.at(Wanted(latest=True), LINE, KafkaFacts(0, {}, {"orders": None})),
+    ),
+    Refusal(
+        "time_not_asked",
+        "Kafka was not asked for 1970-01-01 00:00:00.005 UTC; ask it with that time, then choose it.",
+        lambda: kafka.at(Wanted(at_ms=5), *positions.topic()),
+    ),
+    Refusal(
+        "parts_left",
+        "Nothing was read yet, so these have no position: crm.customers.changes-1, crm.customers.changes-2. Name one "
+        "for the whole source too.",
+        lambda: kafka.at(
+            Wanted(parts={"crm.customers.changes-0": Wanted(by_hand="500")}), None, positions.topic()[1]
+        ),
     ),
     Refusal("no_value", "Source 0: write the time beside the choice.", typed(form_0="time")),
     Refusal(
