@@ -1,7 +1,7 @@
 """Processes that must not outlive this server: recorded when they start, ended at the next start if left.
 
-The JVM and the runners end by themselves when the pipe from us closes. This record is the second line, for
-one that hangs: its pid is killed at the next start, but only if `/proc` says that it still is that process.
+The JVM, the runners and their parent end by themselves when the pipe from us closes. This record is the second line,
+for one that hangs: its pid is killed at the next start, but only if `/proc` says that it still is that process.
 """
 
 import contextlib

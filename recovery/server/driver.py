@@ -19,6 +19,7 @@ from recovery.server.gateway import Gateway, last_lines, launch, write_configura
 from recovery.server.java import find_java
 
 USER = "reprise"
+ENDED_WELL = frozenset({"SUCCESSFUL", "EXCLUDED"})  # of the states in which Spark leaves a flow
 
 
 class SparkDead(Exception):
@@ -167,9 +168,14 @@ class Driver:
     def active_queries(self, storage: str) -> list[Any]:
         """Streaming queries of this driver whose checkpoint lies under `storage`."""
         with answering():
-            found = self.session._jsparkSession.sharedState().activeStreamingQueries()
-            queries = [found[key] for key in list(found)]
-            return [query for query in queries if lies_under(str(query.resolvedCheckpointRoot()), storage)]
+            active = self.session._jsparkSession.sharedState().activeStreamingQueries()
+            queries = [active[key] for key in list(active)]
+            return [
+                query
+                for query in queries
+                if query is not None  # one of the keys may be of a query that has ended meanwhile
+                and lies_under(str(query.resolvedCheckpointRoot()), storage)
+            ]
 
     def session_key(self, session_id: str) -> Any:
         """Spark's key of a Connect session that one of our runners opened."""
@@ -202,6 +208,38 @@ class Driver:
             return None
         execution = context.get().pipelineExecution().graphExecution()
         return execution.get() if execution.isDefined() else None
+
+    def all_flows_ended_well(self, run: RunKey) -> bool:
+        """Whether nothing is left of a run but that Spark notices its end, which it does 1 to 2 s later.
+
+        Spark's loop over the flows (`TriggeredGraphExecution.topologicalExecution`) sleeps before it sees that a flow
+        has ended, and once more before it sees that none is left: each time for the setting
+        `spark.sql.pipelines.execution.streamstate.pollingInterval`. That is whole seconds; with 0 the loop would keep
+        one core busy for as long as a run takes. So what the loop goes by is read here: a flow that has ended without
+        an exception it only counts, and where none is queued, failed, skipped or canceled, all that it does then is to
+        say that the run is COMPLETED.
+        """
+        with (
+            answering(),
+            contextlib.suppress(*java_errors()),
+        ):  # not to be read at this moment: Spark will say it
+            execution = self.graph_execution(run)
+            if execution is None:
+                return False
+            states = {
+                str(entry._1().unquotedString()): str(entry._2())
+                for entry in self.elements(execution.pipelineState())
+            }
+            ended = {
+                str(flow.identifier().unquotedString())
+                for flow in self.elements(execution.flowExecutions().values())
+                if flow.isCompleted() and flow.exception().isEmpty()
+            }
+            return bool(ended) and all(
+                state in ENDED_WELL or (state == "RUNNING" and name in ended)
+                for name, state in states.items()
+            )
+        return False
 
     def flow_failures(self, run: RunKey) -> dict[str, str]:
         """Java's print of why each failed flow of a run failed, by name; read before its session is closed."""

@@ -34,6 +34,7 @@ from recovery.server.stopping import quiesce
 
 LOG = logging.getLogger(__name__)
 QUIET_SECONDS = 60.0
+END_POLL_SECONDS = 0.05
 LEVELS = {"FAILED": "ERROR"}
 
 
@@ -157,7 +158,11 @@ class Execution(threading.Thread):
         """Handle messages until the runner has ended. Raises Failure."""
         reported: Failure | None = None
         while True:
-            message = self.inbox.get()
+            try:
+                message = self.inbox.get(timeout=END_POLL_SECONDS if self.flows.all_ended_well() else None)
+            except queue.Empty:
+                self.foresee_end()
+                continue
             kind = message["kind"]
             if kind == "ended":
                 break
@@ -177,6 +182,12 @@ class Execution(threading.Thread):
             raise reported
         if not self.completed and not self.stopping:
             raise self.silent_end(message["code"])
+
+    def foresee_end(self) -> None:
+        """Every flow has said that it ended well: end the run as soon as Spark itself has nothing left to do in it."""
+        if not self.completed and self.instance.need_driver().all_flows_ended_well(self.key):
+            self.completed = True
+            self.end_runner()
 
     def on_report(self, kind: str, message: dict[str, Any]) -> None:
         """A report of the runner: connected, graph, event or done."""

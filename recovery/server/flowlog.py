@@ -88,6 +88,11 @@ class FlowLog:
             self.tracks[name] = Track(name, streaming=flow.streaming if flow else False)
         return self.tracks[name]
 
+    def all_ended_well(self) -> bool:
+        """Whether each flow that Spark named is known to have ended well, or to be left out."""
+        statuses = {track.status for track in self.tracks.values()}
+        return "COMPLETED" in statuses and statuses <= {"COMPLETED", "EXCLUDED"}
+
     def on_said(self, said: FlowSaid, at_ms: int, text: str) -> None:
         """One of Spark's sentences about a flow."""
         if said.unresolved:

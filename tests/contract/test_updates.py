@@ -1,6 +1,7 @@
 """Updates of a real stream: good ones, the failure that this product is about, selections and resets."""
 
 import json
+from datetime import datetime
 
 import pytest
 
@@ -40,6 +41,23 @@ def test_a_good_update_tells_its_states_and_its_flows_in_order(api: Api, stream:
     good = ["QUEUED", "STARTING", "RUNNING", "COMPLETED"]
     assert api.statuses(stream.id, update_id) == {stream.flow: good, "counts": good}
     assert len({event["id"] for event in events}) == len(events)
+
+
+def test_an_update_does_not_wait_for_spark_to_notice_its_end(api: Api) -> None:
+    """Spark's own loop sleeps for this time before it sees that a flow has ended, and again before it says so."""
+    stream = Stream(api, "ends_at_once", view=False)
+    spec = api.call("GET", f"/pipelines/{stream.id}")["spec"]
+    spec["configuration"]["spark.sql.pipelines.execution.streamstate.pollingInterval"] = "60"
+    api.call("PUT", f"/pipelines/{stream.id}", json=spec)
+    stream.arrive({"id": 1, "word": "a"})
+    update_id, state = api.run(stream.id)
+    assert state == "COMPLETED", api.last_error(stream.id, update_id)
+    events = api.events(stream.id, update_id)
+    flow, update = [datetime.fromisoformat(e["timestamp"]) for e in events if "_progress" in e["event_type"]][
+        -2:
+    ]
+    assert api.statuses(stream.id, update_id)[stream.flow][-1] == "COMPLETED"
+    assert (update - flow).total_seconds() < 60
 
 
 def test_the_flow_says_where_it_writes_and_its_checkpoint_lies_where_the_api_says(
@@ -215,11 +233,13 @@ def test_sql_and_helper_modules_work_and_names_can_be_anything(api: Api) -> None
 
 
 def test_two_pipelines_run_at_once(api: Api) -> None:
+    """More than once: each of them looks for what it has left while the other's queries end."""
     streams = [Stream(api, name, view=False) for name in ("left", "right")]
-    for stream in streams:
-        stream.arrive({"id": 1, "word": stream.schema})
-    started = [(stream.id, api.start(stream.id)) for stream in streams]
-    assert [api.finish(*one) for one in started] == ["COMPLETED", "COMPLETED"]
+    for number in range(3):
+        for stream in streams:
+            stream.arrive({"id": number, "word": stream.schema})
+        started = [(stream.id, api.start(stream.id)) for stream in streams]
+        assert [api.finish(*update) for update in started] == ["COMPLETED", "COMPLETED"]
 
 
 def test_a_pipeline_without_source_fails_with_a_sentence(api: Api) -> None:

@@ -1,6 +1,10 @@
 """The last truth about a flow: Spark's sentences checked against how its query ended."""
 
+import pytest
+
 from recovery.server.eventlog import QueryEvent
+from recovery.server.flowlog import FlowLog
+from recovery.server.models import Pipeline
 from recovery.server.tracking import Change, Track
 
 
@@ -70,3 +74,22 @@ def test_rows_are_counted_only_where_the_sink_counts_them() -> None:
     for _ in range(2):
         known.query(query("progress", rows=3))
     assert (unknown.rows, known.rows) == (None, 6)
+
+
+@pytest.mark.parametrize(
+    ("flows", "ended"),
+    [
+        ((), False),
+        (("COMPLETED",), True),
+        (("COMPLETED", "EXCLUDED"), True),
+        (("EXCLUDED",), False),
+        *(
+            (("COMPLETED", other), False)
+            for other in ("QUEUED", "STARTING", "RUNNING", "FAILED", "SKIPPED", "STOPPED")
+        ),
+    ],
+)
+def test_a_run_may_have_ended_well_once_each_of_its_flows_has(flows: tuple[str, ...], ended: bool) -> None:
+    log = FlowLog(Pipeline(), "u", lambda flow: None)
+    log.tracks = {str(n): Track(str(n), streaming=True, status=status) for n, status in enumerate(flows)}
+    assert log.all_ended_well() is ended
