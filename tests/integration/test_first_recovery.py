@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from console.incident.data import File, change
 from console.incident.making import Incident, arrive, run_update
 from tests import tables
 from tests.stack import Stack
@@ -136,6 +137,24 @@ def test_files_that_arrive_after_the_plan_are_read_and_said(stack: Stack) -> Non
     assert held(stack, incident) == wanted(incident) + Counter([tables.key(late.records[0])])
     said = next(c for c in answer["verification"] if c["code"] == "COUNTS_EQUAL_FORECAST")
     assert "1 row of files that came later" in said["why"]
+
+
+def test_a_plan_that_is_made_again_counts_what_has_come_since(stack: Stack) -> None:
+    """What Spark said for the first plan is used again for the second; a new file is what asks again."""
+    incident = stack.incident("again")
+
+    def planned(*more: str) -> int:
+        code, out, err = stack.manage(
+            "plan", "again", "--flow", incident.flow, "--json", *more, token="responder"
+        )
+        assert code == 0, err
+        rows: int = json.loads(out)["forecast"]["new_rows"]
+        return rows
+
+    first = planned()
+    assert planned("--again") == first
+    arrive((File("changes", "late.json", (change(900), change(901))),), incident.base)
+    assert planned("--again") == first + 2
 
 
 def test_the_next_ordinary_update_goes_on_and_refreshes_the_view(stack: Stack) -> None:
