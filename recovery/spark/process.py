@@ -179,9 +179,12 @@ def prepare() -> None:
     """
     with _lock:
         if shared.is_set():
-            _kept[:] = [p for p in _kept if p.poll() is None]
+            for ended in [p for p in _kept if p.poll() is not None]:
+                _pipe(ended.stdin).close()
+                _kept.remove(ended)
             if (started := warm.keep(_environment(tempfile.gettempdir()))) is not None:
                 _kept.append(started)
+                return  # it imports now; a child that is begun beside it would import too
         _spare[:] = [c for c in _spare if c.usable()]
         if not _spare:
             _spare.append(_start())
@@ -279,7 +282,8 @@ def _end_spare() -> None:
             if child.owner == os.getpid():
                 child.end()
         _spare.clear()
-        for process in _kept:
-            with contextlib.suppress(OSError):
-                _pipe(process.stdin).close()  # it ends, and forks no more; children of others are theirs
+        for process in _kept:  # it forks no more; the children that others have of it are theirs
+            _pipe(process.stdin).close()
+            process.kill()
+            process.wait()
         _kept.clear()

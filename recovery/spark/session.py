@@ -41,8 +41,20 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
 
 
 def driver_of(spark: Any) -> str:
-    """Which run of Spark answers: another one may have other settings and libraries."""
-    return f"{spark.conf.get('spark.app.id', '')} {spark.conf.get('spark.app.startTime', '')} {spark.version}"
+    """Which run of Spark answers: another one may have other settings and libraries. "": it does not say."""
+    from pyspark.errors import PySparkException
+
+    try:
+        application = spark.conf.get("spark.app.id", "")
+        return (
+            f"{application} {spark.conf.get('spark.app.startTime', '')} {spark.version}"
+            if application
+            else ""
+        )
+    except PySparkException as error:
+        if lost_contact(error):
+            raise
+        return ""  # a service may keep its settings to itself
 
 
 def use(spark: Any, catalog: str, schema: str) -> None:

@@ -24,6 +24,7 @@ IDLE_SECONDS: Final = 600.0
 FORK_SECONDS: Final = 60.0  # for a fork, behind imports that may have just begun on a busy machine
 LONGEST_PATH: Final = 100  # bytes: a Unix socket's address holds 108
 NAME: Final = "spark.sock"
+LISTENS: Final = b"listens\n"
 
 
 class Forked:
@@ -100,19 +101,30 @@ def _nobody() -> int:
 
 
 def keep(environment: Mapping[str, str]) -> "subprocess.Popen[bytes] | None":
-    """Start the instance's warm process unless one listens; it ends with this one. None: nothing was started."""
+    """Start the instance's warm process unless one listens; it ends with this one. None: nothing was started.
+
+    It listens when this returns, and imports meanwhile.
+    """
     place = address()
     if place is None or _listens(place):
         return None
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-P", "-W", "ignore", "-m", "recovery.spark.warm", str(place)],
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=tempfile.gettempdir(),
         env=dict(environment),
         start_new_session=True,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdout as said:
+        if said.read(len(LISTENS)) == LISTENS:
+            return process
+    process.stdin.close()
+    process.wait()  # another process was faster, or the folder takes no socket
+    return None
 
 
 def _listens(place: Path) -> bool:
@@ -134,18 +146,21 @@ def main(place: Path) -> int:
             listener.bind(str(place))
             place.chmod(0o600)
             listener.listen(16)  # who comes while this one imports waits, as for a child of its own
+            os.write(1, LISTENS)
+            os.dup2(2, 1)
             child.import_slow()
             try:
-                _fork_for_all(listener)
+                _fork_for_all(listener, lock)
             finally:
                 place.unlink(missing_ok=True)
     return 0
 
 
-def _fork_for_all(listener: socket.socket) -> None:
+def _fork_for_all(listener: socket.socket, lock: IO[str]) -> None:
+    watched: list[socket.socket | int] = [listener, 0]
     until = time.monotonic() + IDLE_SECONDS
     while (left := until - time.monotonic()) > 0:
-        ready, _, _ = select.select([listener, 0], [], [], min(left, 1.0))
+        ready, _, _ = select.select(watched, [], [], min(left, 1.0))
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -153,26 +168,29 @@ def _fork_for_all(listener: socket.socket) -> None:
             return  # who started this one has gone
         if listener in ready:
             with contextlib.suppress(OSError), listener.accept()[0] as peer:
-                _fork_for(listener, peer)
+                _fork_for(peer, (listener, lock))
             until = time.monotonic() + IDLE_SECONDS
 
 
-def _fork_for(listener: socket.socket, peer: socket.socket) -> None:
-    """Raises OSError where the asker has gone."""
+def _fork_for(peer: socket.socket, own: tuple[socket.socket | IO[str], ...]) -> None:
+    """Fork for one asker. Raises OSError where it has gone.
+
+    `own`: what no child may hold, as the lock that says which process is the warm one.
+    """
     peer.settimeout(1.0)
     folder, pipes, _, _ = socket.recv_fds(peer, 4096, 2)
     try:
         if len(pipes) == 2:
             pid = os.fork()
             if pid == 0:
-                _be_a_child(folder.decode(), pipes, (listener, peer))
+                _be_a_child(folder.decode(), pipes, (*own, peer))
             peer.sendall(str(pid).encode())
     finally:
         for pipe in pipes:
             os.close(pipe)
 
 
-def _be_a_child(folder: str, pipes: list[int], inherited: tuple[socket.socket, ...]) -> None:
+def _be_a_child(folder: str, pipes: list[int], inherited: tuple[socket.socket | IO[str], ...]) -> None:
     """Serve and end, whatever happens: the loop that forked must not go on in here."""
     code = 1
     try:

@@ -346,7 +346,10 @@ RESTS_ON = {
         ")#",
     ),
     "chance": (f"return {STREAM}.selectExpr('id', 'rand() as r')", "rand("),
-    "a file that it opens": (f"open('IN/b/1.json').read()\n    return {STREAM}", "open "),
+    "a file that it opens": (
+        f"from pathlib import Path\n    Path('IN/b/1.json').read_text()\n    return {STREAM}",
+        "open ",
+    ),
     "rows that it collects": (
         f"n = spark.read.schema('id int').json('IN/b').count()\n    return {STREAM}.where(f'id > {{n}}')",
         "Spark ExecutePlan",

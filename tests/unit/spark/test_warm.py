@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def kept(home: Path) -> "Iterator[subprocess.Popen[bytes]]":
     """The warm process of an instance, listening."""
     started = warm.keep(process._environment(str(home)))
     assert started is not None
-    wait_for(lambda: warm._listens(home / warm.NAME), "the warm process listens")
+    assert warm._listens(home / warm.NAME)
     yield started
     assert started.stdin is not None
     started.stdin.close()
@@ -103,17 +104,38 @@ def test_one_is_kept_for_an_instance(kept: "subprocess.Popen[bytes]", home: Path
 
 
 def test_after_it_was_killed_another_can_be_kept(kept: "subprocess.Popen[bytes]", home: Path) -> None:
+    old = forked(home, "old")  # goes on, and holds nothing that keeps the next one off
     kept.send_signal(signal.SIGKILL)
     kept.wait(30)
+    assert old.poll() is None
     assert warm.fork(str(home)) is None
     again = warm.keep(process._environment(str(home)))
     assert again is not None
-    wait_for(lambda: warm._listens(home / warm.NAME), "the next one listens")
     end(forked(home, "one"))
     assert again.stdin is not None
     again.stdin.close()
     assert again.wait(30) == 0
     assert not (home / warm.NAME).exists()
+    end(old)
+
+
+def test_where_no_socket_can_lie_nothing_is_kept(home: Path) -> None:
+    (home / warm.NAME).mkdir()
+    assert warm.keep(process._environment(str(home))) is None
+
+
+def test_a_worker_that_prepares_shares_one_import(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "shared", threading.Event())
+    monkeypatch.setattr(process, "_spare", [])
+    monkeypatch.setattr(process, "_kept", [])
+    monkeypatch.setattr(process, "_begin", lambda folder: pytest.fail("a process of its own was begun"))
+    process.share()
+    process.prepare()
+    assert (len(process._kept), process._spare) == (1, [])
+    process.prepare()
+    assert (len(process._kept), len(process._spare)) == (1, 1)
+    process._end_spare()
+    assert (process._kept, process._spare) == ([], [])
 
 
 def test_without_an_instance_nothing_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
