@@ -14,11 +14,10 @@ from recovery.pipelines.find import find_flow, find_fresh
 from recovery.workflow import actions, studies
 
 PATIENCE_SECONDS = 600.0
-MARK = "WIZARD "
 
 
-def main(pipeline: str) -> None:
-    """Diagnose, gather, choose to continue, seal: seconds of each, and the recovery's name."""
+def main(pipeline: str, mark: str) -> None:
+    """Diagnose, gather, choose to continue, seal: seconds of each, and the recovery's name, printed after `mark`."""
     by = Actor("benchmark", Role.ADMIN, via="command")
     flow = find_flow(find_fresh(pipeline, by), None)
     began = time.monotonic()
@@ -31,7 +30,7 @@ def main(pipeline: str) -> None:
     seconds["seal"] = _waited(
         recovery, "sealing", lambda: actions.request_plan(recovery_id=recovery.pk, by=by)
     )
-    sys.stdout.write(f"{MARK}{json.dumps({'recovery': recovery.label, 'seconds': seconds})}\n")
+    sys.stdout.write(f"{mark}{json.dumps({'recovery': recovery.label, 'seconds': seconds})}\n")
 
 
 def _waited(recovery: Recovery, field: str, request: Callable[[], None]) -> float:
