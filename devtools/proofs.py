@@ -79,7 +79,20 @@ def read_proofs(definition: Path) -> tuple[Proof, ...]:
 def _pytest_command(tests: Iterable[str]) -> list[str]:
     """pytest over the files of these tests. A test that hangs is ended with its stacks."""
     files = dict.fromkeys(f"tests/{test.split('::')[0]}" for test in tests)
-    return ["-m", "pytest", *files, "-m", "thorough", "-n", "2", "--dist", "loadgroup", "--timeout=900"]
+    return [
+        "-m",
+        "pytest",
+        *files,
+        "-m",
+        "thorough",
+        "-n",
+        "2",
+        "--dist",
+        "loadgroup",
+        "-p",
+        "no:randomly",
+        "--timeout=900",
+    ]
 
 
 PROOFS = read_proofs(Path(__file__).with_name("proofs.toml"))

@@ -168,14 +168,14 @@ def test_the_next_ordinary_update_goes_on_and_refreshes_the_view(stack: Stack) -
     assert held(stack, incident) == wanted(incident) + Counter([tables.key(more.records[0])])
 
 
-def test_a_rollback_before_the_rerun_puts_the_old_version_back(stack: Stack) -> None:
+def test_a_rollback_before_the_rerun_puts_the_old_version_back(stack: Stack, tmp_path: Path) -> None:
     """The patch breaks only when it runs, so the seed is in place and no batch was committed."""
     incident = stack.incident("undo")
     broken = incident.failing_code.replace(
         "from pyspark import pipelines as dp",
         "import time\n\nfrom pyspark import pipelines as dp\n\nBORN = time.time()",
     )
-    folder = stack.home / "undo-code"
+    folder = tmp_path / "undo-code"
     folder.mkdir()
     (folder / f"{incident.name}.py").write_text(broken)
     code, out, err = stack.manage(

@@ -8,14 +8,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.connected_spark import ConnectedSpark, answering_connect, connected_spark
+from tests.matrix.child import MatrixSpark, matrix_spark
 from tests.s3 import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 REMOTE = "MATRIX_SPARK"  # names the environment variable in which the product finds the address
 SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "5",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.session.timeZone": "UTC",
 }
 # One update of one flow, as a pipeline makes it: the code defines the query, a trigger of AvailableNow runs it.
 UPDATE = """
@@ -70,7 +75,7 @@ WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 class Room:
     """The JVM. `remote` is its Spark Connect address."""
 
-    def __init__(self, child: ConnectedSpark, remote: str) -> None:
+    def __init__(self, child: MatrixSpark, remote: str) -> None:
         self.child, self.remote = child, remote
         place = child.run("answer = spark.conf.get('spark.sql.warehouse.dir')")
         self.warehouse = Path(str(place).removeprefix("file:"))
@@ -103,7 +108,7 @@ def running() -> Iterator[Room]:
     """The room while this lasts; the product finds its address meanwhile."""
     port = free_port()
     remote = f"sc://localhost:{port}/;user_id=matrix"
-    with connected_spark(**SETTINGS, **answering_connect(port)) as child:
+    with matrix_spark(**SETTINGS, **{"spark.connect.grpc.binding.port": str(port)}) as child:
         before = os.environ.get(REMOTE)
         os.environ[REMOTE] = remote
         try:
