@@ -277,8 +277,8 @@ class Runners:
     def end(self) -> None:
         """End every parent and every runner; none comes after. Not in turn: a fork that waits for imports gives up."""
         self.ended = True
-        while self.parents:
-            self.parents[-1].end()
+        while parents := list(self.parents):  # one that ends by itself leaves the list meanwhile
+            parents[-1].end()
 
     def usable(self) -> list[WarmParent]:
         """Parents that take orders, oldest first."""

@@ -13,7 +13,7 @@ from recovery.spark.definitions import BadCode, Definitions, find_flow, load, pa
 from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
 from recovery.spark.session import driver_of, first_line, lost_contact, quoted, use
-from recovery.spark.touching import watched
+from recovery.spark.touching import imports_beside, watched
 
 SAMPLES = 10
 
@@ -25,7 +25,7 @@ class Flow:
         """Raises `BadCode` where the code does not parse, raises, or has no such flow."""
         self._placed = write_files(request["files"], request["root"], folder)
         use(spark, request["catalog"], request["schema"])
-        self._touched: set[str] = set()
+        self._touched = imports_beside(request["files"])
         with watched(spark, folder, self._touched):
             definitions: Definitions = load(spark, self._placed, request["libraries"], folder)
         self._flow = find_flow(definitions, request["flow"], request["catalog"], request["schema"])

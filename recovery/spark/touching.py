@@ -4,9 +4,11 @@ Such code may read a file, ask a server, or run a query of its own and build the
 of it then rests on more than the code. Time and chance are not seen here; who keeps an answer bounds its age.
 """
 
+import ast
 import os
 import sys
-from collections.abc import Iterator
+import sysconfig
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,9 @@ def watched(spark: Any, folder: Path, touched: set[str]) -> Iterator[None]:
     client = spark.client
     stub = client._stub
     client._stub = _Noting(stub, touched)
-    own: tuple[str | Path, ...] = (folder, sys.prefix, sys.base_prefix, *filter(None, sys.path))
+    # Not sys.path as a whole: the project's folder is on it, and below that an instance may keep its storage.
+    libraries = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    own: tuple[str | Path, ...] = (folder, Path(__file__).parents[1], *libraries)
     _armed.append((touched, tuple(str(Path(root).resolve()) for root in own)))
     try:
         yield
@@ -66,6 +70,29 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     path = Path(os.fsdecode(place)).resolve()
     if not any(path.is_relative_to(root) for root in own):
         touched.add(f"{event} {path}")
+
+
+def imports_beside(files: Mapping[str, str]) -> set[str]:
+    """`import NAME` for each library beside Python's own, pyspark and the files themselves that Python files import.
+
+    Native libraries (pyarrow, psycopg2) reach files and servers without an event of Python's, and an installed package
+    may change while the code stays the same. A file that does not parse is named too.
+    """
+    own = {Path(part).stem for path in files for part in Path(path).parts} | {"pyspark"}
+    own |= sys.stdlib_module_names - {"ctypes", "importlib"}  # by these, code reaches what it does not name
+    names: set[str] = set()
+    for path, text in files.items():
+        if not path.endswith(".py"):
+            continue
+        try:
+            nodes = list(ast.walk(ast.parse(text)))
+        except (SyntaxError, ValueError):
+            names.add(path)
+            continue
+        names |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+        names |= {"__import__" for node in nodes if isinstance(node, ast.Name) and node.id == "__import__"}
+    return {f"import {name}" for name in names if name.split(".")[0] not in own}
 
 
 class _Noting:

@@ -211,8 +211,8 @@ def reusing(scene: Scene) -> Ask:
 
 def mark_of_table(scene: Scene) -> str:
     """Tells the flow's table from what it was before: where it lies, when it was made, and every file of it."""
-    if not scene.table_place:
-        return ""
+    if not scene.table_place or scene.sink.kind not in ("delta", "files"):
+        return ""  # files of other tables may lie elsewhere (partitions with a location, Iceberg's data path)
     try:
         return f"{scene.table_place} {scene.made} {fingerprints.of_tree(scene.table_place)}"
     except RepriseError:

@@ -8,13 +8,15 @@ compared with it. What cannot be named so is asked each time: code that reaches 
 Time and chance cannot be seen, so no answer is older than `AGE`: no more than if the plan had been sealed then.
 """
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Final
 
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from recovery import encryption
@@ -58,7 +60,7 @@ def key_of(request: StudyRequest, ground: Ground) -> str | None:
     asked = asdict(request)
     del asked["remote"]  # an address and a token; which Spark answers is the ground's `driver`
     rests_on = {
-        "form": FORM,
+        "form": [FORM, *sorted(each.name for each in fields(Study))],
         "asked": asked,
         "driver": ground.driver,
         "table": ground.table if request.table else "",
@@ -106,7 +108,9 @@ class KeptStudies:
             return
         values = {"answer": encryption.encrypted(text, PURPOSE), "at": now}
         mine = KeptStudy.objects.filter(flow=self._flow)
-        KeptStudy.objects.update_or_create(flow=self._flow, key=key, defaults=values)
-        newest = mine.order_by("-at", "-pk").values_list("pk", flat=True)[:EACH]
-        mine.exclude(pk__in=list(newest)).delete()
-        KeptStudy.objects.filter(at__lte=now - AGE).delete()
+        # The answer is in hand: a database that is locked at this moment costs a question later, and nothing now.
+        with contextlib.suppress(DatabaseError), transaction.atomic():
+            KeptStudy.objects.update_or_create(flow=self._flow, key=key, defaults=values)
+            newest = mine.order_by("-at", "-pk").values_list("pk", flat=True)[:EACH]
+            mine.exclude(pk__in=list(newest)).delete()
+            KeptStudy.objects.filter(at__lte=now - AGE).delete()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recovery.spark.touching import watched
+from recovery.spark.touching import imports_beside, watched
 
 
 class Client:
@@ -48,6 +48,33 @@ def test_a_file_beside_the_code_is_noted(tmp_path: Path) -> None:
     code.mkdir()
     assert touched_by(lambda spark: prices.read_text(), code) == {f"open {prices.resolve()}"}
     assert touched_by(lambda spark: list(tmp_path.iterdir()), code) == {f"os.listdir {tmp_path.resolve()}"}
+
+
+def test_a_file_below_the_project_is_noted_though_python_searches_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "var").mkdir()
+    prices = tmp_path / "var" / "prices.json"
+    prices.write_text("{}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert touched_by(lambda spark: prices.read_text(), tmp_path / "code") == {f"open {prices.resolve()}"}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("import json\nfrom pyspark import pipelines as dp\nimport helper, shared.rules", set()),
+        ("import pyarrow.parquet as pq", {"import pyarrow.parquet"}),
+        ("def f():\n    from etl_lib import prices", {"import etl_lib"}),
+        ("import importlib", {"import importlib"}),
+        ("x = __import__('psycopg2')", {"import __import__"}),
+        ("from . import helper", set()),
+        ("def (", {"import /p/code.py"}),
+    ],
+)
+def test_a_library_of_others_is_noted_as_it_may_reach_or_become_anything(text: str, names: set[str]) -> None:
+    files = {"/p/code.py": text, "/p/helper.py": "", "/p/shared/rules.py": "", "/p/view.sql": "SELECT 1"}
+    assert imports_beside(files) == names
 
 
 def test_a_process_is_noted(tmp_path: Path) -> None:
