@@ -68,6 +68,8 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     if isinstance(place, int) or place is None:
         return  # an open descriptor, or the folder that the code itself lies in
     path = Path(os.fsdecode(place)).resolve()
+    if event == "os.listdir" and str(place) in sys.path:
+        return  # an import looks for a module there
     if not any(path.is_relative_to(root) for root in own):
         touched.add(f"{event} {path}")
 
