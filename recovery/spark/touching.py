@@ -7,7 +7,6 @@ of it then rests on more than the code. Time and chance are not seen here; who k
 import ast
 import os
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,8 +46,7 @@ def watched(spark: Any, folder: Path, touched: set[str]) -> Iterator[None]:
     stub = client._stub
     client._stub = _Noting(stub, touched)
     # Not sys.path as a whole: the project's folder is on it, and below that an instance may keep its storage.
-    libraries = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    own: tuple[str | Path, ...] = (folder, Path(__file__).parents[1], *libraries)
+    own: tuple[str | Path, ...] = (folder, Path(__file__).parents[1], sys.prefix, sys.base_prefix)
     _armed.append((touched, tuple(str(Path(root).resolve()) for root in own)))
     try:
         yield

@@ -365,7 +365,9 @@ def test_what_an_answer_rests_on_beside_its_input_is_named(room: Room, case: str
     found = room.look(f"@dp.table\ndef t():\n    {body}\n")
     assert (found.problem, found.operators is None) == (None, False)
     assert found.rests_on is not None
-    assert any(named in one for one in found.rests_on) if named else found.rests_on == ()
+    # pyspark reads the lines that call it, and here they are this test's own
+    beside = [part for part in found.rests_on if "/tests/integration/" not in part]
+    assert any(named in part for part in beside) if named else beside == []
 
 
 def test_a_study_and_a_look_at_the_catalog_name_the_same_run_of_spark(room: Room) -> None:
