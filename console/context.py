@@ -12,6 +12,8 @@ from recovery.models import Flow, Recovery, Workspace
 from recovery.notify.selectors import failing
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import where
+from recovery.pipelines.alone import failing_alone
+from recovery.pipelines.behind import NOT_OK
 from recovery.pipelines.retention import at_risk
 
 STALE_SECONDS: Final = 60
@@ -30,14 +32,16 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     if actor is None:
         return base
     seen = Flow.objects.filter(where(actor, "pipeline__"), pipeline__gone=False)
-    broken = Q(state__in=("failed", "unknown"))
-    workspaces = list(Workspace.objects.order_by("name"))
+    broken = Q(state__in=NOT_OK)
+    workspaces = list(Workspace.objects.active().order_by("name"))
     polled_at = min((w.polled_at for w in workspaces if w.polled_at), default=None)
     return {
         **base,
         "actor": actor,
         "may": {right.name: actor.may(right) for right in Right},
-        "attention": seen.filter(broken).count() + at_risk(seen.exclude(broken), base["now"]),
+        "attention": seen.filter(broken).count()
+        + at_risk(seen.exclude(broken), base["now"])
+        + failing_alone(actor),
         "open_approvals": waiting(base["now"], actor).count(),
         "open_recoveries": Recovery.objects.filter(where(actor, "flow__pipeline__"), active=True).count(),
         "polled_at": polled_at,

@@ -89,6 +89,12 @@ class Env(BaseSettings):
     oidc_client_id: str = Field(default="", description="Reprise's id at that provider.")
     oidc_client_secret: str = Field(default="", description="Reprise's secret at that provider.")
     oidc_name: str = Field(default="company account", description="What the sign-in button calls it.")
+    admin_name: str = Field(
+        default="admin", description="Name of the first administrator, whom `administrator` makes."
+    )
+    admin_password: str = Field(
+        default="", description="Password of the first administrator; needed until there is one."
+    )
     database_url: str = Field(
         default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
     )
@@ -105,6 +111,10 @@ class Env(BaseSettings):
     pipelines_url: str = Field(
         default="",
         description="Where the console reaches the Pipelines API server, if not where that one listens.",
+    )
+    pipelines_environment: str = Field(
+        default="production",
+        description="Environment of that server's workspace where Compose sets it up; change it later in the console.",
     )
     spark_port: int = Field(default=0, description="Port of Spark Connect, 0 = any free one.")
     spark_master: str = Field(default="local[2]", description="Master of the Spark driver.")
@@ -126,6 +136,14 @@ class Env(BaseSettings):
     )
     count_bytes: int = Field(
         default=1_073_741_824, description="Inputs larger than this are not counted for a forecast."
+    )
+    compare_bytes: int = Field(
+        default=1_073_741_824,
+        description="A proof compares a flow's whole input with its whole table too, where both are no larger.",
+    )
+    compare_bytes_of: str = Field(
+        default="",
+        description="Other limits for single flows, by commas: `catalog.schema.flow=bytes`; 0: never.",
     )
     poll_seconds: float = Field(default=5.0, description="How often the inventory asks each workspace.")
     retention_seconds: float = Field(
@@ -179,6 +197,21 @@ class Env(BaseSettings):
         ge=0,
         description="Proxies of your own in front of the console: how far X-Forwarded-For is believed.",
     )
+
+    @field_validator("compare_bytes_of")
+    @classmethod
+    def _limits_are_numbers(cls, told: str) -> str:
+        for one in filter(None, (part.strip() for part in told.split(","))):
+            flow, equals, size = one.rpartition("=")
+            if not (flow and equals and size.strip().isdigit()):
+                raise ValueError(f"{one} is not catalog.schema.flow=bytes")
+        return told
+
+    @property
+    def compare_bytes_by_flow(self) -> dict[str, int]:
+        """`compare_bytes_of` by flow."""
+        parts = (part.rpartition("=") for part in self.compare_bytes_of.split(",") if part.strip())
+        return {flow.strip(): int(size) for flow, _, size in parts}
 
     @field_validator("oidc_issuer")
     @classmethod

@@ -19,7 +19,7 @@ KEYS: Final = re.compile(r"token|secret|password|authorization|cookie|csrf", re.
 VALUES: Final = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), r"\1 …"),
     (re.compile(r"\b(rp_|dapi)[A-Za-z0-9_-]{16,}"), r"\1…"),
-    (re.compile(r"(\w+://[^:/@\s\"']*):[^@/\s\"']+@"), r"\1:…@"),
+    (re.compile(r"(://[^:/@\s\"']*):[^@/\s\"']+@"), r"\1:…@"),
     (
         re.compile(
             r"(?i)\b((?:access_?|auth_?)?token|password|passwd|secret(?:_?key)?|sig(?:nature)?)=[^\s&;,\"'\\]+"

@@ -228,9 +228,11 @@ CELERY_TASK_DEFAULT_QUEUE = "control"
 CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.run_step": {"queue": "steps"},
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
+    "recovery.workflow.tasks.stop_and_prove": {"queue": "probes"},
     "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
     "recovery.audit.tasks.check_asked": {"queue": "probes"},
     "recovery.pipelines.tasks.look_at_workspace": {"queue": "probes"},
+    "recovery.pipelines.tasks.test_workspace": {"queue": "probes"},
     "recovery.workflow.tasks.learn_sources": {"queue": "probes"},
 }
 CELERY_BEAT_SCHEDULER = "console.life:Scheduler"
@@ -239,6 +241,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "recovery.pipelines.tasks.poll_workspaces",
         "schedule": ENV.poll_seconds,
         "options": {"expires": ENV.poll_seconds * 2},
+    },
+    "test-workspaces": {
+        "task": "recovery.pipelines.tasks.test_workspaces",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
     },
     "look-at-inputs": {
         "task": "recovery.pipelines.tasks.look_at_inputs",
@@ -307,6 +314,8 @@ REPRISE_TOKEN_DAYS = ENV.token_days
 REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds
 REPRISE_SILENCE_SECONDS = ENV.silence_seconds
 REPRISE_COUNT_BYTES = ENV.count_bytes
+REPRISE_COMPARE_BYTES = ENV.compare_bytes
+REPRISE_COMPARE_BYTES_OF = ENV.compare_bytes_by_flow
 REPRISE_OUTBOUND_ALLOW = ENV.outbound_allow
 REPRISE_PUBLIC_URL = ENV.public_url
 REPRISE_SECURE = ENV.secure

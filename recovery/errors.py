@@ -5,14 +5,18 @@ Each carries one clear sentence that says what to do. `code` is stable and goes 
 
 
 class RepriseError(Exception):
-    """Base of every expected failure. `sentence` is shown to people as it stands."""
+    """Base of every expected failure. `sentence` is shown to people as it stands.
+
+    `flags`: options of the command line with which the same call goes on; () where none does.
+    """
 
     code = "error"
     exit_code = 1
 
-    def __init__(self, sentence: str, *, code: str | None = None) -> None:
+    def __init__(self, sentence: str, *, code: str | None = None, flags: tuple[str, ...] = ()) -> None:
         super().__init__(sentence)
         self.sentence = sentence
+        self.flags = flags
         if code:
             self.code = code
 

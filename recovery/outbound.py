@@ -181,6 +181,16 @@ def _host_and_port(url: str, schemes: tuple[str, ...]) -> tuple[str, int]:
     return parts.hostname.rstrip(".").lower(), port
 
 
+class ForbiddenAddress(NewConnectionError):
+    """A connection was made to an address that may not be called, and closed before a word was sent."""
+
+
+def cause_of(error: requests.RequestException) -> object:
+    """What urllib3 raised inside of a request's failure; the failure's own argument where it raised nothing."""
+    inner = error.args[0] if error.args else None
+    return getattr(inner, "reason", inner)
+
+
 class _Guarded:
     """A connection that looks at the address it got before it says a word; `allowed` is set by the adapter."""
 
@@ -194,7 +204,7 @@ class _Guarded:
         refusal = problem(peer, self.allowed, named=named)
         if refusal:
             made.close()
-            raise NewConnectionError(self, f"{self.host} {refusal}")  # type: ignore[arg-type]
+            raise ForbiddenAddress(self, f"{self.host} {refusal}")  # type: ignore[arg-type]
         return made
 
 

@@ -6,6 +6,7 @@ such files); only numbers, paths and ids vary.
 
 import json
 import uuid
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,11 +44,17 @@ def dumps(body: object) -> str:
 
 
 def put(file: Path, text: str, *, sidecar: bool = True) -> None:
-    """A file and, as Hadoop's local file system does, its `.crc` (content does not matter to a reader)."""
+    """A file and, as Hadoop's local file system does, its `.crc`."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     if sidecar:
-        (file.parent / f".{file.name}.crc").write_bytes(b"crc\x00\x00\x00\x02\x00\x00\x00\x00")
+        (file.parent / f".{file.name}.crc").write_bytes(checksums(file.read_bytes()))
+
+
+def checksums(data: bytes) -> bytes:
+    """What Hadoop's ChecksumFileSystem keeps of a file: a CRC32 of each 512 bytes."""
+    sums = b"".join(zlib.crc32(data[at : at + 512]).to_bytes(4, "big") for at in range(0, len(data), 512))
+    return b"crc\x00\x00\x00\x02\x00" + sums
 
 
 def input_uri(source: int, number: int, folder: str = "/data/in") -> str:

@@ -125,7 +125,7 @@ DAMAGES = (
     Damage("nothing, column families", TWS, lambda c: None, "", RUNS),
     Damage("nothing, limit", "hdfs-limit", lambda c: None, "", RUNS),
     Damage("nothing, global aggregate", "hdfs-global-aggregate", lambda c: None, "", RUNS),
-    Damage("operator directory gone", HDFS, lambda c: lose(c, "state/0"), "", "MISSING_STATE_DIRECTORY"),
+    Damage("operator directory gone", HDFS, lambda c: lose(c, "state/0"), "STATE_MISSING", "MISSING_STATE_DIRECTORY"),
     Damage("first of two operators gone", "hdfs-two-operators", lambda c: lose(c, "state/0"), "STATE_MISSING", "."),
     Damage("partition gone", HDFS, lambda c: lose(c, "state/0/1"), "STATE_PARTITION_MISSING", LOAD),
     Damage("newest delta gone", HDFS, lambda c: lose(c, "state/0/0/4.delta"), "STATE_FILE_MISSING", LOAD),

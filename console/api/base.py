@@ -10,11 +10,13 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpResponse, JsonResponse
+from django.urls import URLPattern
 from django.views.decorators.csrf import csrf_exempt
 
 from console import texts
 from console.middleware import Request
 from recovery.audit.actions import attempt
+from recovery.audit.aims import find_aim
 from recovery.audit.origin import client_address
 from recovery.errors import Denied, NotFound, RepriseError, Unreachable, WrongUse
 from recovery.people.actions import actor_for_token
@@ -43,19 +45,26 @@ def route(**acts: Acts) -> Callable[..., HttpResponse]:
         if request.method not in acts:
             there = ", ".join(sorted(acts))
             says = f"{request.method} is not answered here; {there} is."
-            return _problem(405, "wrong_method", says, Allow=there)
+            return _problem(405, "wrong_method", says, headers={"Allow": there})
         right, act = acts[request.method]
         try:
             by = request.actor = _actor(request)
-            _check(request, by, right)
+            _check(request, by, right, named)
             status, answer = act(_body(request), by, **named)
         except Unknown as nobody:
-            return _problem(401, "no_token", str(nobody), **{"WWW-Authenticate": "Bearer"})
+            return _problem(401, "no_token", str(nobody), headers={"WWW-Authenticate": "Bearer"})
         except RepriseError as refusal:
-            return _problem(_status(refusal), refusal.code, refusal.sentence)
+            return _problem(_status(refusal), refusal.code, refusal.sentence, flags=refusal.flags)
         return JsonResponse(answer, status=status)
 
+    view.acts = acts  # type: ignore[attr-defined]
     return view
+
+
+def acts_of(route: URLPattern) -> list[tuple[str, Act]]:
+    """(method, act) of one address of this API."""
+    acts: dict[str, Acts] = route.callback.acts  # type: ignore[attr-defined]
+    return [(method, act) for method, (_, act) in acts.items()]
 
 
 def _actor(request: Request) -> Actor:
@@ -71,10 +80,18 @@ def _actor(request: Request) -> Actor:
         raise Unknown(denied.sentence) from denied
 
 
-def _check(request: Request, by: Actor, right: Right) -> None:
+def _check(request: Request, by: Actor, right: Right, named: Mapping[str, Any]) -> None:
     """Raise Denied, audited, where the actor has the right nowhere."""
     if not by.may(right):
-        with attempt(action="api.denied", by=by, target_kind="api", target=request.path[:400]):
+        aim = find_aim(named)
+        with attempt(
+            action="api.denied",
+            by=by,
+            target_kind="api",
+            target=f"{request.path}: {aim.target}"[:400] if aim.target else request.path[:400],
+            recovery=aim.recovery,
+            environment=aim.environment,
+        ):
             by.check(right)
 
 
@@ -99,5 +116,13 @@ def _status(refusal: RepriseError) -> int:
     return next((code for kind, code in STATUS.items() if isinstance(refusal, kind)), 409)
 
 
-def _problem(status: int, code: str, says: str, **headers: str) -> JsonResponse:
-    return JsonResponse({"error": {"code": code, "says": says}}, status=status, headers=headers)
+def _problem(
+    status: int,
+    code: str,
+    says: str,
+    *,
+    flags: tuple[str, ...] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JsonResponse:
+    told = {"code": code, "says": says, **({"flags": flags} if flags else {})}
+    return JsonResponse({"error": told}, status=status, headers=headers)

@@ -7,17 +7,22 @@ from typing import Any
 
 from console.api import fields
 from console.api.base import Body
-from recovery.errors import Refused
+from recovery.diagnosis.advice import meant_of
+from recovery.errors import Refused, WrongUse
 from recovery.models import Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
+from recovery.plans.accepted import effects_of
 from recovery.sources import showing, wishes
 from recovery.sources.base import Wanted
+from recovery.strategies.recommending import default_strategy
 from recovery.workflow import actions, by_hand, positioning
+from recovery.workflow.chosen import chosen
+from recovery.workflow.reporting import report
 from recovery.workflow.selectors import open_recovery_of, plan_of, recovery_or_404
 from recovery.workflow.studies import looked, slot
 
-CHOSEN = ("strategy", "key", "patch")
+CHOSEN = ("strategy", "key", "patch", "meant")
 
 
 def open_one(body: Body, by: Actor) -> tuple[int, Body]:
@@ -36,6 +41,12 @@ def read(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """Its state, steps and proof, the sealed plan as `plan --json` prints it, and how far a sealing is."""
     fields.only(body, ())
     return 200, _shown(recovery_or_404(label, by))
+
+
+def read_report(body: Body, by: Actor, label: str) -> tuple[int, Body]:
+    """The report: times, numbers measured, criteria, votes, audit entries where the caller may read them."""
+    fields.only(body, ())
+    return 200, report(recovery_or_404(label, by), by).as_dict()
 
 
 def look(body: Body, by: Actor, label: str) -> tuple[int, Body]:
@@ -57,32 +68,46 @@ def positions(body: Body, by: Actor, label: str) -> tuple[int, Body]:
 
 
 def plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
-    """Choose, and have a plan sealed. Positions must be those that were looked up, and their costs accepted.
+    """Choose, and have a plan sealed. Positions must be those that were looked up, and their costs accepted; a plan
+    that loses or repeats rows, or may, is not sealed without `accept_loss` or `accept_repeats`.
 
-    Without `position` every source goes on where it was committed.
+    Without `position` every source goes on where it was committed. `refresh_below`: whether the plan refreshes what is
+    below; where it is missing, as it was chosen before.
     """
-    fields.only(body, ("position", "confirm", "accept_loss", "accept_repeats", *CHOSEN))
+    fields.only(body, ("position", "confirm", "accept_loss", "accept_repeats", "refresh_below", *CHOSEN))
     recovery = recovery_or_404(label, by)
     accepted = {name: fields.yes(body, name) for name in ("accept_loss", "accept_repeats")}
     given, confirmed = fields.texts(body, "position"), fields.texts(body, "confirm")
     _choose(recovery, body, by)
     wanted = _wanted(recovery, given)
+    if (
+        "refresh_below" in body
+        and (refresh := fields.yes(body, "refresh_below")) != chosen(recovery).refresh_below
+    ):
+        actions.choose_below(recovery_id=recovery.pk, refresh=refresh, by=by)
     if confirmed or recovery.choices.get("confirmed"):
         positioning.confirm_sources(recovery_id=recovery.pk, confirmed=confirmed, by=by)
     if wanted or recovery.choices.get("positions"):
         positioning.choose_positions(recovery_id=recovery.pk, positions=wanted, by=by, **accepted)
-    actions.request_plan(recovery_id=recovery.pk, by=by)
+    accept = effects_of(loss=accepted["accept_loss"], repeats=accepted["accept_repeats"])
+    actions.request_plan(recovery_id=recovery.pk, by=by, accept=accept)
     recovery.refresh_from_db()
     return 202, _shown(recovery)
 
 
 def _choose(recovery: Recovery, body: Body, by: Actor) -> None:
-    """Save strategy (continue where none is named or was chosen), key and patch; what is not sent stays as it was.
+    """Save strategy (`default_strategy` where none is named or chosen), key and patch; what is not sent stays.
 
     Another strategy forgets the patch and the positions that were looked up for the one before.
     """
     held = recovery.choices
-    strategy = fields.text(body, "strategy", held.get("strategy") or "continue")
+    said = fields.text(body, "meant", "") or held.get("meant")
+    meant = meant_of(said)
+    if said and said != held.get("meant"):
+        if meant is None:
+            raise WrongUse("meant is yes, no or unknown.", code="bad_choice")
+        actions.say_whether_meant(recovery_id=recovery.pk, meant=meant, by=by)
+    strategy = fields.text(body, "strategy", held.get("strategy") or default_strategy(meant))
     key = fields.texts(body, "key") if "key" in body else list(held.get("key") or [])
     patch = fields.files(body, "patch") if "patch" in body else None
     if (strategy, key) != (held.get("strategy"), held.get("key")):
@@ -112,7 +137,9 @@ def _shown(recovery: Recovery) -> dict[str, Any]:
     return {
         **by_hand.summary(recovery),
         "flow": recovery.flow.name,
-        "sealing": {name: sealing.get(name) for name in ("status", "problem", "code")} if sealing else None,
+        "sealing": {name: sealing.get(name) for name in ("status", "problem", "code", "costs")}
+        if sealing
+        else None,
         "plan": by_hand.planned(recovery, sealed) if sealed else None,
     }
 

@@ -8,8 +8,10 @@ from django.http import QueryDict
 
 from console.forms.said import problems
 from recovery.errors import WrongUse
+from recovery.plans.accepted import Effect
 
 KEY_CHARACTERS: Final = 4000
+REASON_CHARACTERS: Final = 10
 
 
 class StrategyForm(forms.Form):
@@ -23,6 +25,21 @@ class StrategyForm(forms.Form):
         given: Mapping[str, Any] = self.cleaned_data
         columns = [c.strip() for c in str(given.get("key") or "").split(",")]
         return {"strategy": given.get("strategy") or "", "key": [c for c in columns if c]}
+
+
+class AcceptForm(forms.Form):
+    accept = forms.MultipleChoiceField(label="What is accepted", choices=[(e.value, e.value) for e in Effect])
+    reason = forms.CharField(label="Reason", min_length=REASON_CHARACTERS, max_length=1000)
+
+    shown = forms.CharField(label="What was shown", max_length=200, required=False)
+
+    def accepted(self) -> dict[str, Any]:
+        """Arguments of `accept_and_seal`. Raises WrongUse."""
+        if not self.is_valid():
+            raise WrongUse(f"{problems(self)} Nothing was saved.", code="bad_choice")
+        given = self.cleaned_data
+        effects = [Effect(name) for name in given["accept"]]
+        return {"effects": effects, "shown": given["shown"], "reason": given["reason"]}
 
 
 def edited(post: QueryDict) -> dict[str, str]:

@@ -157,7 +157,7 @@ def panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str, Any] | 
 def _why_not(by: Actor, of: ApprovalRequest, choice: str) -> str | None:
     """Why this person cannot vote so now; None when they can. The same rule lets the act through."""
     if why := may_why(by, Right.APPROVE, _environment(of)):
-        return why.replace("Ask a responder.", "Ask an approver.")
+        return why
     given = selectors.cast(selectors.votes_in_force(of))
     no = rules.may_vote(
         selectors.asked(of), Who(by.name, by.user_id), given, choice, of.plan.hash, timezone.now()

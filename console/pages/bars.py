@@ -15,8 +15,9 @@ from console.presenters.words import count
 from recovery.approvals import rules, selectors
 from recovery.models import Plan
 from recovery.people.roles import Right
+from recovery.plans.accepted import Cost
 from recovery.strategies.catalogue import GO_BACK, POSITIONED
-from recovery.workflow import positioning
+from recovery.workflow import accepting, positioning
 from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
 
@@ -246,6 +247,8 @@ def review(of: Scene, void: Plan | None) -> Bar:
             if of.recovery.choices.get("strategy")
             else "No strategy is chosen yet. Choose one in step 3."
         )
+        if costs(of) and why is None:
+            return _accept(of, back)
         word = "Seal again" if void is not None else "Seal the plan"
         return Bar(
             "Reads everything once more and seals a plan.",
@@ -257,6 +260,23 @@ def review(of: Scene, void: Plan | None) -> Bar:
     if may_ask(of, plan) is None:
         return _ask(of, plan)
     return _waits(of) if of.recovery.state == "awaiting_approval" else _run(of, plan, back)
+
+
+def costs(of: Scene) -> tuple[Cost, ...]:
+    """What has to be accepted before a plan is sealed; () where one is, or nobody could."""
+    open_to_seal = of.plan is None and of.recovery.state == "diagnosing"
+    return accepting.costs_to_accept(of.recovery) if open_to_seal else ()
+
+
+def _accept(of: Scene, back: Link) -> Bar:
+    told = " and ".join(c.effect.plan for c in costs(of))
+    return Bar(
+        f"Seals a plan that {told}.",
+        "Possible once that is accepted above. Nothing runs before you say so.",
+        Primary("Accept and seal the plan", form="accept", name="act", value="accept"),
+        (back, *_leave(of)),
+        code="asks-to-accept",
+    )
 
 
 def may_ask(of: Scene, plan: Plan) -> str | None:

@@ -18,9 +18,10 @@ from django.urls import reverse
 
 from console.middleware import Request
 from recovery.audit.actions import record
+from recovery.audit.aims import find_aim
 from recovery.errors import Denied, NotFound, RepriseError, Unreachable
 from recovery.people.actions import actor_for_user
-from recovery.people.roles import Actor, Right
+from recovery.people.roles import Actor, Right, who_may
 
 P = ParamSpec("P")
 View = Callable[Concatenate[Request, Actor, P], HttpResponse]
@@ -73,14 +74,16 @@ def require(request: Request, actor: Actor, right: Right, environment: str | Non
     try:
         actor.check(right, environment)
     except Denied as denied:
+        aim = find_aim(request.resolver_match.kwargs if request.resolver_match else {})
         with transaction.atomic():
             record(
                 action="page.denied",
                 outcome="denied",
                 by=actor,
                 target_kind="page",
-                target=request.path[:400],
-                environment=environment or "",
+                target=f"{request.path}: {aim.target}"[:400] if aim.target else request.path[:400],
+                recovery=aim.recovery,
+                environment=environment or aim.environment,
                 says=denied.sentence,
             )
         raise
@@ -139,4 +142,4 @@ def may_why(actor: Actor, right: Right, environment: str | None = None) -> str |
     """Why a button is disabled for this person, over a flow of this environment; None when it is not."""
     if actor.may(right, environment):
         return None
-    return f"Your role, {actor.grant(environment).role.value}, may not {right.value}. Ask a responder."
+    return f"Your role, {actor.grant(environment).role.value}, may not {right.value}. Ask {who_may(right)}."

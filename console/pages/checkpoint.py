@@ -9,16 +9,17 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages.base import page, show
-from console.pages.flow import diagnosis_of, flow_or_404, frame_of
+from console.pages.flow import flow_or_404, frame_of
 from console.presenters import batches, charts
 from console.presenters import checkpoint as checkpoints
 from recovery.checkpoints import inspect, said
 from recovery.checkpoints.batches import compare, log_page, read_batch
 from recovery.checkpoints.uses import uses
+from recovery.diagnosis.verdict import judge_flow
 from recovery.errors import NotFound, RepriseError
 from recovery.numbers import whole
 from recovery.people.roles import Actor, Right
-from recovery.workflow.neighbours import between, writes_files
+from recovery.workflow import verdicts
 from recovery.workflow.places import checkpoint_of
 
 Asked = Mapping[str, str]
@@ -65,22 +66,25 @@ def _number(asked: Asked, name: str) -> int | None:
 
 
 def _report(asked: Asked, context: Context, root: str, place: str) -> Context:
-    flow, judged = context["flow"], inspect(place)
-    others = between(flow, root, file_table=writes_files(flow))
-    report = replace(judged, findings=(*judged.findings, *others)).as_dict()
-    diagnosis = diagnosis_of(flow, context["recovery"]) or {}
+    flow, judged, recovery = context["flow"], inspect(place), context["recovery"]
+    every = uses(root)
+    if context["asked_version"] in (None, *(use.number for use in every[:1])):
+        verdict = verdicts.verdict_on(flow, judged, recovery=recovery, root=root)
+    else:  # an older version: Spark does not start from it
+        verdict = judge_flow(judged, code=verdicts.code_operators(flow, recovery))
+    report = replace(judged, findings=verdict.findings).as_dict()
     found = checkpoints.findings(report["findings"])
     return {
         "report": report,
-        "judgement": checkpoints.judgement(report),
-        "next_run": said.next_run(report["outcome"]) if report["format"] != "none" else "",
+        "judgement": checkpoints.judgement(verdict),
+        "next_run": said.next_run(verdict.outcome) if report["format"] != "none" else "",
         "findings": found,
         "findings_counted": checkpoints.counted(found),
         "batches": checkpoints.batches(report),
-        "operators": checkpoints.operators(report, (diagnosis.get("operators") or {}).get("code")),
+        "operators": checkpoints.operators(report, verdict),
         "growth": charts.of_growth(report["state_operators"]),
         "sources": checkpoints.sources(report),
-        "versions": checkpoints.versions(uses(root)),
+        "versions": checkpoints.versions(every),
     }
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from console.middleware import Request
 from console.pages import source
 from console.pages.base import may_why, no_news, page, show, tried, unchanged
-from console.presenters import charts, diff, events, status, unread, versions
+from console.presenters import below, charts, diff, events, status, unread, versions
 from console.presenters import flow as flows
 from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery
@@ -39,13 +39,17 @@ def flow_or_404(flow_id: int, by: Actor) -> Flow:
 def frame_of(flow: Flow, tab: str) -> dict[str, Any]:
     """What every tab shows around its own part."""
     now = timezone.now()
+    feeds = below.rows(flow, flow.pipeline.flows.all())
+    late = below.behind(feeds)
     return {
+        "below": feeds,
+        "below_behind": late,
         "section": "flows",
         "flow": flow,
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
         "moves_at": retagging.moves_at(flow.pipeline),
-        "badge": flows.header(flow, now),
+        "badge": flows.header(flow, now, late),
         "writes": flows.writes(flow),
         "tab": tab,
         "tabs": TABS,
@@ -76,7 +80,7 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     diagnosis = diagnosis_of(flow, frame["recovery"])
     context = {
         **frame,
-        "sentence": flows.sentence(flow, diagnosis),
+        "sentence": flows.sentence(flow, diagnosis, frame["below_behind"]),
         "facts": _facts(flow, frame["recovery"]),
         **_batches(flow, frame["recovery"]),
         **_unread(flow),

@@ -1,6 +1,7 @@
 """What every page of one recovery shows around its own part: where, the stepper, hand-over, polling."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -9,11 +10,12 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages.base import no_news, show, unchanged
-from console.presenters import handover, status, stepper, versions
+from console.presenters import handover, reporting, reviewing, status, stepper, versions
 from recovery.errors import RepriseError
 from recovery.models import BreakGlass, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.workflow import selectors
+from recovery.workflow.reporting import report
 from recovery.workflow.transitions import OPEN
 
 TITLES = dict(stepper.NAMES) | {"run": "Run", "positions": "Start offsets"}
@@ -77,12 +79,20 @@ def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
         "environment": flow.pipeline.environment,
         "badge": status.badge(status.RECOVERY, recovery.state),
         "stepper": stepper.build(recovery, of.steps, of.plan, here or slug, now),
-        "handover": handover.text(recovery, of.plan, settings.REPRISE_PUBLIC_URL, now),
+        "handover": _channel_text(of, now),
         "version": versions.of_recovery(recovery, of.steps, now),
         "glass": glass(recovery),
         "owned": _owned(of),
         "poll": 0,
     }
+
+
+def _channel_text(of: Scene, now: datetime) -> str:
+    """Words for the incident channel: where it stands, or, once it has ended, how it ended and what was measured."""
+    if of.recovery.state in reporting.CLOSED:
+        accepted = reviewing.accepted(of.plan.body) if of.plan else []
+        return reporting.closing(report(of.recovery, of.by), settings.REPRISE_PUBLIC_URL, accepted)
+    return handover.text(of.recovery, of.plan, settings.REPRISE_PUBLIC_URL, now)
 
 
 def _owned(of: Scene) -> str:

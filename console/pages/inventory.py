@@ -9,10 +9,11 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages.base import no_news, page, show, unchanged
-from console.presenters import inventory, versions
+from console.presenters import inventory, pipelines, versions
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import where
+from recovery.pipelines.alone import pipelines_alone
 from recovery.pipelines.retention import with_sources
 
 
@@ -34,17 +35,26 @@ def _context(wanted: inventory.Wanted, by: Actor) -> dict[str, Any]:
     found = with_sources(seen.select_related("pipeline__workspace"))
     open_ones = {r.flow_id: r for r in Recovery.objects.filter(where(by, "flow__pipeline__"), active=True)}
     every = inventory.rows(found, open_ones, now)
+    alone = pipelines.rows(pipelines_alone(by))
     query = wanted.query()
     return {
         "section": "flows",
         "wanted": wanted,
-        "inventory": inventory.arrange(every, wanted),
+        "inventory": inventory.arrange(every, wanted, alone),
         "shows": [(s, words, urlencode(wanted.query(show=s))) for s, words in inventory.SHOWS],
         "sorts": {s: urlencode(wanted.query(sort=s)) for s in inventory.SORTS},
-        "environments": sorted({r.flow.pipeline.environment for r in every}),
-        "conditions": sorted({r.flow.condition for r in every if r.flow.condition}),
-        "workspaces": list(Workspace.objects.order_by("name")),
+        "environments": sorted(
+            {r.flow.pipeline.environment for r in every} | {r.pipeline.environment for r in alone}
+        ),
+        "conditions": sorted(({r.flow.condition for r in every} | {r.condition for r in alone}) - {""}),
+        "workspaces": list(Workspace.objects.active().order_by("name")),
         "pipelines": Pipeline.objects.filter(where(by), gone=False).count(),
         "poll": urlencode({**query, "part": "list"}),
-        "version": versions.of_rows(every, now),
+        "version": versions.of_rows(every, now, alone),
     }
+
+
+@page(Right.VIEW)
+def polled(request: Request, by: Actor) -> HttpResponse:
+    """How fresh the inventory is: the foot of the rail, which every page asks for again and again."""
+    return render(request, "_components/polled.html")

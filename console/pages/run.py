@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBadRequest, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
@@ -14,16 +14,22 @@ from console.pages import run_bars as bars
 from console.pages.bars import may_run
 from console.pages.base import acted, may_why, page, require, show, tried
 from console.pages.frame import Scene, frame, scene, show_live
-from console.presenters import approving, reviewing, running, status, stopping, verifying
+from console.presenters import approving, below, called, reviewing, running, status, stopping, verifying
 from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
-from recovery.workflow import actions, selectors, skipping
+from recovery.verification.below import uncompared
+from recovery.workflow import actions, selectors, skipping, unknowns
 from recovery.workflow.transitions import WAITS
+from recovery.workflow.usual import usual_steps
 
-HALTING: Final[Mapping[str, Callable[..., None]]] = {"stop": actions.stop_run, "pause": actions.pause_run}
-"""What a run can be told while it runs."""
+HALTING: Final[Mapping[str, Callable[..., object]]] = {
+    "stop": actions.stop_run,
+    "pause": actions.pause_run,
+    "prove": unknowns.stop_and_prove,
+}
+"""What a run can be told while it runs, or while nobody knows how its step ended."""
 
 
 def _refusal(of: Scene) -> str | None:
@@ -41,8 +47,11 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     if request.method == "POST":
         found = selectors.recovery_or_404(recovery_id, by)
         require(request, by, Right.RECOVER, found.flow.pipeline.environment)
-        if halting := HALTING.get(request.POST.get("act", "")):
+        act = request.POST.get("act", "execute")
+        if halting := HALTING.get(act):
             return _halt(request, by, recovery_id, halting)
+        if act != "execute":  # a name that this page does not know starts nothing
+            return HttpResponseBadRequest()
         if (asked := _asked_once_more(request, by, recovery_id)) is not None:
             return asked
         refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
@@ -90,7 +99,7 @@ def confirmation(of: Scene) -> dict[str, Any]:
     }
 
 
-def _halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., None]) -> HttpResponse:
+def _halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., object]) -> HttpResponse:
     refusal = tried(lambda: act(recovery_id=recovery_id, by=by))
     if refusal is None:
         return redirect("run", recovery_id)
@@ -99,14 +108,15 @@ def _halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., None
 
 def _run(of: Scene) -> dict[str, Any]:
     stuck = running.stuck(of.steps, of.plan) if of.recovery.state == "needs_attention" else None
-    rows = running.steps(of.steps, of.plan, timezone.now())
+    usual = usual_steps(of.recovery.flow)
+    rows = running.steps(of.steps, of.plan, timezone.now(), usual)
     here = next((r.kind for r in rows if r.now), "rerun")
     polls = running.polls(of.recovery, of.steps)
     refusal = None if polls == 1 else _refusal(of)
     context = {
         **frame(of, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
-        "progress": running.progress(rows),
+        "progress": running.progress(rows, of.steps, usual, timezone.now()),
         "log": running.log([s for s in of.steps if of.plan and s.plan_id == of.plan.pk]),
         "stuck": stuck,
         "refusal_back": refusal,
@@ -114,12 +124,20 @@ def _run(of: Scene) -> dict[str, Any]:
         "why_not_stop": may_why(of.by, Right.RECOVER, of.environment),
         "poll": polls,
         "bar": bars.run(of, stuck, refusal),
-        "last_sign": max((s.heartbeat_at for s in of.steps if s.heartbeat_at), default=None),
+        "last_sign": running.last_sign(of.steps),
     }
     context["badge"] = _badge(of, rows)
     if stuck is not None:
         proven, open_ = stopping.evidence(stuck)
         context |= {"asks": running.asks(of.recovery, stuck), "proven": proven, "not_proven": open_}
+        context |= {
+            "probe": running.probe(stuck),
+            "statements": unknowns.statements(stuck),
+            "stopping": unknowns.stop_asked(stuck),
+            "resume": bars.resume_beside(of, stuck),
+            "resume_at": reviewing.STEP_NAMES.get(stuck.kind, stuck.kind),
+            "called": called.who(of.recovery),
+        }
         context["ladder"] = running.ladder(of.recovery, stuck, refusal, skipping.refusal(of.recovery))
     return context
 
@@ -151,9 +169,15 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     measured = of.recovery.measured or {}
     body = of.plan.body if of.plan is not None else {}
     rows = verifying.criteria(measured, body.get("criteria") or [])
+    verdict = verifying.verdict(of.recovery, measured, reviewing.accepted(body) if body else ())
+    stands_still = of.recovery.state == "needs_attention" and bool(measured)
     context = {
         **frame(of, "verify"),
-        "verdict": verifying.verdict(of.recovery, measured),
+        "verdict": verdict,
+        "ladder": verifying.ways_on(verdict, _refusal(of), skipping.refusal(of.recovery))
+        if stands_still
+        else [],
+        "called": called.who(of.recovery) if stands_still else [],
         "measured": measured,
         "criteria": rows,
         "counted": verifying.counted(rows),
@@ -161,9 +185,13 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "forecast_wrong": measured
         and any(a.bad for a in verifying.against(body.get("forecast") or {}, measured)),
         "samples": verifying.samples(measured),
+        "whole_flow": verifying.whole_flow(measured),
+        "whole_facts": verifying.whole_facts(measured),
         "times": verifying.times(of.recovery, of.plan, of.steps),
         "held": stopping.held(list(of.recovery.holds.order_by("pk"))),
         "strategy": body.get("strategy"),
+        "uncompared": uncompared(measured),
+        "below_left": below.left(body.get("forecast") or {}),
         "poll": 1 if of.recovery.state in running.LIVE else 0,
         "bar": bars.verify(of),
     }
@@ -213,6 +241,29 @@ def skip(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "why_not": skipping.refusal(of.recovery) or may_run(of, of.plan),
     }
     return show(request, "run/skip.html", context, refusal=refusal)
+
+
+@page(Right.RECOVER, methods=("GET", "POST"))
+def statement(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Say what you know of a step of which nobody saw the end: recorded beside the evidence, with your name."""
+    of = scene(recovery_id, by)
+    require(request, by, Right.RECOVER, of.environment)
+    says = request.POST.get("reason", "").strip()
+    act = partial(unknowns.say_known, recovery_id=recovery_id, says=says, by=by)
+    done, refusal = acted(request, act, "run", recovery_id)
+    if done is not None:
+        return done
+    at = running.stands(of.steps, of.plan)
+    context = {**frame(of, "run", here="rerun"), "reason": says, "step": running.skipping(at)}
+    return show(request, "run/statement.html", context, refusal=refusal, status=422 if refusal else None)
+
+
+@page(Right.VIEW)
+def evidence(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+    """Evidence, probe and statements of the step at which it stands, as JSON."""
+    of = scene(recovery_id, by)
+    at = running.stands(of.steps, of.plan)
+    return JsonResponse({"recovery": of.recovery.label, **(unknowns.as_json(at) if at is not None else {})})
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))

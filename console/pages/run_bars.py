@@ -1,5 +1,7 @@
 """The bars of the run and the verification: resume, roll back, go on to the proof."""
 
+from dataclasses import dataclass
+
 from django.urls import reverse
 
 from console.pages.bars import may_run, ways_to_permission
@@ -10,7 +12,7 @@ from console.presenters.wizard import Bar, Link, Primary
 from recovery.approvals import selectors
 from recovery.models import Step
 from recovery.people.roles import Right
-from recovery.workflow import skipping
+from recovery.workflow import probing, skipping, unknowns
 
 FREE = "Why stands above and in the audit log. The flow is free for another recovery."
 
@@ -47,7 +49,7 @@ def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
     if skipping.refusal(of.recovery) is None:
         links = (*links, Link(reverse("skip", args=[of.pk]), f"Skip {STEP_NAMES[stuck.kind]}"))
-    waits = stuck.state == "unknown" and not stuck.evidence
+    waits = not probing.is_answered(stuck)
     why = may_run(of, of.plan)
     no = (
         selectors.run_refusal(of.recovery, of.plan)
@@ -57,13 +59,40 @@ def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
     if no is not None and of.plan is not None:
         why, links = why or no.says, (*links, *ways_to_permission(of, of.plan))
     if waits and why is None:
-        why = "The probe has not answered yet. Nothing is repeated before it has."
+        why = PROBE_OPEN
     again = {
         "unknown": "Goes on from the evidence: what is proven done is not done again.",
         "pending": "Begins this step and those after it.",
     }.get(stuck.state, "Runs this step again and those after it.")
-    primary = Primary("Resume", post=reverse("run", args=[of.pk]), name="confirmed", value="resume")
+    at = reverse("run", args=[of.pk])
+    primary = Primary("Resume", post=at, name="confirmed", value="resume")
+    if stuck.state == "unknown" and probing.leaves_open(stuck):
+        links = (Link(reverse("statement", args=[of.pk]), "Say what you know"), *links)
+        if update := unknowns.update_of(stuck):
+            stop = Primary(f"Stop update {update[:8]}", post=at, name="act", value="prove")
+            no_right = may_why(of.by, Right.RECOVER, of.environment)
+            says = "Deletes nothing; committed rows stay. If nothing answers, the step stays unknown and says so."
+            return Bar(
+                "Ends its update and waits for the proof.", says, stop, links, no_right, "stop-and-prove"
+            )
     return Bar("Resumes the same plan.", again, primary, links, why)
+
+
+PROBE_OPEN = "The probe has not answered yet. Nothing is repeated before it has."
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Resuming, where another act is the primary one; `why_not` disables it."""
+
+    why_not: str
+
+
+def resume_beside(of: Scene, stuck: Step) -> Beside | None:
+    """None where the bar itself resumes."""
+    if not (stuck.state == "unknown" and probing.leaves_open(stuck) and unknowns.update_of(stuck)):
+        return None
+    return Beside(may_run(of, of.plan) or ("" if probing.is_answered(stuck) else PROBE_OPEN))
 
 
 def _end_without(of: Scene) -> tuple[Link, ...]:
@@ -77,15 +106,16 @@ def verify(of: Scene) -> Bar:
     state = of.recovery.state
     flow = reverse("flow", args=[of.recovery.flow_id])
     steps = Link(reverse("run", args=[of.pk]), "Steps and log")
+    report = Link(reverse("report", args=[of.pk]), "Report")
     if state == "succeeded":
         return Bar(
             "Closed as proven.",
             "The flow runs with its new position; the plan, the log and the audit entries stay.",
             Primary("Back to the flow", href=flow),
-            (steps,),
+            (report, steps),
         )
     if state == "unproven":
-        return Bar("Ended without proof.", FREE, Primary("Back to the flow", href=flow), (steps,))
+        return Bar("Ended without proof.", FREE, Primary("Back to the flow", href=flow), (report, steps))
     if state in ("running", "verifying"):
         return Bar("Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,))
     if state == "needs_attention" and of.recovery.measured:
@@ -93,7 +123,7 @@ def verify(of: Scene) -> Bar:
             "Measures every criterion again.",
             "Reads only, except that it starts one further update to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[of.pk]), name="confirmed", value="measure"),
-            (*_end_without(of), steps),
+            (*_end_without(of), report, steps),
             may_why(of.by, Right.RECOVER, of.environment),
         )
     return Bar(

@@ -14,29 +14,50 @@ from console.pages import bars, source
 from console.pages.approvals import panel
 from console.pages.base import acted, may_why, no_news, page, require, show, tried, unchanged
 from console.pages.frame import Scene, frame, scene, show_live
-from console.presenters import checkpoint, diff, patching, reviewing, status, stopping
+from console.presenters import below, checkpoint, diff, patching, reviewing, status, stopping
 from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
-from recovery.errors import Denied, RepriseError
+from recovery.diagnosis.advice import meant_of
+from recovery.errors import Denied, RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
+from recovery.plans.accepted import stored_accepted, written_costs
 from recovery.strategies.catalogue import EXECUTABLE, GO_BACK, POSITIONED
+from recovery.strategies.recommending import recommended_strategy
 from recovery.workflow import actions, positioning, selectors, studies
 from recovery.workflow.transitions import WAITS
+from recovery.workflow.usual import usual_look
 
 
-@page(Right.VIEW)
+def _say_meant(post: QueryDict, recovery_id: int, by: Actor) -> None:
+    meant = meant_of(post.get("meant", ""))
+    if meant is None:
+        raise WrongUse("Say whether the change was meant: yes, no or unknown.", code="bad_choice")
+    actions.say_whether_meant(recovery_id=recovery_id, meant=meant, by=by)
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
 def diagnose(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """What happened, how bad, what to do. Nothing is changed here."""
+    """What happened, how bad, what to do. POST says whether the change was meant; else nothing is changed here."""
+    done, refusal = acted(
+        request, partial(_say_meant, request.POST, recovery_id, by), "diagnose", recovery_id
+    )
+    if done is not None:
+        return done
     of = scene(recovery_id, by)
     recovery = of.recovery
+    meant = meant_of(recovery.choices.get("meant"))
     context = {
         **frame(of, "diagnose"),
         "asks": words.asks(recovery.diagnosis, recovery.facts),
-        "ladder": words.ladder(recovery.diagnosis),
+        "meant": words.meant_question(recovery.diagnosis, meant),
+        "why_not_say": bars.may_edit(of)
+        if recovery.state == "diagnosing"
+        else "A plan holds what was chosen.",
+        "ladder": words.ladder(recovery.diagnosis, meant, recovery.facts.get("options") or ()),
         "operators": words.operators(recovery.diagnosis),
         "bar": bars.diagnose(of),
     }
-    return show_live(request, "wizard/diagnose.html", context)
+    return show_live(request, "wizard/diagnose.html", context, refusal=refusal)
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
@@ -91,6 +112,7 @@ def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
     recovery = of.recovery
     facts = recovery.facts
     options = facts.get("options") or []
+    meant = meant_of(recovery.choices.get("meant"))
     typed = form.data.get("strategy") or recovery.choices.get("strategy") or ""
     key = form.data.get("key", ", ".join(recovery.choices.get("key") or []))
     details = [
@@ -105,13 +127,19 @@ def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
     return {
         "facts": facts,
         "compare": words.compare(
-            options, str(typed), EXECUTABLE, sink=bool((facts.get("sink") or {}).get("declared"))
+            options,
+            str(typed),
+            EXECUTABLE,
+            recommended=recommended_strategy(options, recovery.diagnosis, meant),
+            sink=bool((facts.get("sink") or {}).get("declared")),
         ),
+        "ask_meant": meant is None and words.meant_question(recovery.diagnosis, meant) is not None,
         "details": details,
         "key": key,
         "key_line": words.key_line(facts),
         "key_characters": forms.KEY_CHARACTERS,
         "poll": 1 if facts.get("status") == "working" else 0,
+        "usual": usual_look(of.recovery.flow, "facts") if facts.get("status") == "working" else None,
     }
 
 
@@ -129,6 +157,8 @@ def patch(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         if refusal is None:
             return redirect(goal, recovery_id)
         of = scene(recovery_id, by)
+    if not of.recovery.active and of.plan is not None:
+        return show_live(request, "wizard/patch_ended.html", _patch_that_ran(of))
     context = {**frame(of, "patch"), "bar": bars.patch(of), "validation": patching.validation(of.recovery)}
     context["poll"] = 0
     context["poll_validation"] = (of.recovery.choices.get("validation") or {}).get("status") == "working"
@@ -153,6 +183,20 @@ def _patch_act(
     if refusal is None and act == "validate":
         refusal = tried(lambda: actions.request_validation(recovery_id=recovery_id, by=by))
     return refusal, "review" if act == "keep" else "patch"
+
+
+def _patch_that_ran(of: Scene) -> dict[str, Any]:
+    """The code of an ended recovery as its sealed plan has it: nothing of it is read again."""
+    assert of.plan is not None
+    sealed = of.plan.body.get("patch") or []
+    before = {str(p["path"]): str(p.get("before") or "") for p in sealed}
+    after = {str(p["path"]): str(p.get("after") or "") for p in sealed}
+    return {
+        **frame(of, "patch"),
+        "bar": bars.patch(of),
+        "diffs": [d for d in diff.compare_all(before, after) if d.changed],
+        "written": next((s for s in of.steps if s.plan_id == of.plan.pk and s.kind == "patch"), None),
+    }
 
 
 def _editors(of: Scene, typed: dict[str, str] | None) -> dict[str, Any]:
@@ -192,14 +236,34 @@ def _review_act(post: QueryDict, recovery_id: int, by: Actor) -> Callable[[], ob
     if post.get("act") == "ask":
         given = {"reason": str(post.get("reason", "")), "plan_hash": str(post.get("hash", ""))}
         return partial(request_approval, recovery_id=recovery_id, by=by, **given)
+    if post.get("act") == "accept":
+        return partial(_accept_and_seal, post, recovery_id, by)
+    if post.get("act") in ("below", "no-below"):
+        refresh = post["act"] == "below"
+        return partial(actions.choose_below, recovery_id=recovery_id, refresh=refresh, by=by)
     act = actions.edit_again if post.get("act") == "edit" else actions.request_plan
     return partial(act, recovery_id=recovery_id, by=by)
+
+
+def _accept_and_seal(post: QueryDict, recovery_id: int, by: Actor) -> None:
+    actions.accept_and_seal(recovery_id=recovery_id, by=by, **forms.AcceptForm(post).accepted())
+
+
+def _way_back_closed(of: Scene) -> str:
+    """Of an ended recovery: why it cannot be rolled back any more, "" where it can, or where that cannot be read."""
+    if of.recovery.active or of.plan is None:
+        return ""
+    try:
+        return selectors.rollback_refusal(of.recovery) or ""
+    except RepriseError:
+        return ""
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """One page, no tabs: what, where, why, rows, positions, code, votes, way back. POST seals; `act=edit` takes it
-    back, `act=ask` asks for approval of the plan that was read."""
+    back, `act=accept` accepts what it costs and seals, `act=ask` asks for approval of the plan that was read;
+    `act=below` and `no-below` choose what becomes of what is below."""
     done, refusal = acted(request, _review_act(request.POST, recovery_id, by), "review", recovery_id)
     if done is not None:
         return done
@@ -211,6 +275,9 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "sealing": sealing,
         "void": reviewing.void(void) if void is not None else None,
         "review": reviewing.plan(of.plan) if of.plan is not None else None,
+        "costs": reviewing.costs(bars.costs(of), stored_accepted(of.recovery.choices.get("accepted"))),
+        "costs_shown": written_costs(bars.costs(of)),
+        "reason": str(request.POST.get("reason", "")),
         "approval": panel(of.recovery, of.plan, by),
         "may_ask": of.plan is not None and bars.may_ask(of, of.plan) is None,
         "waits": of.recovery.state in WAITS,
@@ -218,7 +285,10 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         if of.recovery.state in WAITS
         else bars.may_edit(of),
         "bar": bars.review(of, void),
+        "below": below.chosen(of.recovery) if of.recovery.state == "diagnosing" else None,
+        "way_back_closed": _way_back_closed(of),
         "poll": 1 if sealing.get("status") == "working" else 0,
+        "usual": usual_look(of.recovery.flow, "sealing") if sealing.get("status") == "working" else None,
     }
     if of.recovery.state == "awaiting_approval" and not context["poll"]:
         context |= {"poll": 5, "version": f"{context['version']}-{len(context['approval']['votes'])}"}

@@ -6,7 +6,10 @@ from typing import Any
 
 from console.presenters import status, words
 from recovery.checkpoints import said
+from recovery.checkpoints.report import Outcome
 from recovery.checkpoints.uses import VersionUse
+from recovery.diagnosis.operators import word
+from recovery.diagnosis.verdict import CheckpointState, StatefulStep, StepFit, Verdict
 from recovery.sources import labels
 
 KINDS = {"blocker": "blocker", "warning": "warning", "info": "info"}
@@ -38,20 +41,29 @@ def findings(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
             str(f.get("code") or ""),
             str(f.get("file") or ""),
             str(f.get("spark") or ""),
-            said.next_run(str(f.get("outcome") or "")),
-            str(f.get("outcome") or ""),
+            *_next_run(f),
         )
         for f in ordered
     ]
 
 
-def judgement(report: Mapping[str, Any]) -> tuple[status.Badge, str]:
-    """Intact, or the first blocker; `none` where there is no checkpoint."""
-    if report.get("format") == "none":
-        return status.Badge("unknown", "None"), "no checkpoint stands at this place"
-    blockers = [f for f in report.get("findings") or [] if f["severity"] == "blocker"]
-    if blockers:
-        return status.Badge("failed", "Damaged"), str(blockers[0]["says"])
+def _next_run(finding: Mapping[str, Any]) -> tuple[str, str]:
+    """What the next run comes to because of this finding, in words and as its code; nothing where it goes on: that
+    hangs on all findings together."""
+    outcome = str(finding.get("outcome") or "")
+    return ("", "") if outcome == Outcome.GOES_ON else (said.next_run(outcome), outcome)
+
+
+def judgement(verdict: Verdict) -> tuple[status.Badge, str]:
+    """Intact, not fitting, or the first blocker; `none` where there is no checkpoint."""
+    if verdict.checkpoint is CheckpointState.NONE:
+        return status.Badge("unknown", "None"), "there is no checkpoint at this place"
+    if verdict.checkpoint is CheckpointState.SOUND and not verdict.fits_code:
+        return status.Badge(
+            "failed", "Does not fit"
+        ), "intact, but its state does not fit the code that ran last"
+    if verdict.blockers:
+        return status.Badge("failed", "Damaged"), verdict.blockers[0].says
     return status.Badge("ok", "Intact"), "every file that a restart needs is present and readable"
 
 
@@ -104,25 +116,40 @@ class OperatorRow:
     back: str = ""
 
 
-def operators(report: Mapping[str, Any], in_code: Sequence[str] | None) -> list[OperatorRow]:
-    """State operators of the checkpoint beside those of the code; None: the code was not asked."""
-    held = list(report.get("state_operators") or [])
-    rows = []
-    for place, operator in enumerate(held):
-        name = str(operator["name"])
-        there = in_code[place] if in_code is not None and place < len(in_code) else None
-        keys = ", ".join(operator.get("key_columns") or [])
-        detail = f"{words.count(operator.get('partitions'), 'partition')}" + (
-            f", keys {keys}" if keys else ""
-        )
-        verdict = _verdict(name, there, in_code is None)
-        back = words.ranges(operator.get("back") or [])
-        rows.append(OperatorRow(operator["operator_id"], name, detail, *verdict, _holds(operator), back))
-    for place in range(len(held), len(in_code or [])):
-        badge = status.Badge("failed", "Not compatible")
-        name = (in_code or [])[place]
-        rows.append(OperatorRow(place, "none", "", name, badge, "The checkpoint holds no state for it."))
-    return rows
+def operators(report: Mapping[str, Any], verdict: Verdict) -> list[OperatorRow]:
+    """State operators of the checkpoint beside those of the code, as the verdict has them."""
+    held = sorted(report.get("state_operators") or [], key=lambda o: int(o["operator_id"]))
+    return [_operator(step, held[step.place] if step.place < len(held) else {}) for step in verdict.steps]
+
+
+def _operator(step: StatefulStep, operator: Mapping[str, Any]) -> OperatorRow:
+    badge, means = step_words(step)
+    keys = ", ".join(operator.get("key_columns") or [])
+    partitions = words.count(operator.get("partitions"), "partition") if operator else ""
+    return OperatorRow(
+        operator.get("operator_id", step.place),
+        step.held or "none",
+        f"{partitions}, keys {keys}" if keys else partitions,
+        "not known" if step.fit is StepFit.UNKNOWN else step.in_code or "none",
+        badge,
+        means,
+        _holds(operator),
+        words.ranges(operator.get("back") or []),
+    )
+
+
+def step_words(step: StatefulStep) -> tuple[status.Badge, str]:
+    """Whether a stateful step fits, and what that means."""
+    if step.fit is StepFit.UNKNOWN:
+        return status.Badge("unknown", "Cannot tell"), "The stateful steps of the code are not known."
+    if step.fit is StepFit.SAME:
+        return status.Badge("ok", "Compatible"), "The code has the same kind of step here."
+    means = (
+        f"The state of {word(step.held)} cannot be kept."
+        if step.held
+        else "The checkpoint holds no state for it."
+    )
+    return status.Badge("failed", "Not compatible"), means
 
 
 def _holds(operator: Mapping[str, Any]) -> str:
@@ -130,19 +157,6 @@ def _holds(operator: Mapping[str, Any]) -> str:
     keys = words.count(operator["rows"], "key") if operator.get("rows") is not None else ""
     size = words.size(operator["size_bytes"]) if operator.get("size_bytes") is not None else ""
     return ", ".join(filter(None, (keys, size, str(operator.get("provider") or ""))))
-
-
-def _verdict(held: str, there: str | None, unasked: bool) -> tuple[str, status.Badge, str]:
-    if unasked:
-        return (
-            "not known",
-            status.Badge("unknown", "Cannot tell"),
-            "Nobody has asked Spark for the code's operators.",
-        )
-    if there == held:
-        return there, status.Badge("ok", "Compatible"), "The same kind of step stands at this place."
-    means = "Its state cannot be kept by this code."
-    return there or "none", status.Badge("failed", "Not compatible"), means
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """The flow page: header, facts, the graph around the flow. Pure over rows already read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
 
-from console.presenters import dag, status, words
+from console.presenters import below, dag, status, words
 from console.presenters.inventory import first_sentence, waiting_elsewhere
 from recovery.models import Flow, Recovery
+from recovery.pipelines.alone import health_of
+from recovery.pipelines.behind import since_of
+from recovery.pipelines.failures import PipelineFault, PipelineState, say_health
 from recovery.workflow.waiting import Waiting
 
 
@@ -27,11 +30,19 @@ class Tab:
     count: int | None = None
 
 
-def header(flow: Flow, now: datetime) -> status.Badge:
-    """The badge beside the name: `Failed 32 min ago`."""
+def header(flow: Flow, now: datetime, late: Sequence[below.Row] = ()) -> status.Badge:
+    """The badge beside the name: `Failed since 02:40:27 UTC`. `late`: what is below the flow and behind it."""
     found = status.badge(status.FLOW, flow.state)
+    if _of_pipeline(flow):
+        cancelled = flow.pipeline.failure.get("condition") == PipelineFault.CANCELLED
+        whole = "update cancelled" if cancelled else "pipeline failed"
+        return status.Badge("attention", f"{found.word}, {whole}")
+    if late and flow.state == "ok":
+        return status.Badge("attention", f"OK, {late[0].kind} below {late[0].badge.word.lower()}")
     if flow.state == "failed" and flow.failing_since:
-        return status.Badge(found.kind, f"Failed {words.ago(flow.failing_since, now)}")
+        return status.Badge(found.kind, f"Failed since {words.clock(flow.failing_since, now)}")
+    if since := since_of(flow):
+        return status.Badge(found.kind, f"{found.word} since {words.clock(since, now)}")
     return found
 
 
@@ -42,20 +53,35 @@ def writes(flow: Flow) -> str:
     return "table" if "." in flow.dataset or not flow.dataset else "sink"
 
 
-def sentence(flow: Flow, diagnosis: dict[str, Any] | None) -> tuple[str, str]:
-    """What is so, in one sentence, and what it means."""
+def sentence(flow: Flow, diagnosis: dict[str, Any] | None, late: Sequence[below.Row] = ()) -> tuple[str, str]:
+    """What is so, in one sentence, and what it means. `late`: what is below the flow and behind it."""
     if flow.state == "failed":
         title = (diagnosis or {}).get("title") or first_sentence(flow.error)
-        says = (diagnosis or {}).get("says") or "The error was not recognised; it stands below as it came."
+        says = (diagnosis or {}).get("says") or "The error was not recognised; it is below as it came."
         damaged = (diagnosis or {}).get("damaged") or ""
-        return title, says if "damaged" in says else f"{says} {damage(damaged)}".strip()
+        return title, f"{says} {damage(damaged)}".strip()
+    if says := below.wrong(flow):
+        what, state = writes(flow), status.badge(status.FLOW, flow.state).word.lower()
+        return f"This {what} is {state}.", says
+    if whole := _of_pipeline(flow):
+        return whole
+    if late and flow.state == "ok":
+        return below.sentence(list(late))
     return {
         "ok": ("This flow is as it should be.", "Its last update ended well. There is nothing to recover."),
         "running": ("An update is running.", "The page shows its result once the poller has seen it."),
         "stopped": ("This flow is stopped.", "No update is active; it did not fail."),
-    }.get(
-        flow.state, ("Nobody could say how this flow is.", "Look at its events, or wait for the next poll.")
-    )
+    }.get(flow.state, ("How this flow is, is not known.", "Look at its events, or wait for the next poll."))
+
+
+def _of_pipeline(flow: Flow) -> tuple[str, str] | None:
+    """Where the newest update failed or was cancelled beside this flow, which is well or was stopped with it."""
+    health = health_of(flow.pipeline)
+    whole = health.failure is not None and health.failure.is_whole
+    if flow.state not in ("ok", "stopped") or health.state is not PipelineState.FAILED or not whole:
+        return None
+    well = "ended well" if flow.state == "ok" else "was stopped"
+    return f"This flow {well}, but its pipeline is not as it should be.", say_health(health)
 
 
 def damage(damaged: str) -> str:
@@ -152,13 +178,13 @@ class Cause:
     tags: tuple[str, ...]
 
 
-def causes(error: Sequence[dict[str, Any]]) -> list[Cause]:
+def causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
     """The chain from the outside in; the last one is the root."""
     found = []
     for number, cause in enumerate(error):
         root = number == len(error) - 1
         name = words.last_part(str(cause.get("class_name", ""))) or "Error"
-        found.append(Cause(name, first_sentence([cause]), root, ("Innermost",) if root else ()))
+        found.append(Cause(name, first_sentence([dict(cause)]), root, ("Innermost",) if root else ()))
     return found
 
 
@@ -193,6 +219,15 @@ def _inputs(flow: Flow) -> list[str]:
     return [str(s.get("description")) for s in sources if isinstance(s, dict) and s.get("description")]
 
 
+def _kind(one: Flow, key: str, failed: set[str], stale: set[str]) -> str:
+    """How a node is drawn: what is empty is as bad as what has failed."""
+    if key in failed or one.state == "empty":
+        return "bad"
+    if key in stale or one.state == "stale":
+        return "stale"
+    return "ok" if one.state == "ok" else ""
+
+
 def _items(every: list[Flow], tables: set[str], failed: set[str], stale: set[str]) -> list[dag.Item]:
     items: dict[str, dag.Item] = {}
     for one in every:
@@ -204,14 +239,16 @@ def _items(every: list[Flow], tables: set[str], failed: set[str], stale: set[str
                 )
         batch = "" if one.last_batch is None else f", batch {one.last_batch}"
         word = status.badge(status.FLOW, one.state).word.lower()
-        kind = "bad" if key in failed else "stale" if key in stale else "ok" if one.state == "ok" else ""
-        says = "out of date" if kind == "stale" else f"{word}{batch}"
+        kind = _kind(one, key, failed, stale)
+        late = since_of(one) if one.state != "failed" else None
+        since = f" since {late:%H:%M} UTC" if late else ""
+        says = "out of date" if kind == "stale" and not late else f"{word}{since}{batch}"
         href = reverse("flow", args=[one.pk])
         items[key] = dag.Item(
             key, one.short if one.streaming else f"{dag.short(table)} (view)", says, kind, href
         )
         if key != table:
-            kind = "stale" if table in stale else "ok" if one.state == "ok" else ""
+            kind = "stale" if table in stale or kind == "stale" else "ok" if one.state == "ok" else ""
             items[table] = dag.Item(
                 table, dag.short(table), "out of date" if kind == "stale" else writes(one), kind
             )

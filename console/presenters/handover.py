@@ -1,4 +1,4 @@
-"""Ready words for the incident channel: what is so, where it stands, the address. Pure."""
+"""Ready words for the incident channel about an open recovery: what is so, how far it is, the address. Pure."""
 
 from datetime import datetime
 from typing import Any
@@ -7,7 +7,7 @@ from console.presenters import status, words
 
 
 def text(recovery: Any, plan: Any | None, public_url: str, now: datetime) -> str:
-    """Three lines that can be pasted as they stand."""
+    """Three lines, ready to paste. An ended recovery has its closing words (`reporting.closing`)."""
     flow = recovery.flow
     lines = [
         f"{recovery.label}: {flow.short} of pipeline {flow.pipeline.name} ({flow.pipeline.environment}, "

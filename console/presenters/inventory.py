@@ -1,13 +1,17 @@
 """The inventory's rows: what is wrong first, how long, the next act. Pure over rows already read."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from console.presenters import status, unread, words
+from console.presenters import below, pipelines, status, unread, words
 from recovery.models import Flow, Recovery
 from recovery.pipelines import retention
+from recovery.pipelines.behind import NOT_OK, since_of
+from recovery.pipelines.downstream import State
+from recovery.pipelines.failures import say_causes
+from recovery.workflow import verdicts
 
 SHOWS: Final = (
     ("attention", "Needs attention"),
@@ -67,7 +71,7 @@ class Row:
     @property
     def needs_attention(self) -> bool:
         stuck = self.recovery is not None and self.recovery.state == "needs_attention"
-        return stuck or self.at_risk or self.flow.state in ("failed", "unknown")
+        return stuck or self.at_risk or self.flow.state in NOT_OK
 
     @property
     def at_risk(self) -> bool:
@@ -87,7 +91,7 @@ def row(flow: Flow, recovery: Recovery | None, now: datetime) -> Row:
         badge=_badge(flow, recovery),
         since=_since(flow, now),
         wrong=what_is_wrong(flow, recovery) or _at_risk(found, now),
-        condition=flow.condition if flow.state == "failed" else "",
+        condition=_condition(flow),
         commit="" if flow.last_batch is None else f"batch {flow.last_batch:,}",
         commit_age=_age(flow, now),
         waiting=_waiting(recovery, now),
@@ -108,10 +112,18 @@ def _badge(flow: Flow, recovery: Recovery | None) -> status.Badge:
 
 
 def _since(flow: Flow, now: datetime) -> str:
-    if flow.failing_since is None or flow.state != "failed":
+    since = since_of(flow)
+    if since is None:
         return ""
-    gone = words.ago(flow.failing_since, now).removesuffix(" ago")
-    return f"since {words.clock(flow.failing_since, now, zone=False)}, {gone}"
+    gone = words.ago(since, now).removesuffix(" ago")
+    return f"since {words.clock(since, now, zone=False)}, {gone}"
+
+
+def _condition(flow: Flow) -> str:
+    """The code of what is wrong."""
+    if flow.state == "failed":
+        return flow.condition
+    return f"{flow.state}_{flow.behind_why}".upper() if flow.state in tuple(State) else ""
 
 
 def _age(flow: Flow, now: datetime) -> str:
@@ -142,23 +154,18 @@ def what_is_wrong(flow: Flow, recovery: Recovery | None) -> str:
     if recovery is not None and recovery.state == "needs_attention":
         return recovery.reason or "The recovery needs a person."
     if flow.state == "unknown":
-        return "Nobody could say how it is."
+        return "How it is, is not known."
+    if says := below.wrong(flow):
+        return says
     if flow.state != "failed":
         return ""
-    if recovery is not None and recovery.diagnosis.get("title"):
-        return str(recovery.diagnosis["title"])
-    return first_sentence(flow.error)
+    return verdicts.title_of(flow, recovery) or first_sentence(flow.error)
 
 
 def first_sentence(error: list[dict[str, Any]]) -> str:
-    """The innermost cause's first sentence, without its bracketed class."""
-    message = str(error[-1].get("message", "")) if error else ""
-    if message.startswith("[") and "] " in message:
-        message = message.split("] ", 1)[1]
-    line = message.strip().splitlines()[0] if message.strip() else "It failed; the error was not recorded."
-    cut = line.find(". ")
-    line = line[: cut + 1] if cut > 0 else line
-    return line if len(line) <= 160 else line[:157].rstrip() + "…"
+    """Of people's code exception, file and line; else the innermost cause's first sentence without its class."""
+    says = say_causes(error)
+    return says if says.endswith("…") else f"{says}."
 
 
 def matches(row: Row, wanted: Wanted) -> bool:
@@ -198,7 +205,9 @@ def order(found: list[Row], sort: str) -> list[Row]:
         )
     if sort == "until":
         return sorted(found, key=_deadline)
-    stamp = [(r.flow.failing_since.timestamp() if r.flow.failing_since else 9e12, r) for r in found]
+    stamp = [
+        (since.timestamp() if (since := r.flow.failing_since or since_of(r.flow)) else 9e12, r) for r in found
+    ]
     if sort == "since":
         return [r for _, r in sorted(stamp, key=lambda p: p[0])]
     return [
@@ -222,6 +231,11 @@ class Group:
     rows: list[Row]
     #: which group this is, for `data-code` of the page
     code: str
+    alone: list[pipelines.PipelineRow] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return len(self.rows) + len(self.alone)
 
 
 @dataclass(frozen=True)
@@ -236,24 +250,38 @@ class Inventory:
 
     @property
     def empty(self) -> bool:
-        return not any(g.rows for g in self.groups)
+        return not any(g.size for g in self.groups)
 
 
-def arrange(every: list[Row], wanted: Wanted) -> Inventory:
-    """Filter, count, order and group."""
+def arrange(every: list[Row], wanted: Wanted, alone: list[pipelines.PipelineRow] | None = None) -> Inventory:
+    """Filter, count, order and group. `alone`: pipelines for which no flow speaks."""
+    lone = alone or []
     fitting = [r for r in every if matches(r, wanted)]
+    fits = [
+        r for r in lone if pipelines.matches(r, env=wanted.env, condition=wanted.condition, said=wanted.q)
+    ]
+    failing = pipelines.in_order([r for r in fits if r.needs_attention])
+    calm = pipelines.in_order([r for r in fits if not r.needs_attention])
     shown = order([r for r in fitting if shown_in(r, wanted.show)], wanted.sort)
     urgent = [r for r in shown if r.needs_attention]
     rest = [r for r in shown if not r.needs_attention]
+    first = failing if wanted.show in ("attention", "all") else []
+    last = calm if wanted.show == "all" else []
+    urgent_size, size = len(urgent) + len(first), len(rest) + len(last)
     groups = [
-        Group(f"Needs attention ({len(urgent)}), most urgent first", urgent, "attention"),
-        Group(f"Everything else ({len(rest)})" if urgent else f"Flows ({len(rest)})", rest, "rest"),
+        Group(f"Needs attention ({urgent_size}), most urgent first", urgent, "attention", first),
+        Group(f"Everything else ({size})" if urgent_size else f"Flows ({size})", rest, "rest", last),
     ]
     attention = [r for r in every if r.needs_attention]
     return Inventory(
-        groups=[g for g in groups if g.rows],
-        counts={show: sum(shown_in(r, show) for r in fitting) for show, _ in SHOWS},
-        total=len(every),
-        attention=len(attention),
-        in_production=sum(r.flow.pipeline.environment == "production" for r in attention),
+        groups=[g for g in groups if g.size],
+        counts={
+            show: sum(shown_in(r, show) for r in fitting)
+            + {"attention": len(failing), "all": len(fits)}.get(show, 0)
+            for show, _ in SHOWS
+        },
+        total=len(every) + len(lone),
+        attention=len(attention) + sum(r.needs_attention for r in lone),
+        in_production=sum(r.flow.pipeline.environment == "production" for r in attention)
+        + sum(r.needs_attention and r.pipeline.environment == "production" for r in lone),
     )

@@ -83,7 +83,7 @@ def advice(recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good
             return Advice(
                 "attention",
                 "The old code is not known here.",
-                "Edit it back in below: revert runs exactly what stands here.",
+                "Edit it back in below: revert runs exactly what is here.",
                 "old-code-unknown",
             )
         if same:

@@ -1,13 +1,16 @@
 """A sealed plan, and a void one, as the review page shows them. Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from console.presenters import checkpoint, diff, wizard, words
+from console.presenters import below, checkpoint, diff, wizard, words
+from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect, costs_of, stored_accepted
 from recovery.plans.drift import SETTINGS
+from recovery.sources.base import Bound, stored_bound
 from recovery.strategies.catalogue import GO_BACK
+from recovery.strategies.downstream import AGREES
 
 STEP_NAMES: Final = {
     "stop": "Stop",
@@ -15,6 +18,7 @@ STEP_NAMES: Final = {
     "patch": "Patch code",
     "seed": "Reset flow",
     "rerun": "Rerun",
+    "refresh": "Refresh what is below",
     "verify": "Verify",
     "rollback": "Roll back",
 }
@@ -24,6 +28,7 @@ IF_NOT: Final = {
     "patch": "the step fails; roll back writes the old file back",
     "seed": "the old version stays in use; nothing was switched",
     "rerun": "unknown until proven: a probe reads what happened",
+    "refresh": "the step fails, and the flow's own table stays as it is; run it again, or skip it with a reason",
     "verify": "the recovery stays open and says which row differs",
 }
 
@@ -37,10 +42,69 @@ class StepRow:
 
 
 @dataclass(frozen=True)
+class CostRow:
+    """One cost that a person is asked to accept; `code` and `flag` are those of the refusal without."""
+
+    effect: str
+    title: str
+    says: str
+    why: str
+    code: str
+    flag: str
+    #: who accepted fewer rows, or a surer number of them; "" where that effect was not accepted
+    held_by: str = ""
+    #: what that person accepted: `9 rows`
+    held: str = ""
+
+
+def costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
+    """What is asked. `held`: what was accepted before, and is less than this."""
+    title = {Effect.LOSS: "Rows would be lost", Effect.REPEATS: "Rows would be written twice"}
+    return [
+        CostRow(
+            c.effect.value,
+            title[c.effect],
+            c.says,
+            c.why,
+            c.effect.refusal,
+            c.effect.flag,
+            *_held(held.of(c.effect)),
+        )
+        for c in of
+    ]
+
+
+def _held(one: Acceptance | None) -> tuple[str, str]:
+    return ("", "") if one is None or one.cost is None else (one.by, one.cost.amount)
+
+
+@dataclass(frozen=True)
+class AcceptedRow:
+    """What the plan costs and who accepted that."""
+
+    says: str
+    by: str
+    reason: str
+    code: str
+
+
+def accepted(body: Mapping[str, Any]) -> list[AcceptedRow]:
+    """Of plans that were sealed before acceptances were part of them: none."""
+    held = stored_accepted(body.get("accepted"))
+    pairs = [(cost, held.of(cost.effect)) for cost in costs_of(body["forecast"])]
+    return [
+        AcceptedRow((one.cost or cost).says, one.by, one.reason, f"accepted-{cost.effect.value}")
+        for cost, one in pairs
+        if one is not None
+    ]
+
+
+@dataclass(frozen=True)
 class Review:
     body: Mapping[str, Any]
     lead: str
     forecast: list[wizard.Forecast]
+    accepted: list[AcceptedRow]
     grows: str
     positions: list[wizard.PositionRow]
     numbering: str
@@ -50,6 +114,7 @@ class Review:
     diffs: list[diff.Diff]
     fingerprints: list[tuple[str, str]]
     key_line: str
+    below: list[below.Effect]
 
 
 def plan(of: Any) -> Review:
@@ -61,6 +126,7 @@ def plan(of: Any) -> Review:
         body=body,
         lead=lead(body),
         forecast=wizard.forecast(body["forecast"]),
+        accepted=accepted(body),
         grows=_grows(body),
         positions=wizard.positions(body["positions"]),
         numbering=f"The first new batch is {numbering['next_batch']}; {query}; {_state(body)}.",
@@ -73,6 +139,7 @@ def plan(of: Any) -> Review:
         diffs=[diff.compare(p["path"], p.get("before", ""), p.get("after", "")) for p in body["patch"]],
         fingerprints=fingerprints(body["preconditions"]),
         key_line=wizard.key_line(body),
+        below=below.effects(body["forecast"]),
     )
 
 
@@ -80,7 +147,7 @@ def _state(body: Mapping[str, Any]) -> str:
     if body["state"] == "keep":
         return f"state kept ({body.get('state_held', 'as it is')})"
     dropped = f"state dropped ({body.get('state_held', 'none')})"
-    return f"{dropped} and built anew by the code" if body["strategy"] in GO_BACK else dropped
+    return f"{dropped} and built again by the code" if body["strategy"] in GO_BACK else dropped
 
 
 def lead(body: Mapping[str, Any]) -> str:
@@ -94,7 +161,7 @@ def lead(body: Mapping[str, Any]) -> str:
     return {
         "continue": f"Continue {where} after batch {last}, without the old state.",
         "repair": f"Mend the checkpoint of {where} and go on after batch {last} with its state.",
-        "rewind": f"Go back in the input of {where} and let its code build its state anew, from batch {last + 1} on.",
+        "rewind": f"Go back in the input of {where} and let its code build its state again, from batch {last + 1} on.",
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,
     }.get(body["strategy"], f"Recover {where} by {body['strategy']}.")
@@ -202,12 +269,35 @@ def expected(code: str, value: Any) -> str:
     if code == "TABLE_GREW_BY_NEW_BATCHES" and isinstance(value.get("before"), int):
         return f"{words.count(value['before'], 'row')} and those that the new batches wrote"
     if code == "EVERY_ROW_ONCE" and isinstance(value.get("key"), list):
-        return f"none missing, none too many, by {', '.join(map(str, value['key'])) or 'the whole row'}"
+        by = (
+            "every column"
+            if value.get("whole_rows")
+            else ", ".join(map(str, value["key"])) or "the whole row"
+        )
+        return f"none missing, none too many, by {by}"
+    if code == "NO_KEY_TWICE" and isinstance(value.get("key"), list):
+        return f"none by {', '.join(map(str, value['key']))}{_but(value.get('accepted') or {})}"
+    if code == "ROWS_OF_BEFORE_UNTOUCHED":
+        rows = value.get("rows")
+        return "as they were" if rows is None else f"{words.count(rows, 'row')} as they were"
+    if code == AGREES and isinstance(value.get("datasets"), list):
+        return f"{', '.join(map(words.last_part, value['datasets']))}: refreshed by an update that completed"
     if code == "FURTHER_UPDATE_ADDS_NOTHING":
         return "the same rows and data files"
     if code == "NOTHING_ELSE_CHANGED":
-        return "no other checkpoint and no other table changed"
+        return "files of what is watched as they were"
     return plain(value)
+
+
+def _but(accepted: Mapping[str, Any]) -> str:
+    """The repeats that the plan accepts: `, but 60 rows as accepted`."""
+    rows, bound = accepted.get("rows", 0), stored_bound(accepted)
+    if rows == 0 and bound is Bound.EXACT:
+        return ""
+    number = (
+        "a number that is not known" if rows is None else f"{bound.before_number}{words.count(rows, 'row')}"
+    )
+    return f", but {number}, as accepted"
 
 
 def plain(value: Any) -> str:

@@ -1,6 +1,6 @@
 """The run page: steps with how long they took, the log of all of them, what can be done now. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -8,8 +8,11 @@ from typing import Any, Final
 from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES
 from console.presenters.stopping import LogLine
-from console.presenters.wizard import Ask, Rung
+from console.presenters.wizard import Ask, Rung, safe_to_wait
+from recovery.workflow import probing, unknowns
+from recovery.workflow.probing import Asked, Probe
 from recovery.workflow.transitions import SKIPS
+from recovery.workflow.usual import Usual
 
 LIVE: Final = ("running", "verifying")
 
@@ -24,10 +27,14 @@ class StepRow:
     took: str
     attempt: int
     now: bool
+    began: datetime | None = None  # of a step that runs
+    usual: Usual | None = None
 
 
-def steps(of: Sequence[Any], plan: Any | None, now: datetime) -> list[StepRow]:
-    """The steps of the plan in force, in order; a rollback after them."""
+def steps(
+    of: Sequence[Any], plan: Any | None, now: datetime, usual: Mapping[str, Usual] | None = None
+) -> list[StepRow]:
+    """The steps of the plan in force, in order; a rollback after them. `usual`: how long they took before, by kind."""
     mine = [s for s in of if plan is not None and s.plan_id == plan.pk]
     return [
         StepRow(
@@ -39,6 +46,8 @@ def steps(of: Sequence[Any], plan: Any | None, now: datetime) -> list[StepRow]:
             _took(s, now),
             s.attempt,
             s.state in ("running", "failed", "unknown"),
+            s.started_at if s.state == "running" else None,
+            (usual or {}).get(s.kind) if s.state in ("running", "pending") else None,
         )
         for s in mine
     ]
@@ -94,9 +103,29 @@ def skipping(step: Any | None) -> dict[str, str]:
     return {"kind": step.kind, "name": STEP_NAMES[step.kind], "because": rule.because, "then": then}
 
 
-def progress(rows: Sequence[StepRow]) -> str:
+def progress(
+    rows: Sequence[StepRow],
+    of: Sequence[Any] = (),
+    usual: Mapping[str, Usual] | None = None,
+    now: datetime | None = None,
+) -> str:
+    """`3 of 5 done`; of a run that goes on also `7 s of about 11 s`, where every step of it has run before."""
     done = sum(r.badge.word == "Done" for r in rows)
-    return f"{done} of {len(rows)} done"
+    says = f"{done} of {len(rows)} done"
+    known = [usual.get(r.kind) if usual else None for r in rows]
+    running = next(
+        (s for s in of if s.state == "running" and any(r.now and r.kind == s.kind for r in rows)), None
+    )
+    if running is None or now is None or running.started_at is None or not all(known):
+        return says
+    first = min(s.started_at for s in of if s.started_at and s.plan_id == running.plan_id)
+    about = sum(u.seconds for u in known if u)
+    return f"{says}, {words.duration((now - first).total_seconds())} of about {words.duration(about)}"
+
+
+def last_sign(of: Sequence[Any]) -> datetime | None:
+    """Of the step that runs, and of no other: the sign of life of one that ended tells nothing of this run."""
+    return max((s.heartbeat_at for s in of if s.state == "running" and s.heartbeat_at), default=None)
 
 
 def polls(recovery: Any, of: Sequence[Any]) -> int:
@@ -122,7 +151,7 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
         bad = Ask(
             "How bad",
             f"{len(proven)} things are proven" if step.evidence else "Being read",
-            "The evidence stands below, line by line. Nothing is repeated by itself.",
+            "The evidence is below, line by line. A step that is proven not done goes on by itself; no other does.",
         )
     elif step.state == "pending":
         how = _ended_how(recovery)
@@ -137,35 +166,109 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
         bad = Ask(
             "How bad",
             "The steps after it did not run",
-            "What was done before it stands in the log below, each with what was read back.",
+            "What was done before it is in the log below, each with what was read back.",
         )
-    wait = Ask(
-        "Safe to wait?",
-        "Yes",
-        "No other recovery of this flow can start. The table gets older; nothing else changes by waiting.",
-    )
-    return [first, bad, wait]
+    return [first, bad, safe_to_wait(recovery.facts)]
 
 
 def _ended_how(recovery: Any) -> str:
     return "paused" if (recovery.choices.get("halt") or {}).get("when") == "step" else "stopped"
 
 
-def ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[Rung]:
-    """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped."""
-    name = STEP_NAMES.get(step.kind, step.kind)
+PROBED: Final = {
+    Asked.EFFECT: "What did the step do?",
+    Asked.WORKER: "Does its worker live?",
+    Asked.ACTIVE: "Is an update of the pipeline active?",
+    Asked.CHECKPOINT: "Which batch does the checkpoint hold?",
+    Asked.SPARK: "Does Spark answer?",
+}
+
+
+@dataclass(frozen=True)
+class ProbeRow:
+    """One question of a probe: what it answered, when that was read, what it is worth."""
+
+    code: str
+    asks: str
+    says: str
+    at: datetime | None
+    badge: status.Badge
+
+
+@dataclass(frozen=True)
+class ProbeTable:
+    """The newest probe of an unknown step; `following` None where nothing is read again by itself."""
+
+    number: int
+    began: datetime | None
+    ended: datetime | None
+    rows: tuple[ProbeRow, ...]
+    following: datetime | None
+
+
+def probe(step: Any) -> ProbeTable | None:
+    """None before the first probe, and for steps that an older version probed."""
+    found = Probe.of(step) if step.state == "unknown" else None
+    if found is None:
+        return None
+    rows = tuple(
+        ProbeRow(r.asked, PROBED[r.asked], r.says, words.moment(r.at), _worth(r.proven))
+        for r in found.readings
+    )
+    moments = (words.moment(at) for at in (found.began, found.ended, found.following))
+    began, ended, following = moments
+    return ProbeTable(found.number, began, ended, rows, following)
+
+
+def _worth(proven: bool | None) -> status.Badge:
+    if proven is None:
+        return status.Badge("unknown", "Not known")
+    return status.Badge("ok", "Read") if proven else status.Badge("attention", "Read: no")
+
+
+def _unknown_rungs(step: Any) -> list[Rung]:
+    """What comes before resuming, while nobody knows how a step ended: the safest first."""
+    update = unknowns.update_of(step)
+    open_ones = probing.leaves_open(step)
     rungs = []
-    if step.state == "unknown" and not step.evidence:
+    if update and open_ones:
         rungs.append(
             Rung(
-                "Wait for the probe",
-                "It reads what happened and changes nothing. This page shows its evidence.",
-                ("Recommended", "Changes nothing"),
+                f"Stop update {update[:8]}, then prove what it did",
+                "Gives the stop order, waits until no update is active, and reads again. Rows that are committed stay.",
+                ("Recommended", "Loses nothing", "Safe to give twice"),
                 first=True,
+                code="stop-and-prove",
+            )
+        )
+    if open_ones:
+        tags = ("Changes nothing",) if rungs else ("Recommended", "Changes nothing")
+        rungs.append(
+            Rung(
+                "Wait, let the probe go on reading",
+                "It reads again every 30 s and changes nothing. What it proves moves the step by itself.",
+                tags,
+                first=not rungs,
                 code="wait-for-probe",
             )
         )
-    else:
+        rungs.append(
+            Rung(
+                "Say what you know",
+                "Recorded with your name, by word and not by proof; in production it is reviewed. A wrong word and a "
+                "resumed run together make two writers.",
+                ("Needs words", "Reviewed later"),
+                code="say-known",
+            )
+        )
+    return rungs
+
+
+def ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[Rung]:
+    """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped."""
+    name = STEP_NAMES.get(step.kind, step.kind)
+    rungs = _unknown_rungs(step) if step.state == "unknown" else []
+    if probing.is_answered(step):
         says = (
             "It first reads what was done already, and does not do it twice."
             if step.state == "unknown"
@@ -173,7 +276,8 @@ def ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -
             if step.state == "pending"
             else "Runs this step again, then those after it. It is checked first whether the plan still holds."
         )
-        rungs.append(Rung(f"Resume at {name}", says, ("Recommended", "Same plan"), first=True, code="resume"))
+        tags = ("Same plan",) if rungs else ("Recommended", "Same plan")
+        rungs.append(Rung(f"Resume at {name}", says, tags, first=not rungs, code="resume"))
     rungs.append(
         Rung(f"Skip {name}", no_skip, ("Not possible",), code="never-skipped")
         if no_skip

@@ -64,7 +64,14 @@ STEPS: Final = [
     StepRow("stop", "Stop", status.STEP["done"], "What was read back.", "", "0.3 s", 1, False),
     StepRow("seed", "Reset flow", status.STEP["running"], "What it does now.", "", "since 03:24:02", 1, True),
     StepRow(
-        "rerun", "Rerun", status.STEP["unknown"], "What it is to do.", "Nobody saw it end.", "4.0 s", 2, False
+        "rerun",
+        "Rerun",
+        status.STEP["unknown"],
+        "What it is to do.",
+        "Its end was not seen.",
+        "4.0 s",
+        2,
+        False,
     ),
     StepRow("verify", "Verify", status.STEP["pending"], "What it is to do.", "", "–", 0, False),
 ]

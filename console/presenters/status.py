@@ -23,6 +23,8 @@ FLOW: Final = {
     "failed": Badge("failed", "Failed"),
     "running": Badge("running", "Running", spin=True),
     "stopped": Badge("stopped", "Stopped"),
+    "stale": Badge("attention", "Stale"),
+    "empty": Badge("failed", "Empty"),
     "unknown": Badge("unknown", "Unknown"),
 }
 

@@ -118,7 +118,7 @@ def evidence(step: Any) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
 
 
 HELD = {
-    "noted": ("attention", "About to be paused: {}", "nobody saw yet whether it was"),
+    "noted": ("attention", "About to be paused: {}", "not yet seen whether it was"),
     "paused": ("ok", "Paused: {}", "given back when no recovery of this pipeline is open"),
     "restored": ("ok", "Switched on again: {}", "as it was before"),
     "left": ("attention", "Left as it is: {}", ""),

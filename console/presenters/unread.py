@@ -10,7 +10,7 @@ from console.presenters.status import Badge
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import retention
 from recovery.pipelines.retention import Retention, Standing
-from recovery.sources.base import AT_MOST
+from recovery.sources.base import stored_bound, stored_why
 
 BADGES: Final = {
     Standing.GONE: Badge("failed", "Not readable"),
@@ -118,12 +118,7 @@ def _amounts(told: Mapping[str, Any]) -> tuple[Amount, ...]:
 
 
 def _amount(text: str, told: Mapping[str, Any]) -> Amount:
-    why = str(told.get("why") or "")
-    if told.get("exact"):
-        return Amount(text, why)
-    if why.startswith(AT_MOST):
-        return Amount(f"at most {text}", why.removeprefix(AT_MOST))
-    return Amount(f"about {text}", why)
+    return Amount(f"{stored_bound(told).before_number}{text}", stored_why(told))
 
 
 def _gone(lost: Mapping[str, Any]) -> str:

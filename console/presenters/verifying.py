@@ -2,11 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from console.presenters import status, words
-from console.presenters.reviewing import expected, plain
+from console.presenters import below, status, words
+from console.presenters.reviewing import AcceptedRow, expected, plain
+from console.presenters.wizard import Rung
+from recovery.sources.base import Bound, stored_bound
+from recovery.strategies.downstream import AGREES
+from recovery.verification import words as proof
+from recovery.verification.outcome import MeasuredRows, stored_outcome
+from recovery.workflow.reporting import failed_at
 
 
 @dataclass(frozen=True)
@@ -18,8 +24,9 @@ class Verdict:
     code: str
 
 
-def verdict(recovery: Any, measured: Mapping[str, Any]) -> Verdict:
-    """One sentence that a person may rely on; never more than was measured."""
+def verdict(recovery: Any, measured: Mapping[str, Any], accepted: Sequence[AcceptedRow] = ()) -> Verdict:
+    """One sentence that a person may rely on; never more than was measured. `accepted`: what the plan cost, and who
+    accepted that."""
     criteria = measured.get("criteria") or []
     if recovery.state == "unproven":
         return Verdict("attention", "Ended without proof.", recovery.reason, "unproven")
@@ -43,8 +50,11 @@ def verdict(recovery: Any, measured: Mapping[str, Any]) -> Verdict:
         "They were fixed in the plan before anything ran."
     )
     if measured.get("verified") is True:
-        rows = next((c["says"] for c in criteria if c.get("code") == "EVERY_ROW_ONCE"), "")
-        return Verdict("ok", rows or "Every expected row is in the table exactly once.", said, "proven")
+        found = proof.headline(measured)
+        if found.claim is proof.Claim.ONCE:
+            return Verdict("ok", found.says, said, "proven")
+        text = " ".join([said, *acceptances(accepted)])
+        return Verdict("attention", found.says, text, "proven-as-accepted")
     wrong = [c for c in criteria if c.get("ok") is False]
     if wrong:
         return Verdict(
@@ -59,6 +69,49 @@ def verdict(recovery: Any, measured: Mapping[str, Any]) -> Verdict:
         f"{said} {recovery.label} stays open.",
         "not-all-measured",
     )
+
+
+def acceptances(accepted: Sequence[AcceptedRow]) -> list[str]:
+    """Who accepted what the plan cost, and why: a sentence each."""
+    return [f"{a.by} accepted: {a.says}." + (f" “{a.reason}”" if a.reason else "") for a in accepted]
+
+
+def ways_on(verdict: Verdict, refusal: str | None, no_skip: str | None) -> list[Rung]:
+    """What can be done about a proof that does not hold, safest first; [] where there is nothing to do.
+
+    `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can.
+    """
+    if verdict.code not in ("not-proven", "not-all-measured"):
+        return []
+    failed = verdict.code == "not-proven"
+    ask = Rung(
+        "Ask who owns the input first",
+        "If it was changed on purpose, the source may be wrong and not the table. Nothing starts meanwhile.",
+        ("Recommended", "Changes nothing"),
+        first=True,
+        code="ask-owner",
+    )
+    again = Rung(
+        "Measure again",
+        "Measures every criterion again, and starts one further update to see that it adds nothing.",
+        ("Reads, and runs one update",) if failed else ("Recommended",),
+        first=not failed,
+        code="measure-again",
+    )
+    back = Rung(
+        "Roll back",
+        refusal
+        or "Renames the new checkpoint version away and writes the old source back. Ends this recovery.",
+        ("Not possible",) if refusal else ("Cannot be undone",),
+        code="not-undoable" if refusal else "rollback",
+    )
+    end = Rung(
+        "End without proof",
+        no_skip or "With your reason. What did not hold stays in the report and in every message.",
+        ("Not possible",) if no_skip else ("Needs a reason", "Reviewed in production"),
+        code="never-skipped" if no_skip else "end-without-proof",
+    )
+    return [ask, again, back, end] if failed else [again, back, end]
 
 
 @dataclass(frozen=True)
@@ -80,7 +133,7 @@ def criteria(measured: Mapping[str, Any], planned: Sequence[Mapping[str, Any]]) 
             number,
             str(c["says"]),
             expected(str(c["code"]), c.get("expected")),
-            plain(c.get("measured")),
+            _measured(str(c["code"]), c.get("measured")),
             status.holds(c.get("ok")),
             str(c.get("why") or ""),
             str(c["code"]),
@@ -89,6 +142,10 @@ def criteria(measured: Mapping[str, Any], planned: Sequence[Mapping[str, Any]]) 
     ]
     rank = {"failed": 0, "unknown": 1, "ok": 2}
     return sorted(rows, key=lambda r: rank[r.badge.kind])
+
+
+def _measured(code: str, value: Any) -> str:
+    return below.measured(value) if code == AGREES and isinstance(value, list) else plain(value)
 
 
 def counted(rows: Sequence[CriterionRow]) -> str:
@@ -106,15 +163,76 @@ class Against:
 
 
 def against(forecast: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Against]:
-    """Forecast against what happened, where both are numbers."""
+    """Forecast against what happened, where both are numbers. Of `lost` and `doubled` what this recovery did."""
     return [
-        _against(word, forecast.get(planned), measured.get(found))
-        for word, planned, found in (
-            ("New rows", "new_rows", "new_rows"),
-            ("Rows in the table", "table_after", "table_rows"),
-        )
-        if (planned, found) != ("table_after", "table_rows")
-        or {forecast.get(planned), measured.get(found)} != {None}  # there is no table
+        *_amounts(forecast, measured),
+        *(
+            _against(word, forecast.get(planned), measured.get(found))
+            for word, planned, found in (
+                ("New rows", "new_rows", "new_rows"),
+                ("Rows in the table", "table_after", "table_rows"),
+            )
+            if (planned, found) != ("table_after", "table_rows")
+            or {forecast.get(planned), measured.get(found)} != {None}
+        ),  # there is no table
+    ]
+
+
+def _amounts(forecast: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Against]:
+    """Rows lost and doubled by this recovery."""
+    of = stored_outcome(measured)
+    return [
+        _amount("Lost", forecast.get("lost") or {}, of.lost_now),
+        _amount("Doubled", forecast.get("doubled") or {}, of.doubled_now),
+    ]
+
+
+def _amount(word: str, planned: Mapping[str, Any], found: MeasuredRows) -> Against:
+    """The difference is known only where the measured number is exact; a lower bound may show that the forecast was
+    wrong."""
+    rows, bound = planned.get("rows"), stored_bound(planned) if planned else Bound.UNKNOWN
+    of = _against(word, rows, found.rows)
+    if rows is None or found.rows is None:
+        return of
+    more = found.rows > rows and found.bound in (Bound.EXACT, Bound.AT_LEAST)
+    bad = of.bad if bound is Bound.EXACT and found.bound is Bound.EXACT else more
+    return replace(
+        of,
+        forecast=f"{bound.before_number}{of.forecast}",
+        measured=f"{found.bound.before_number}{of.measured}",
+        difference=of.difference if found.bound is Bound.EXACT else "unknown",
+        bad=bad and bound in (Bound.EXACT, Bound.AT_MOST),
+    )
+
+
+@dataclass(frozen=True)
+class WholeRow:
+    kind: str
+    says: str
+    code: str
+
+
+MARKS = {proof.FlowCode.AGREES: "ok", proof.FlowCode.GONE: "info", proof.FlowCode.NOT_COMPARED: "unknown"}
+
+
+def whole_flow(measured: Mapping[str, Any]) -> list[WholeRow]:
+    """How all input that is there compares with the whole table: findings, which prove nothing of the recovery."""
+    found = proof.whole_findings(measured)
+    return [WholeRow(MARKS.get(f.code, "attention"), f.says, f.code.value) for f in found]
+
+
+def whole_facts(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was compared, in numbers; [] where it was not."""
+    of = stored_outcome(measured)
+    whole = of.whole
+    if whole is None or whole.why:
+        return []
+    by = ", ".join(of.key) or "the whole row"
+    others = [words.count(whole.others, "other source")] if whole.others else []
+    files = [words.count(whole.files, "file")] if whole.files or not others else []
+    return [
+        ("Input", f"{words.count(whole.input_rows, 'row')} of {' and '.join([*files, *others])}"),
+        ("Table", f"{words.count(whole.table_rows, 'row')}, by {by}"),
     ]
 
 
@@ -151,7 +269,7 @@ def samples(measured: Mapping[str, Any]) -> list[Sample]:
 
 
 def _verbatim(value: Any) -> str:
-    """A value of a row as it stands in the data: no separators, no words."""
+    """A value of a row as it is in the data: no separators, no words."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -159,7 +277,7 @@ def times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tuple[s
     """From the failure to the proof."""
     rerun = next((s for s in steps if s.kind == "rerun" and s.state == "done"), None)
     rows: list[tuple[str, Any, str]] = [
-        ("Failed", recovery.flow.failing_since, ""),
+        ("Failed", failed_at(recovery), ""),
         ("Recovery opened", recovery.created_at, f"by {recovery.created_by}"),
         ("Plan sealed", plan.sealed_at if plan else None, f"by {plan.sealed_by}" if plan else ""),
         ("Update ended", rerun.ended_at if rerun else None, ""),

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from console.presenters.inventory import Row
+from console.presenters.pipelines import PipelineRow
 from console.presenters.unread import Panel
 
 
@@ -18,7 +19,7 @@ def tick(now: datetime, seconds: int) -> int:
     return int(now.timestamp()) // seconds
 
 
-def of_rows(rows: Iterable[Row], now: datetime) -> str:
+def of_rows(rows: Iterable[Row], now: datetime, alone: Iterable[PipelineRow] = ()) -> str:
     """Of the inventory: every state, batch and open recovery, and the clock by quarter minutes."""
     told = [
         (
@@ -32,7 +33,8 @@ def of_rows(rows: Iterable[Row], now: datetime) -> str:
         )
         for r in rows
     ]
-    return digest(told, tick(now, 15))
+    whole = [(r.pipeline.pk, r.pipeline.judged, r.since, r.wrong) for r in alone]
+    return digest(told, whole, tick(now, 15))
 
 
 def of_unread(panel: Panel, now: datetime) -> str:

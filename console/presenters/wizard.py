@@ -7,11 +7,17 @@ from typing import Any
 
 from console.presenters import positions as starts
 from console.presenters import status, words
+from console.presenters.checkpoint import step_words
 from console.presenters.flow import damage
 from console.presenters.inventory import waiting_elsewhere
+from recovery.diagnosis.advice import Meant, asks_meant, stored_advice
+from recovery.diagnosis.advice import recommended as recommended_advice
 from recovery.diagnosis.row import SEVERITIES
+from recovery.diagnosis.verdict import StepFit, stateful_steps
+from recovery.sources.base import stored_bound, stored_why
 from recovery.strategies.catalogue import needs_start, settled_later
-from recovery.strategies.common import precision, reason, word
+from recovery.strategies.common import word
+from recovery.strategies.recommending import may_be_preselected, recommended_strategy
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ def asks(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
             str(diagnosis.get("says") or ""),
         ),
         Ask("How bad", bad, (damage(str(diagnosis.get("damaged") or "")) + rows).strip() or "Not known yet."),
-        _wait(facts if ready else {}),
+        safe_to_wait(facts),
     ]
 
 
@@ -79,10 +85,11 @@ def _waits(facts: Mapping[str, Any]) -> str:
     return f"{words.count(facts.get('waiting_rows'), 'row')} in {words.count(len(files), 'file')}"
 
 
-def _wait(facts: Mapping[str, Any]) -> Ask:
+def safe_to_wait(facts: Mapping[str, Any]) -> Ask:
+    """Whether what waits to be read can still be read, by the facts of a recovery."""
     places = [
         p
-        for o in facts.get("options") or []
+        for o in (facts.get("options") or [] if facts.get("status") == "ready" else [])
         if o.get("strategy") == "continue"
         for p in o.get("positions") or []
     ]
@@ -133,12 +140,44 @@ class Rung:
     code: str = ""
 
 
-def ladder(diagnosis: Mapping[str, Any]) -> list[Rung]:
-    """The diagnosis' advice, safest first, as it is ordered there."""
+def ladder(
+    diagnosis: Mapping[str, Any], meant: Meant | None, options: Sequence[Mapping[str, Any]] = ()
+) -> list[Rung]:
+    """The diagnosis' advice, safest first, as it is ordered there; one is recommended once it is known which.
+
+    `options`: the strategies as they were counted; then nothing else is recommended here than beside their numbers.
+    """
+    advice = stored_advice(diagnosis)
+    best = recommended_advice(advice, meant)
+    if options and best is not None and best.strategy:
+        counted = recommended_strategy(options, diagnosis, meant)
+        best = next((one for one in advice if one.strategy == counted), None)
+    undo = {True: ("Can be undone",), False: ("Cannot be undone",), None: ()}
     return [
-        Rung(str(text), tags=("Recommended",) if number == 0 else (), first=number == 0)
-        for number, text in enumerate(diagnosis.get("do") or [])
+        Rung(
+            one.says,
+            tags=(*(("Recommended",) if one is best else ()), *undo[one.undoable]),
+            first=one is best,
+            code=f"advice-{one.strategy}" if one.strategy else "",
+        )
+        for one in advice
     ]
+
+
+@dataclass(frozen=True)
+class MeantQuestion:
+    """Was the change meant? Asked once, before anything is recommended. `answers`: value, word, whether it is given."""
+
+    answers: Sequence[tuple[str, str, bool]]
+    answered: bool
+
+
+def meant_question(diagnosis: Mapping[str, Any], meant: Meant | None) -> MeantQuestion | None:
+    """None where what is right does not hang on it."""
+    if not asks_meant(stored_advice(diagnosis)):
+        return None
+    words_of = {Meant.YES: "Yes, it was meant", Meant.NO: "No, it was a mistake", Meant.UNKNOWN: "Not known"}
+    return MeantQuestion([(m.value, says, m is meant) for m, says in words_of.items()], meant is not None)
 
 
 @dataclass(frozen=True)
@@ -153,22 +192,15 @@ class OperatorRow:
 def operators(diagnosis: Mapping[str, Any]) -> list[OperatorRow]:
     """Stateful operators, checkpoint against code, by place."""
     told = diagnosis.get("operators") or {}
-    held, there = list(told.get("checkpoint") or []), told.get("code")
-    rows = []
-    for place in range(max(len(held), len(there or []))):
-        a = held[place] if place < len(held) else None
-        b = there[place] if there is not None and place < len(there) else None
-        if there is None:
-            verdict, means = status.Badge("unknown", "Cannot tell"), "The code's operators were not read yet."
-        elif a == b:
-            verdict, means = status.Badge("ok", "Compatible"), "Nothing to do."
-        else:
-            verdict = status.Badge("failed", "Not compatible")
-            means = (
-                f"The state of {word(a)} cannot be kept." if a else f"There is no state for {word(str(b))}."
-            )
-        rows.append(OperatorRow(place, _named(a), "not read" if there is None else _named(b), verdict, means))
-    return rows
+    return [
+        OperatorRow(
+            step.place,
+            _named(step.held),
+            "not known" if step.fit is StepFit.UNKNOWN else _named(step.in_code),
+            *step_words(step),
+        )
+        for step in stateful_steps(list(told.get("checkpoint") or []), told.get("code"))
+    ]
 
 
 def _named(operator: str | None) -> str:
@@ -215,18 +247,25 @@ class Compare:
 
 
 def compare(
-    options: Sequence[Mapping[str, Any]], chosen: str, executable: Sequence[str], *, sink: bool = False
+    options: Sequence[Mapping[str, Any]],
+    chosen: str,
+    executable: Sequence[str],
+    *,
+    recommended: str,
+    sink: bool = False,
 ) -> Compare:
-    """Strategies as columns, questions as rows. The chosen one is checked, else the recommended one.
+    """Strategies as columns, questions as rows. The chosen one is checked, else the recommended one, unless it cannot
+    be undone. `recommended`: `recommending.recommended_strategy`.
 
     `sink`: what is written is no table, so nobody asks what stands in it afterwards.
     """
-    wanted = chosen or next((str(o["strategy"]) for o in options if o.get("recommended")), "")
+    best = next((o for o in options if o["strategy"] == recommended), None)
+    wanted = chosen or (recommended if best is not None and may_be_preselected(best) else "")
     columns = [
         Column(
             strategy=str(o["strategy"]),
             summary=str(o["summary"]),
-            recommended=bool(o.get("recommended")),
+            recommended=o["strategy"] == recommended,
             blocked=o.get("blocked"),
             disabled=o["strategy"] not in executable or (bool(o.get("blocked")) and not settled_later(o)),
             checked=o["strategy"] == wanted,
@@ -235,8 +274,8 @@ def compare(
     ]
     rows = [
         ("Can it run?", [_can(o) for o in options]),
-        ("Rows lost", [_amount(o["forecast"]["lost"], bad=True) for o in options]),
-        ("Rows doubled", [_amount(o["forecast"]["doubled"], bad=True) for o in options]),
+        ("Rows lost", [_amount(o["forecast"]["lost"], bad=not _never_runs(o)) for o in options]),
+        ("Rows doubled", [_amount(o["forecast"]["doubled"], bad=not _never_runs(o)) for o in options]),
         ("Read again", [_amount(o["forecast"]["reread"]) for o in options]),
         ("Rows sent", [_sent(o["forecast"]) for o in options])
         if sink
@@ -244,7 +283,7 @@ def compare(
         ("State", [Cell(str(o["forecast"]["state"])) for o in options]),
         ("Code change live?", [Cell(str(o["code_live"])) for o in options]),
         ("Sink meanwhile" if sink else "Table meanwhile", [Cell(str(o["table_meanwhile"])) for o in options]),
-        ("Takes about", [Cell(_seconds(o["forecast"].get("seconds"))) for o in options]),
+        *_durations(options),
         ("Undo", [Cell(str(o["rollback"])) for o in options]),
     ]
     return Compare(columns, [Line(q, list(zip(columns, cells, strict=True))) for q, cells in rows])
@@ -265,10 +304,19 @@ def _can(option: Mapping[str, Any]) -> Cell:
     return Cell(badge=status.Badge("ok", "Yes"), code="can-run")
 
 
+def _never_runs(option: Mapping[str, Any]) -> bool:
+    """Whether a strategy is blocked that would have no number: what is not known of it harms nobody."""
+    forecast = option["forecast"]
+    untold = forecast["lost"]["rows"] is None or forecast["doubled"]["rows"] is None
+    return bool(option.get("blocked")) and untold
+
+
 def _amount(amount: Mapping[str, Any], *, bad: bool = False) -> Cell:
     rows = amount.get("rows")
-    why = reason(amount)
-    said = precision(amount)
+    if rows is None:
+        return Cell(big="not known", small=stored_why(amount), bad=bad)
+    why = stored_why(amount)
+    said = stored_bound(amount).value
     return Cell(
         big=words.number(rows),
         unit="row" if rows == 1 else "rows",
@@ -287,9 +335,15 @@ def _after(forecast: Mapping[str, Any]) -> Cell:
     return Cell(words.count(forecast.get("table_after"), "row"), small=plus)
 
 
-def _seconds(seconds: float | None) -> str:
-    if seconds is None:
-        return "not known"
+def _durations(options: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Cell]]]:
+    """How long each takes, by updates of before; no row where none of it is known."""
+    told = [o["forecast"].get("seconds") for o in options]
+    if all(seconds is None for seconds in told):
+        return []
+    return [("Takes about", [Cell("–" if seconds is None else _seconds(seconds)) for seconds in told])]
+
+
+def _seconds(seconds: float) -> str:
     return f"{round(seconds)} s" if seconds < 60 else words.duration(round(seconds))
 
 
@@ -324,8 +378,8 @@ def forecast(raw: Mapping[str, Any]) -> list[Forecast]:
                 name,
                 words.number(rows),
                 "row" if rows == 1 else "rows",
-                precision(amount),
-                reason(amount) + (span if files else ""),
+                stored_bound(amount).value,
+                stored_why(amount) + (span if files else ""),
                 key != "reread" and rows != 0,
             )
         )
@@ -382,7 +436,7 @@ def _moved(position: Mapping[str, Any]) -> str:
     if position["before"] == position["after"]:
         return "same place, same bytes"
     if position["after"].get("offset_json") is None:
-        return "begins anew"
+        return "begins again"
     lost, again = (starts.distance(position[k])[0] if position.get(k) else "" for k in ("lost", "reread"))
     return f"chosen start; never read: {lost or 'not known'}; read again: {again or 'not known'}"
 
@@ -417,4 +471,6 @@ def key_line(facts: Mapping[str, Any]) -> str:
     """By what rows are told apart, and who says so."""
     key = ", ".join(facts.get("key") or []) or "the whole row"
     whence = facts.get("key_from")
+    if facts.get("whole_rows"):
+        return f"Repeats are looked for by {key} ({whence}); new rows are compared in every column."
     return f"Rows are told apart by {key}" + (f" ({whence})." if whence and whence != key else ".")

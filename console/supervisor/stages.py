@@ -1,4 +1,5 @@
-"""The stages of a start in processes of their own: connectors, broker's check, databases, the demo's people.
+"""The stages of a start in processes of their own: connectors, broker's check, databases, an instance's own
+administrator and workspace, the demo's people.
 
 Passwords and tokens of the demo's people stay in `people.json` (mode 0600). A password is written there
 before the person is made and a token right after, so a crash at any point costs one unused token at most.
@@ -19,9 +20,10 @@ from console.supervisor import home as homes
 from console.supervisor import jars
 from console.supervisor.bootstrap import CannotStart
 from recovery.errors import Unreachable
-from recovery.models import Token
+from recovery.models import Person, Token, Workspace
 from recovery.people.actions import create_person, create_token, set_password
-from recovery.people.roles import SYSTEM
+from recovery.people.first import make_first_administrator
+from recovery.people.roles import SYSTEM, Role
 from recovery.pipelines.actions import register_workspace
 
 PEOPLE = {
@@ -49,6 +51,19 @@ def prepare_databases() -> None:
     call_command("collectstatic", verbosity=0, interactive=False)
 
 
+def prepare_instance() -> None:
+    """What a new instance begins with: one administrator, and the workspace of its own API server, in production unless
+    REPRISE_PIPELINES_ENVIRONMENT says otherwise. What is there stays as people have set it since.
+
+    Raises WrongUse where a setting is missing or not good, Refused.
+    """
+    if not Person.objects.filter(role=Role.ADMIN.value, user__is_active=True).exists():
+        make_first_administrator(name=settings.ENV.admin_name, password=settings.ENV.admin_password)
+    url = pipelines_url()
+    if not Workspace.objects.filter(url=url.rstrip("/")).exists():
+        register_own_workspace(name="pipelines", url=url, environment=settings.ENV.pipelines_environment)
+
+
 def prepare_people() -> None:
     """One person a role with a password and a token that work, and the workspace of the own API server."""
     kept = homes.read_json(settings.REPRISE_HOME / "people.json")
@@ -56,13 +71,23 @@ def prepare_people() -> None:
         known = {**kept.get(name, {}), "role": role}
         ensure_password(name, known)
         ensure_token(name, known)
+    register_own_workspace(name="demo", url=pipelines_url(), environment="development")
+
+
+def pipelines_url() -> str:
+    """Where the console reaches its own API server; "" where nobody says."""
     listens = homes.read_json(settings.REPRISE_HOME / "pipelines.json").get("url", "")
+    return str(settings.ENV.pipelines_url or listens)
+
+
+def register_own_workspace(*, name: str, url: str, environment: str) -> None:
+    """The workspace of the own API server, whose secrets lie in the home. Raises WrongUse."""
     register_workspace(
-        name="demo",
-        url=settings.ENV.pipelines_url or listens,
+        name=name,
+        url=url,
         token_ref=f"file:{settings.REPRISE_HOME / 'pipelines.token'}",
         spark_remote_ref=f"file:{settings.REPRISE_HOME / 'spark.remote'}",
-        environment="development",
+        environment=environment,
         by=SYSTEM,
     )
 
@@ -104,5 +129,6 @@ STAGES = {
     "broker": check_broker,
     "connectors": bring_connectors,
     "databases": prepare_databases,
+    "instance": prepare_instance,
     "people": prepare_people,
 }

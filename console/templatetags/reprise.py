@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from console.presenters import words
 from console.presenters.status import Badge
+from recovery.names import shown
 
 register = template.Library()
 
@@ -56,12 +57,36 @@ def when(value: Any, zone: bool = True) -> str:
 
 @register.simple_tag
 def ago(value: Any) -> str:
-    return words.ago(value, timezone.now())
+    """`4 s ago`, which counts up in the page where scripts run (`reprise/ages.js`)."""
+    at, says = words.moment(value), words.ago(value, timezone.now())
+    return format_html('<time datetime="{}" data-ago>{}</time>', at.isoformat(), says) if at else says
+
+
+@register.simple_tag
+def elapsed(value: Any) -> str:
+    """`7 s` since that moment, which counts up too."""
+    at = words.moment(value)
+    if at is None:
+        return format_html('<span class="faint">{}</span>', "unknown")
+    says = words.ago(at, timezone.now()).removesuffix(" ago").replace("just now", "0 s")
+    return format_html('<time datetime="{}" data-elapsed>{}</time>', at.isoformat(), says)
+
+
+@register.simple_tag
+def usual(of: Any) -> str:
+    """` of about 11 s`, or nothing where no run of before tells it."""
+    return f" of about {words.duration(of.seconds)}" if of else ""
 
 
 @register.filter
 def logtime(value: Any) -> str:
     return words.exact(value)
+
+
+@register.filter
+def seen(name: Any) -> str:
+    """A name that people gave: characters that cannot be seen are written out."""
+    return shown(str(name))
 
 
 @register.filter
@@ -95,6 +120,11 @@ def last_part(value: Any) -> str:
 @register.filter
 def tail(value: Any) -> str:
     return words.tail(str(value))
+
+
+@register.filter
+def seconds(value: float) -> str:
+    return words.duration(value)
 
 
 @register.filter

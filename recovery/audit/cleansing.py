@@ -17,19 +17,21 @@ _NAMES: Final = re.compile(
 )
 _REFERENCE: Final = re.compile(r"(file|env):")  # says where a secret is kept, not what it is
 
+# People and APIs send these texts, and they are read while a recovery is locked: each shape takes time in proportion to
+# the text. So none begins with a repeat, and none can begin again inside of what it has just read in vain.
 _SHAPES: Final = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), WITHHELD),
     (re.compile(r"\brp_[A-Za-z0-9_-]{20,}"), WITHHELD),  # our own access tokens
     (re.compile(r"\bdapi[0-9a-f]{32}(-\d+)?"), WITHHELD),  # Databricks personal access tokens
     (re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b"), WITHHELD),
     (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{30,}"), WITHHELD),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), WITHHELD),  # JSON web tokens
+    (re.compile(r"\beyJ(?:(?!-eyJ)[A-Za-z0-9_-]){8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*"), WITHHELD),  # a JWT
     (re.compile(r"(\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/-]{8,}=*", re.IGNORECASE), rf"\1{WITHHELD}"),
     (re.compile(r"([?&;]sig=)[^&\s\"']+"), rf"\1{WITHHELD}"),  # shared access signatures
     (re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"), rf"\1{WITHHELD}"),  # scheme://user:password@host
     (
         re.compile(
-            r"(?P<name>[\w.\-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|account[_-]?key))"
+            r"(?P<name>password|passwd|secret|token|api[_-]?key|access[_-]?key|account[_-]?key)"
             r"(?P<mid>[\"']?\s*[=:]\s*[\"']?)(?!file:|env:|\(withheld\))(?P<value>[^\s\"'&;,)]{6,})",
             re.IGNORECASE,
         ),
@@ -43,6 +45,17 @@ def text(of: str) -> str:
     for shape, instead in _SHAPES:
         of = shape.sub(instead, of)
     return of
+
+
+def shortened(of: str, longest: int) -> str:
+    """As `text`, of no more than the beginning that `longest` characters can be cut from.
+
+    The rest is not read. What it is cut off from, up to the blank before, is left out: half a secret has no shape.
+    """
+    if len(of) <= 2 * longest:
+        return text(of)
+    beginning, *cut = of[: 2 * longest].rsplit(maxsplit=1)
+    return f"{text(beginning) if cut else ''} …".lstrip()
 
 
 def value(of: Any) -> Any:

@@ -10,8 +10,8 @@ PRODUCTION: Final = "production"
 DESTRUCTIVE: Final = frozenset({"recovery.execute", "recovery.resume", "recovery.rollback"})
 """Acts that change checkpoints, code or tables once they are taken."""
 
-GIVEN_UP: Final = frozenset({"recovery.skip"})
-"""Acts that give up something of what a plan promised: a step, its proof among them."""
+GIVEN_UP: Final = frozenset({"recovery.skip", "step.statement"})
+"""Acts by which somebody's word takes the place of a step, its proof, or what a probe could not read."""
 
 BREAK_GLASS: Final = "recovery.break_glass"
 

@@ -26,16 +26,25 @@ ACTIONS: Final[dict[str, str]] = {
     "session.refused": "tried to sign in",
     "session.sign_out": "signed out",
     "workspace.register": "registered a workspace",
+    "workspace.add": "added a workspace",
+    "workspace.change": "changed a workspace",
+    "workspace.switch": "switched a workspace off or on",
+    "workspace.remove": "removed a workspace",
+    "workspace.test": "asked for a workspace to be tested",
     "pipeline.retag": "saw another environment in a pipeline's tag, with weaker rules",
     "pipeline.move": "moved a pipeline to another environment",
     "recovery.open": "opened a recovery",
     "recovery.stop": "asked for the pipeline to be stopped",
     "recovery.facts": "asked for the facts",
+    "recovery.meant": "said whether the change was meant",
     "recovery.strategy": "chose a strategy",
+    "recovery.below": "chose whether what is below is refreshed",
     "recovery.look": "asked what start positions would cost",
     "recovery.positions": "chose where sources start",
     "recovery.sources": "confirmed which source continues which",
+    "recovery.accept": "accepted that rows are lost or repeated",
     "recovery.patch": "edited the pipeline's code",
+    "recovery.keep": "kept the pipeline's code as it is",
     "recovery.validate": "asked for the code to be validated",
     "plan.seal": "sealed a plan",
     "plan.void": "voided a plan",
@@ -59,6 +68,8 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.cancel": "cancelled the recovery",
     "step.run": "ran a step",
     "step.unknown": "lost sight of a step",
+    "step.stop": "asked for the update of an unknown step to be stopped",
+    "step.statement": "said what they know of an unknown step",
     "step.probe": "found out what a step had done",
     "recovery.end": "ended the recovery",
     "pipeline.pause": "took continuous mode or retries from a pipeline",
@@ -94,9 +105,11 @@ OUTCOMES: Final[dict[str, str]] = {
 
 ASKING: Final = frozenset(
     {
-        "recovery.open", "recovery.stop", "recovery.facts", "recovery.strategy", "recovery.patch",
+        "recovery.open", "recovery.stop", "recovery.facts", "recovery.meant", "recovery.strategy", "recovery.patch",
+        "recovery.keep",
         "recovery.validate", "recovery.execute", "recovery.halt", "recovery.pause", "recovery.resume",
         "recovery.rollback", "recovery.skip", "recovery.look", "recovery.positions", "recovery.sources",
+        "recovery.accept", "recovery.below",
     }
 )  # fmt: skip
 """Acts of people that workers then carry out: a worker's entry names who took the last of them."""

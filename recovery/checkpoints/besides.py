@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from recovery.checkpoints import deltasink, sinklog
+from recovery.checkpoints import deltasink, sinklog, tablekind
 from recovery.checkpoints.deltalog import FOLDER
+from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding, StateOperator
 from recovery.checkpoints.storage import Store
+from recovery.checkpoints.tablekind import TableKind
 from recovery.errors import Unreachable
 
 
@@ -28,6 +30,8 @@ def beside_table(
     unique_state = any(o.state_format == 2 for o in operators)
     if not table.is_dir(FOLDER):
         log = sinklog.read(table) if deep else sinklog.head(table)
+        if not log.present and (other := _without_log(table, sinklog.following(committed, planned))):
+            return [other]
         found = sinklog.judge(log, committed, planned, unique_state=unique_state)
         return found + (sinklog.judge_files(table, log) if deep else [])
     try:  # a table that was converted to Delta keeps the log that it had as a file table: nobody writes it any more
@@ -35,3 +39,13 @@ def beside_table(
     except Malformed as problem:
         raise Unreachable(f"The log of {table.location} cannot be read: {problem.why}. Mend it.") from problem
     return deltasink.judge(sink, query_id, committed, planned, unique_state=unique_state) if sink else []
+
+
+def _without_log(table: Store, following: int) -> Finding | None:
+    """What is said of a table that needs no file sink's log; None: a file sink's, as far as its names tell."""
+    kind = tablekind.kind_of(table)
+    if kind is TableKind.FILES:
+        return None
+    if kind is TableKind.BATCH:
+        return finding("SINK_WITHOUT_LOG", next=following)
+    return finding("SINK_NOT_COMPARED", kind=kind.value)

@@ -224,11 +224,11 @@ class _Building:
         elif txn := action.get("txn"):
             self.txns[str(txn["appId"])] = Txn(int(txn["version"]), txn.get("lastUpdated"))
         elif self.with_files and (add := action.get("add")):
-            self.files[_file_key(add)] = added(add)
+            self.files[file_key(add)] = added(add)
             if len(self.files) > MAX_STATE_FILES:
                 raise Malformed(f"the table has more than {MAX_STATE_FILES} files")
         elif self.with_files and (remove := action.get("remove")):
-            self.files.pop(_file_key(remove), None)
+            self.files.pop(file_key(remove), None)
 
 
 def _plain(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -237,7 +237,7 @@ def _plain(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**metadata, "configuration": {str(key): str(value) for key, value in told.items()}}
 
 
-def _file_key(action: Action) -> tuple[str, str]:
+def file_key(action: Action) -> tuple[str, str]:
     """A file is known by its path and its deletion vector (protocol, "action reconciliation")."""
     vector = action.get("deletionVector") or {}
     return str(action["path"]), f"{vector.get('pathOrInlineDv', '')}@{vector.get('offset') or ''}"

@@ -35,7 +35,8 @@ class OffsetFile:
     """One file of offsets/. `watermark_ms` and `timestamp_ms` are epoch milliseconds.
 
     v2: `control` is the operation of a batch that Spark put in by itself (a repartition), else None;
-    `source_metadata` what the header says of named sources.
+    `source_metadata` what the header says of named sources. `settings`: whether the header has a conf at all, as it
+    has since Spark 2.2.
     """
 
     version: int
@@ -45,6 +46,7 @@ class OffsetFile:
     sources: tuple[OffsetLine, ...]
     control: str | None = None
     source_metadata: dict[str, Any] = field(default_factory=dict)
+    settings: bool = True
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ def parse_offsets(data: bytes) -> OffsetFile:
         tuple(_line(version, index, line) for index, line in enumerate(body)),
         _control(header),
         _object_in(header, "sourceMetadataInfo"),
+        "conf" in header,
     )
 
 

@@ -33,12 +33,15 @@ def strays(offsets: set[int], commits: set[int]) -> set[int]:
     return stray
 
 
-def judge_headers(tree: Tree, read: Mapping[int | None, OffsetFile], committed: int | None) -> list[Finding]:
-    """`read`: offset files by batch. `committed`: the newest batch that has a commit file."""
+def judge_headers(
+    tree: Tree, read: Mapping[int | None, OffsetFile], committed: int | None, *, old: bool
+) -> list[Finding]:
+    """`read`: offset files by batch. `committed`: the newest batch that has a commit file. `old`: of a Spark that
+    wrote no settings."""
     return [
         *_names(tree),
         *_gaps(tree),
-        *_confs(read, committed),
+        *(() if old else _confs(read, committed)),
         *_control(read, committed),
     ]
 

@@ -5,25 +5,29 @@ newest commit; FileStreamSource reads the newest compacted entry of its log and 
 """
 
 import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from recovery.checkpoints import filelog, formats
+from recovery.checkpoints.absent import KeepsState, judge_absence
 from recovery.checkpoints.agreement import judge_agreement, judge_resumption, repartitioned
 from recovery.checkpoints.besides import beside_table
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.headers import asynchronous, judge_headers, strays
 from recovery.checkpoints.inputs import judge_inputs
+from recovery.checkpoints.inside import refuse_inside, refuse_log
 from recovery.checkpoints.marks import LOGS, Marks, marks_of, superseded
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.place import judge_place
 from recovery.checkpoints.progress import read_sources
-from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
+from recovery.checkpoints.sidecars import judge_sidecars
 from recovery.checkpoints.state.deep import Progress
 from recovery.checkpoints.state.read import Standing, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
-from recovery.checkpoints.writer import written_by
+from recovery.checkpoints.writer import before_2_2, written_by
 from recovery.errors import Unreachable
 
 PARTS = {"metadata", "offsets", "commits", "sources", "state"}
@@ -31,6 +35,17 @@ SHOWN_BATCHES = 100  # Spark keeps this many (minBatchesToRetain)
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 VERSION = re.compile(r"[0-9]{1,9}")
 OPERATOR_FILES = re.compile(r"state/[^/]+/(0/)?_(metadata|stateSchema)/")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an inspection is to look at besides, and what is known already: as `inspect` says."""
+
+    sink: str | None = None
+    deep: bool = False
+    inputs: bool = False
+    keeps_state: KeepsState | None = None
+    progress: Progress | None = None
 
 
 def versions(flow_location: str) -> list[int]:
@@ -70,19 +85,22 @@ def inspect(
     sink: str | None = None,
     deep: bool = False,
     inputs: bool = False,
+    keeps_state: KeepsState | None = None,
     progress: Progress | None = None,
 ) -> CheckpointReport:
     """Judge a checkpoint directory, or the newest version in an SDP flow directory.
 
     `sink`: location of the table; its log is compared. `deep`: parse also the files that only a rewind would
     read, and check every state file; `progress` is called with (state files checked, all of them). `inputs`: list
-    the directories of the input files that the logs name, and say which are gone. Raises Unreachable when a path
+    the directories of the input files that the logs name, and say which are gone. `keeps_state`: what is known
+    of the code; None: the caller compares its operators with those of the report. Raises Unreachable when a path
     cannot be read, WrongUse for a path of an unknown scheme; damage is never an exception but a finding.
     """
     with reaching(location):
         store, version, first = _resolve(Store.open(location))
         tree = tree_of(store)
-        return _judge(tree, version, first, sink, deep, inputs, progress)
+        known = Asked(sink, deep, inputs, keeps_state, progress)
+        return _judge(tree, version, first, known)
 
 
 def opened(location: str) -> tuple[Store, int | None]:
@@ -95,7 +113,7 @@ def opened(location: str) -> tuple[Store, int | None]:
 def judge(store: Store, *, version: int | None = None, sink: str | None = None) -> CheckpointReport:
     """As `inspect`, for a checkpoint that is open already: on disk, or laid out and not yet written."""
     with reaching(store.location):
-        return _judge(tree_of(store), version, [], sink, False, False, None)
+        return _judge(tree_of(store), version, [], Asked(sink))
 
 
 def _numbers(flow: Store) -> dict[int, str]:
@@ -109,10 +127,16 @@ def _resolve(store: Store) -> tuple[Store, int | None, list[Finding]]:
     except FileNotFoundError as error:
         raise Unreachable(f"{store.location} does not exist. Check the path.") from error
     except NotADirectoryError as error:
+        refuse_inside(store)
         raise Unreachable(f"{store.location} is a file; a checkpoint is a directory.") from error
-    if PARTS & {e.name for e in entries}:
+    parts = PARTS & {e.name for e in entries}
+    if not parts & {"offsets", "commits"}:
+        refuse_inside(store)
+    if parts:
         return store, None, []
     numbered = {int(e.name): e for e in entries if VERSION.fullmatch(e.name)}
+    if not any(e.is_dir for e in numbered.values()):
+        refuse_log(store, entries)
     if not numbered:
         return store, None, []
     newest = numbered[max(numbered)]
@@ -143,15 +167,7 @@ def _is_log(name: str) -> bool:
     return name == "metadata" or name.startswith(LOGS) or bool(OPERATOR_FILES.match(name))
 
 
-def _judge(
-    tree: Tree,
-    version: int | None,
-    first: list[Finding],
-    sink: str | None,
-    deep: bool,
-    inputs: bool,
-    progress: Progress | None,
-) -> CheckpointReport:
+def _judge(tree: Tree, version: int | None, first: list[Finding], asked: Asked) -> CheckpointReport:
     findings = list(first)
     if not tree.whole:
         findings.append(finding("TOO_MANY_FILES", limit=MAX_FILES))
@@ -162,24 +178,35 @@ def _judge(
     committed, planned = max(commits, default=None), max(offsets, default=None)
     query_id = _query_id(tree, bool(known), findings)
     commit = _commit(tree, committed, findings)
-    findings += _numbering(tree, offsets, commits)
+    numbering = len(findings)
     read = _offsets(tree, offsets, committed, planned, findings)
+    old = before_2_2(read.values(), commits)
+    findings[numbering:numbering] = _numbering(tree, offsets, commits, old=old)
     sources = read_sources(tree, read.get(committed), read.get(planned), findings, read.values())
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
-    standing = Standing(conf, commit, committed, planned, repartitioned(read, planned))
-    operators = read_operators(tree, standing, findings, deep=deep, progress=progress)
+    standing = Standing(conf, commit, committed, planned, repartitioned(read, planned), old)
+    operators = read_operators(tree, standing, findings, deep=asked.deep, progress=asked.progress)
+    findings += judge_absence(
+        tree,
+        read.values(),
+        (offsets, commits),
+        commit,
+        version=standing.version,
+        keeps_state=asked.keeps_state,
+    )
+    findings += _of_old(planned, operators) if old else []
     findings += _in_the_way(tree)
-    findings += judge_headers(tree, read, committed)
+    findings += judge_headers(tree, read, committed, old=old)
     findings += judge_agreement(read, planned, (committed, commit), operators)
     findings += judge_resumption(read, planned, committed)
+    findings += judge_sidecars(tree, findings)
     findings += judge_place(tree.store.location) if known else []
-    if inputs:
-        findings += judge_inputs(sources)
-    if deep:
-        findings += judge_older(tree, findings)
-    if sink is not None:
-        with reaching(sink):
-            findings += beside_table(Store.open(sink), query_id, committed, planned, operators, deep=deep)
+    findings += judge_inputs(sources) if asked.inputs else []
+    findings += judge_older(tree, findings) if asked.deep else []
+    if asked.sink is not None:
+        with reaching(asked.sink):
+            table = Store.open(asked.sink)
+            findings += beside_table(table, query_id, committed, planned, operators, deep=asked.deep)
     told = marks_of(tree)
     return CheckpointReport(
         location=tree.store.location,
@@ -196,7 +223,7 @@ def _judge(
         fingerprint=told.fingerprint,
         exact_fingerprint=told.exact,
         size_bytes=sum(tree.files.values()),
-        written_by=written_by(read.get(planned) or read.get(committed), commit),
+        written_by=_written_by(read.get(planned) or read.get(committed), commit, operators, old=old),
         sinks=commit.sinks if commit else (),
         watermark_ms=commit.watermark_ms if commit else None,
         closed_ms=read[committed].watermark_ms if committed in read else None,
@@ -244,8 +271,24 @@ def _commit(tree: Tree, newest: int | None, findings: list[Finding]) -> CommitFi
         return None
 
 
-def _numbering(tree: Tree, offsets: set[int], commits: set[int]) -> list[Finding]:
-    """How the newest offset and the newest commit stand to each other."""
+def _written_by(
+    newest: OffsetFile | None, commit: CommitFile | None, operators: Sequence[StateOperator], *, old: bool
+) -> dict[str, str | None] | None:
+    if old:
+        return {"at_least": None, "before": "2.2"}
+    return written_by(newest, commit, operator_metadata=any(o.metadata_version for o in operators))
+
+
+def _of_old(planned: int | None, operators: Sequence[StateOperator]) -> list[Finding]:
+    """What a Spark before 2.2 left to the session: in how many partitions the state is."""
+    partitions = max((o.partitions for o in operators), default=0)
+    if not partitions:
+        return []
+    return [finding("WRITTEN_BEFORE_2_2", f"offsets/{planned}", batch=planned, partitions=partitions)]
+
+
+def _numbering(tree: Tree, offsets: set[int], commits: set[int], *, old: bool) -> list[Finding]:
+    """How the newest offset and the newest commit stand to each other; `old`: there never were commits."""
     committed, planned = max(commits, default=None), max(offsets, default=None)
     if planned is None:
         # A log entry without an offset file is no damage: Spark writes it just before batch 0 is planned.
@@ -257,7 +300,7 @@ def _numbering(tree: Tree, offsets: set[int], commits: set[int]) -> list[Finding
     if committed is not None and committed > planned:
         found.append(finding("COMMITS_AHEAD", f"commits/{committed}", batch=committed, newest=planned))
     elif committed is None or committed < planned:
-        if planned - 1 > (-1 if committed is None else committed):
+        if not old and planned - 1 > (-1 if committed is None else committed):
             newest = "missing" if committed is None else committed
             found.append(finding("COMMITS_BEHIND", None, planned=planned, before=planned - 1, newest=newest))
         found.append(finding("BATCH_PLANNED", f"offsets/{planned}", batch=planned))

@@ -16,6 +16,13 @@ from typing import Any
 
 import fsspec
 
+from recovery.errors import Refused
+
+OPENED = frozenset(
+    {"", "file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az", "wasb", "wasbs", "hdfs"}
+)
+"""Schemes of storage; "" is a path. Not http, webhdfs, caches, archives and lists of references, which fsspec opens
+too: an address that an API or a checkpoint names would have this machine call any other, or read its own files."""
 SCHEMES = {"s3a": "s3", "s3n": "s3"}  # Spark's names for what fsspec calls s3
 # No rename of a directory there: a copy and a removal. (Memory is none, but renames in the same way.)
 OBJECT_STORES = {"s3", "gs", "gcs", "abfs", "abfss", "az", "memory"}
@@ -37,8 +44,28 @@ def scheme_of(location: str) -> str:
     return scheme if found else ""
 
 
+def check_place(location: str) -> None:
+    """Raise Refused (`storage_scheme`) unless fsspec may be given this path or URL, whoever named it."""
+    scheme = scheme_of(location)
+    if "::" in location or location.startswith(
+        "data:"
+    ):  # chained file systems; content that is its own address
+        scheme = location.partition(":")[0]
+    elif scheme in OPENED:
+        return
+    raise Refused(
+        f"A place that begins with {scheme[:40]!r} is not opened. Name a path, or a URL of file, s3, gs, abfs, wasb "
+        "or hdfs, without '::'.",
+        code="storage_scheme",
+    )
+
+
 def connect(location: str) -> tuple[Any, str]:
-    """(file system, path on it) of a path or URL. Raises ValueError, ImportError: nobody here can open it."""
+    """(file system, path on it) of a path or URL.
+
+    Raises Refused (`storage_scheme`); ValueError, ImportError: nobody here can open it.
+    """
+    check_place(location)
     scheme = scheme_of(location)
     known = SCHEMES.get(scheme, scheme)
     if known != "s3":

@@ -24,7 +24,8 @@ class Outcome(StrEnum):
     """What the next run with the same code comes to, once it has read all input; the worst comes first.
 
     Spark fails before it writes, so that wins over all; a table that cannot be read shows no rows to count; rows
-    that are gone weigh more than rows that can be told apart. UNKNOWN: it hangs on what was not looked at.
+    that are gone weigh more than rows that can be told apart. UNKNOWN: it hangs on what was not looked at; OPEN: on
+    what no file of the checkpoint tells, the code or the session's settings, and it goes on where those are right.
     """
 
     FAILS = "fails"
@@ -32,6 +33,7 @@ class Outcome(StrEnum):
     LOSES = "loses rows"
     DOUBLES = "doubles rows"
     UNKNOWN = "unknown"
+    OPEN = "not promised"
     GOES_ON = "goes on"
 
 

@@ -16,6 +16,7 @@ OUTCOMES = {
     Outcome.LOSES: "ends well, and rows are lost",
     Outcome.DOUBLES: "ends well, and rows are there twice",
     Outcome.UNKNOWN: "was not judged",
+    Outcome.OPEN: "is not promised: it hangs on what no file here tells",
     Outcome.GOES_ON: "goes on",
 }
 

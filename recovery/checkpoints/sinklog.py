@@ -183,15 +183,19 @@ def judge(
     before its tasks have told these ids, and the commit that needs them fails.
     """
     found = list(log.findings)
-    following = 0 if committed is None else committed + 1
-    if planned is not None and planned >= following:
-        following = planned  # Spark runs a planned batch first, over its own range
-    if log.head is not None and log.head == following == planned:
+    next_batch = following(committed, planned)
+    if log.head is not None and log.head == next_batch == planned:
         code = "SINK_SKIPS_STATE" if unique_state else "SINK_UNCOMMITTED_BATCH"
         found.append(finding(code, FOLDER, head=log.head))
-    elif problem := fit(log.head, following):
+    elif problem := fit(log.head, next_batch):
         found.append(problem)
     return found
+
+
+def following(committed: int | None, planned: int | None) -> int:
+    """The batch that runs next. Spark runs a planned batch first, over its own range."""
+    after = 0 if committed is None else committed + 1
+    return planned if planned is not None and planned >= after else after
 
 
 def judge_files(table: Store, log: SinkLog) -> list[Finding]:

@@ -72,7 +72,10 @@ class Store:
 
     @classmethod
     def open(cls, location: str) -> "Store":
-        """Path or URL -> Store. Raises WrongUse for a scheme that nobody here can open."""
+        """Path or URL -> Store.
+
+        Raises Refused (`storage_scheme`) for what is no storage, WrongUse for what cannot be opened here, Unreachable.
+        """
         if not location or "\0" in location:
             raise WrongUse("No path was given. Name a directory or a URL.")
         try:
@@ -80,6 +83,12 @@ class Store:
         except (ValueError, ImportError) as error:
             raise WrongUse(
                 f"{location} cannot be opened: {error}. Name a path or a supported URL."
+            ) from error
+        except RepriseError:
+            raise
+        except Exception as error:  # each client has errors of its own, and so has each way to set it up
+            raise Unreachable(
+                f"{location} cannot be opened ({type(error).__name__}). Check the address and the storage's settings."
             ) from error
         fs.invalidate_cache()
         return cls(fs, root.rstrip("/") or "/", location.rstrip("/") or "/")

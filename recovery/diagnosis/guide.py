@@ -39,7 +39,7 @@ def _row(row: Row) -> str:
         f"- Damaged: {row.damaged}",
         f"- Needs a reset of the checkpoint: {row.reset}",
         f"- Severity: {row.severity}",
-        *(f"- Do: {text}" for text in row.do),
+        *(f"- Do: {one.says}" for one in row.advice),
         *(f"- {text}" for text in row.dont),
     ]
     return "\n".join(lines) + "\n"

@@ -4,9 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from recovery.blaming import find_code_failure, first_sentence
 from recovery.checkpoints.report import CheckpointReport
 from recovery.diagnosis import operators as ops
+from recovery.diagnosis import platforms, table
+from recovery.diagnosis.advice import Advice, Meant
 from recovery.diagnosis.parsing import Condition, chain_of, innermost, parse
+from recovery.diagnosis.platforms import Where
 from recovery.diagnosis.row import KEEP, Row
 
 FAMILY_UNKNOWN: Final = "unknown"
@@ -19,7 +23,7 @@ class Judgement:
     title: str
     damaged: str
     severity: int
-    do: list[str]
+    advice: list[Advice]
     dont: list[str]
     says: list[str] = field(default_factory=list)
 
@@ -34,6 +38,8 @@ class Evidence:
     operators: ops.Operators
     old_text: str = ""
     new_text: str = ""
+    chain: Sequence[Mapping[str, str]] = ()
+    of_flow: bool = True
 
 
 def diagnose(
@@ -44,30 +50,42 @@ def diagnose(
     old_text: str = "",
     new_text: str = "",
     attempts: int | None = None,
+    condition: str = "",
+    of_flow: bool = True,
+    where: Where | None = None,
 ) -> dict[str, Any]:
     """The diagnosis of a failure, as plain JSON (the shape of `recovery.diagnosis` in docs/wiring.md).
 
+    `condition`: what the failure was named by, where the error has no condition of Spark's or of the table.
+    `of_flow`: is a flow's checkpoint part of the question? Not where the failure is a whole pipeline's.
+
     `operators_code`: Spark's names of the stateful operators of the code as it is, where somebody knows;
     `old_text`, `new_text`: the code that last worked and the code that failed. Never raises; an error that
-    the table does not know is said to be unknown.
+    the table does not know is said to be unknown. `where`: what the workspace and the sink let one do; None: all.
     """
     chain = chain_of(causes)
     conditions = parse(chain)
     reason = innermost(conditions)
-    row = reason.row if reason else None
+    row = reason.row if reason else table.named(condition) if condition else None
     text = "\n".join(c["message"] for c in chain)
-    evidence = Evidence(row, text, report, _operators(text, report, operators_code), old_text, new_text)
+    evidence = Evidence(
+        row, text, report, _operators(text, report, operators_code), old_text, new_text, chain, of_flow
+    )
     judged = _judge(evidence, chain)
+    place = where or Where()
+    platforms.fit_advice(judged, row, place)
     return {
-        "condition": reason.name if reason else "",
+        "condition": reason.name if reason else condition if row else "",
         "family": row.family if row else FAMILY_UNKNOWN,
         "title": judged.title,
         "says": " ".join(judged.says),
         "damaged": judged.damaged,
         "severity": judged.severity,
         "reset": row.reset if row else "not known",
-        "do": judged.do,
+        "do": [one.says for one in judged.advice],
         "dont": judged.dont,
+        "advice": [one.as_dict() for one in judged.advice],
+        "storage": place.storage.value,
         "operators": {
             "checkpoint": list(evidence.operators.checkpoint or ()),
             "code": None if evidence.operators.code is None else list(evidence.operators.code),
@@ -75,6 +93,16 @@ def diagnose(
         "causes": [{**c, "condition": _condition_at(conditions, at)} for at, c in enumerate(chain)],
         "attempts": attempts if attempts is not None else _attempts(text),
     }
+
+
+def title_by_error(causes: Sequence[Mapping[str, Any]] | str | None, condition: str = "") -> str:
+    """What is wrong, by the error alone; "" where the table does not know it, or only the checkpoint can tell which of
+    two things it means. `condition` as in `diagnose`."""
+    reason = innermost(parse(causes))
+    row = reason.row if reason else table.named(condition) if condition else None
+    if row is None or row.code in NEEDS_CHECKPOINT:
+        return ""
+    return str(diagnose(causes=causes, condition=condition)["title"])
 
 
 def _condition_at(conditions: Sequence[Condition], at: int) -> str:
@@ -101,11 +129,12 @@ def _judge(evidence: Evidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
     if row is None:
         judged = _unknown(chain)
     else:
-        judged = Judgement(row.title, row.damaged, row.severity, list(row.do), list(row.dont))
+        judged = Judgement(row.title, row.damaged, row.severity, list(row.advice), list(row.dont))
         check = CHECKS.get(row.code)
         if check:
             check(judged, evidence)
-    _add_blockers(judged, evidence.report)
+    if evidence.of_flow:
+        _add_blockers(judged, evidence.report)
     return judged
 
 
@@ -115,16 +144,18 @@ def _unknown(chain: Sequence[Mapping[str, str]]) -> Judgement:
             title="No error is recorded for this flow.",
             damaged="not known",
             severity=2,
-            do=["Run an update, or look at the driver's log, to see the error."],
+            advice=[Advice("Run an update, or look at the driver's log, to see the error.")],
             dont=list(KEEP),
         )
     return Judgement(
         title="Spark stopped the flow with an error that Reprise does not know.",
         damaged="not known",
         severity=3,
-        do=[
-            "Read the innermost message below.",
-            "Read the checkpoint with `inspect`: if it is whole, the error is most likely in code, data or access.",
+        advice=[
+            Advice("Read the innermost message below."),
+            Advice(
+                "Read the checkpoint with `inspect`: if it is whole, the error is most likely in code, data or access."
+            ),
         ],
         dont=list(KEEP),
     )
@@ -146,8 +177,8 @@ def _add_blockers(judged: Judgement, report: CheckpointReport | None) -> None:
     more = f" and {len(blockers) - 3} more" if len(blockers) > 3 else ""
     judged.damaged = f"{', '.join(found)}{more}"
     judged.severity = max(judged.severity, 4)
-    judged.says.append("The checkpoint is damaged: " + " ".join(f.says for f in blockers[:3]))
-    judged.do = [*dict.fromkeys(f.do for f in blockers[:3]), *judged.do]
+    judged.says.append("The checkpoint itself says: " + " ".join(f.says for f in blockers[:3]))
+    judged.advice = [*(Advice(do) for do in dict.fromkeys(f.do for f in blockers[:3])), *judged.advice]
 
 
 def _stateful_steps(judged: Judgement, evidence: Evidence) -> None:
@@ -159,19 +190,58 @@ def _stateful_steps(judged: Judgement, evidence: Evidence) -> None:
     stored = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.checkpoint) or "none"
     running = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.code) or "none"
     judged.says.append(f"Stateful steps in the checkpoint: {stored}; in the code: {running}.")
-    judged.says.append("Nothing is damaged: position and state are as the last good batch left them.")
+    judged.says.append("Position and state are as the last good batch left them.")
     gone, new = ops.missing(found.checkpoint, found.code), ops.missing(found.code, found.checkpoint)
-    if gone:
-        judged.do = [
-            f"If {ops.listed(gone)} was taken out by mistake, put it back: the checkpoint fits the old code as it is.",
-            f"If it was meant, continue with a seeded checkpoint: what was read stays read, and only the state of "
-            f"{ops.listed(gone)} is dropped.",
-        ]
-    elif new:
-        judged.do[0] = (
-            f"If {ops.listed(new)} was added by mistake, take it out: the checkpoint fits the old code."
-        )
+    if gone and not found.code:
+        judged.advice = _without_state(gone)
+    elif gone or new:
+        judged.advice = _with_other_state(new, gone)
     _name_the_line(judged, evidence, [*gone, *new])
+
+
+def _without_state(gone: Sequence[str]) -> list[Advice]:
+    """What to do where the code keeps no state any more."""
+    named = ops.listed(gone)
+    holds = (
+        "" if set(gone) == {"dedupe"} else " Rows that only this state holds are lost; step 3 counts them."
+    )
+    return [
+        Advice(
+            f"Continue after the last committed batch, without the state of {named}: what was read stays read.{holds} "
+            f"Right if taking {named} out was meant.",
+            "continue",
+            Meant.YES,
+            undoable=True,
+        ),
+        Advice(
+            f"Put {named} back: the checkpoint fits the old code as it is. Right if the change was a mistake.",
+            "revert",
+            Meant.NO,
+            undoable=True,
+        ),
+        Advice("Empty the table and read all input again.", "full-refresh", undoable=False),
+    ]
+
+
+def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
+    """What to do where the code keeps state that the checkpoint does not hold: a seed carries none for it."""
+    undone = f"Put {ops.listed(gone)} back" if gone else f"Take {ops.listed(new)} out"
+    return [
+        Advice(
+            f"{undone}: the checkpoint fits the old code as it is. Right if the change was a mistake.",
+            "revert",
+            Meant.NO,
+            undoable=True,
+        ),
+        Advice(
+            "Go back in the input and build the state of the new code from what is read again (rewind). Right if the "
+            "change was meant.",
+            "rewind",
+            Meant.YES,
+            undoable=True,
+        ),
+        Advice("Empty the table and read all input again.", "full-refresh", undoable=False),
+    ]
 
 
 def _name_the_line(judged: Judgement, evidence: Evidence, names: list[str]) -> None:
@@ -206,9 +276,11 @@ def _source_count(judged: Judgement, evidence: Evidence) -> None:
         judged.title = "The newest offset file lost its source lines, which looks like a change of sources."
         judged.damaged = "the newest offset file"
         judged.severity = max(judged.severity, 3)
-        judged.do = [
-            "If its batch is not committed, the file may go: the batch is planned again. Otherwise rebuild it.",
-            "The code need not be changed.",
+        judged.advice = [
+            Advice(
+                "If its batch is not committed, the file may go: the batch is planned again. Otherwise rebuild it."
+            ),
+            Advice("The code need not be changed."),
         ]
     elif len(counts) > 1:
         judged.damaged = "nothing"
@@ -235,9 +307,13 @@ def _concurrent(judged: Judgement, evidence: Evidence) -> None:
             "nobody else is writing."
         )
         judged.damaged = f"offsets/{report.last_committed}"
-        judged.do = [
-            f"Rebuild offsets/{report.last_committed} from progress events, or continue with a seeded checkpoint.",
-            "Before either, check the table: the batch before it may have been written a second time.",
+        judged.advice = [
+            Advice(
+                f"Rebuild offsets/{report.last_committed} from progress events, or continue with a seeded checkpoint."
+            ),
+            Advice(
+                "Before either, check the table: the batch before it may have been written a second time."
+            ),
         ]
         judged.severity = 4
     else:
@@ -254,10 +330,40 @@ def _batch_missing(judged: Judgement, evidence: Evidence) -> None:
         judged.damaged = "offsets"
 
 
+def _name_the_error(judged: Judgement, evidence: Evidence) -> None:
+    if says := _error_sentence(evidence.chain):
+        judged.title = says
+
+
+def _quote_the_error(judged: Judgement, evidence: Evidence) -> None:
+    if says := _error_sentence(evidence.chain):
+        judged.says.append(says)
+
+
+def _error_sentence(chain: Sequence[Mapping[str, str]]) -> str:
+    """A failure of people's code by exception, file and line, any other by its innermost cause's first sentence."""
+    code = find_code_failure(chain)
+    says = code.sentence if code else first_sentence(chain[-1]["message"]) if chain else ""
+    return says and f"{says}."
+
+
 CHECKS: Final[Mapping[str, Callable[[Judgement, Evidence], None]]] = {
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": _stateful_steps,
     "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY": _state_directory,
     "source-count-changed": _source_count,
     "CONCURRENT_STREAM_LOG_UPDATE": _concurrent,
     "batch-missing": _batch_missing,
+    "PIPELINE_CODE_FAILED": _name_the_error,
+    "PIPELINE_FAILED": _name_the_error,
+    "PIPELINE_CYCLE": _quote_the_error,
+    "PIPELINE_NO_COMPUTE": _quote_the_error,
+    "TABLE_OR_VIEW_NOT_FOUND": _quote_the_error,
 }
+# Rows whose title the checkpoint can change.
+NEEDS_CHECKPOINT: Final = frozenset(
+    {
+        "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY",
+        "source-count-changed",
+        "CONCURRENT_STREAM_LOG_UPDATE",
+    }
+)

@@ -31,7 +31,8 @@ class Condition:
 
 
 def chain_of(causes: Sequence[Mapping[str, Any]] | str | None) -> list[dict[str, str]]:
-    """The chain as `{class_name, message}`, outermost first, cut to a size that is quick to search.
+    """The chain as `{class_name, message}`, of people's code `file` and `line` too, outermost first, cut to a size that
+    is quick to search.
 
     Of a long chain both ends are kept, of a long message as well: the reason stands at one of them.
     """
@@ -44,6 +45,7 @@ def chain_of(causes: Sequence[Mapping[str, Any]] | str | None) -> list[dict[str,
         {
             "class_name": _cut(str(c.get("class_name") or ""), 500),
             "message": _cut(str(c.get("message") or "")),
+            **{k: str(c[k])[:400] for k in ("file", "line") if c.get(k)},
         }
         for c in chain
     ]

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Final
 
+from recovery.diagnosis.advice import Advice
+
 GAP: Final = r"[^\n]{0,300}?"
 
 EMPTY: Final = (
@@ -24,7 +26,7 @@ RESET_YES: Final = "yes, seeded with the known progress"
 SEVERITIES: Final[dict[int, str]] = {
     1: "a fact",
     2: "fix and start again",
-    3: "a person must decide",
+    3: "waits for your decision",
     4: "something is damaged",
     5: "data is at risk",
 }
@@ -35,7 +37,8 @@ class Row:
     """`code`: Spark's condition, or a lower-case name of ours where Spark gives none.
 
     conditions: Spark's names (`*` allowed). texts: alternatives, each a run of literal parts that must
-    follow one another in one line, lower case. exact: a whole message. severity: one of SEVERITIES.
+    follow one another in one line, lower case. exact: a whole message. severity: one of SEVERITIES. do: an Advice
+    where it hangs on whether a change was meant, or a strategy does it; else the sentence.
     """
 
     code: str
@@ -44,7 +47,7 @@ class Row:
     damaged: str
     reset: str
     severity: int
-    do: tuple[str, ...]
+    do: tuple[str | Advice, ...]
     dont: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     texts: tuple[tuple[str, ...], ...] = ()
@@ -58,6 +61,11 @@ class Row:
         object.__setattr__(
             self, "globs", tuple(re.compile(translate(c)) for c in self.conditions if "*" in c)
         )
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to do, safest first."""
+        return tuple(one if isinstance(one, Advice) else Advice(one) for one in self.do)
 
     def names(self, condition: str) -> bool:
         """Is this Spark condition named by the row, itself or by a pattern?"""

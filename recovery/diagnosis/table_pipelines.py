@@ -2,12 +2,134 @@
 
 from typing import Final
 
+from recovery.diagnosis.advice import Advice
 from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, Row
 
 FAMILY: Final = "pipeline"
 DEFINITION: Final = "Correct the pipeline's definition as the message says; checkpoints stay as they are."
 
+RUN_AGAIN: Final = "Then start an update of the pipeline; checkpoints stay as they are."
+NO_RESET: Final = "Do not reset a checkpoint: none of them has to do with this failure."
+
 ROWS: Final = (
+    Row(
+        code="PIPELINE_CODE_FAILED",
+        conditions=("PIPELINE_CODE_FAILED",),
+        family=FAMILY,
+        title="The pipeline's own code raises an error.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=2,
+        do=(
+            "Correct the code at the line that the error names, or put back what it no longer finds.",
+            RUN_AGAIN,
+        ),
+        dont=(NO_RESET,),
+    ),
+    Row(
+        code="PIPELINE_CANCELLED",
+        conditions=("PIPELINE_CANCELLED",),
+        family=FAMILY,
+        title="The newest update was cancelled before it ended.",
+        damaged="nothing: a batch that was cut short is run again",
+        reset=RESET_NO,
+        severity=2,
+        do=("Ask who cancelled it whether the pipeline may run, then start an update.",),
+        dont=(NO_RESET,),
+    ),
+    Row(
+        code="PIPELINE_FAILED",
+        conditions=("PIPELINE_FAILED",),
+        family=FAMILY,
+        title="The update failed before or beside its flows, with an error that Reprise does not know.",
+        damaged="not known",
+        reset="not known",
+        severity=2,
+        do=("Read the events of the update: the error is not one of a checkpoint.",),
+        dont=KEEP,
+    ),
+    Row(
+        code="SINK_PASSED_OVER",
+        conditions=("SINK_PASSED_OVER",),
+        family=FAMILY,
+        title="The flow's batch numbers began again below those that its file table has, which passes such batches "
+        "over: the update completed, and rows may be missing.",
+        damaged="the table: rows that were read may not be in it",
+        reset=RESET_NO,
+        severity=5,
+        do=(
+            Advice(
+                "Compare the table with its source. Where rows are missing, take a full refresh of this table while "
+                "the source still has all of them: it empties the table's log as well.",
+                "full-refresh",
+                undoable=False,
+            ),
+        ),
+        dont=(
+            "Do not reset the checkpoint alone: the table passes over each batch up to the newest one in its log.",
+        ),
+    ),
+    Row(
+        code="SINK_SHARED",
+        conditions=("SINK_SHARED",),
+        family=FAMILY,
+        title="Several flows write this file table; it passes over a batch whose number another flow has used: the "
+        "update completed, and rows may be missing.",
+        damaged="the table: rows that were read may not be in it",
+        reset=RESET_NO,
+        severity=5,
+        do=(
+            "Give each flow a table of its own, or use a format that takes several writers.",
+            Advice(
+                "Then take a full refresh of the table while the sources still have all rows.",
+                "full-refresh",
+                undoable=False,
+            ),
+        ),
+        dont=("Do not reset a checkpoint: the flows use the same numbers again.",),
+    ),
+    Row(
+        code="PIPELINE_CYCLE",
+        conditions=("PIPELINE_CYCLE",),
+        texts=(("circulardependencyexception",), ("circular dependency",)),
+        family=FAMILY,
+        title="The tables of the pipeline depend on one another in a circle, so none of them can run first.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=2,
+        do=("Take out one of the reads that the error names.", RUN_AGAIN),
+        dont=(NO_RESET,),
+    ),
+    Row(
+        code="PIPELINE_NO_COMPUTE",
+        conditions=("PIPELINE_NO_COMPUTE",),
+        texts=(
+            ("quota", "instances"),
+            ("cluster", "could not be launched"),
+            ("cluster", "terminated"),
+            ("insufficient", "capacity"),
+            ("no process could be started for this update",),
+            ("jvm no longer answers",),
+        ),
+        family=FAMILY,
+        title="There was no compute for the update, or it went away.",
+        damaged="nothing: a batch that was cut short is run again",
+        reset=RESET_NO,
+        severity=2,
+        do=("Look at the quota, the capacity and the cluster's own log.", RUN_AGAIN),
+        dont=(NO_RESET,),
+    ),
+    Row(
+        code="TABLE_OR_VIEW_NOT_FOUND",
+        conditions=("TABLE_OR_VIEW_NOT_FOUND",),
+        family=FAMILY,
+        title="A table or view that the code reads is not there.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=2,
+        do=("Correct its name in the code, make it, or give the pipeline the right to see it.", RUN_AGAIN),
+        dont=(NO_RESET,),
+    ),
     Row(
         code="AUTOCDC_INVALID_STATE",
         conditions=("AUTOCDC_INVALID_STATE", "AUTOCDC_INVALID_STATE.*"),

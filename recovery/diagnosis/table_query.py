@@ -2,19 +2,34 @@
 
 from typing import Final
 
+from recovery.diagnosis.advice import Advice, Meant
 from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, RESET_YES, Row
 
 FAMILY: Final = "query"
-REVERT: Final = "If the change was a mistake, put the old code back: the checkpoint fits it as it is."
-CONTINUE: Final = (
-    "If it was meant, continue with a seeded checkpoint: progress is kept, the stored state is dropped."
+REVERT: Final = Advice(
+    "If the change was a mistake, put the old code back: the checkpoint fits it as it is.",
+    "revert",
+    Meant.NO,
+    undoable=True,
 )
-REWIND: Final = (
+CONTINUE: Final = Advice(
+    "If it was meant, continue with a seeded checkpoint: progress is kept, the stored state is dropped.",
+    "continue",
+    Meant.YES,
+    undoable=True,
+)
+REWIND: Final = Advice(
     "If it was meant and the new code keeps state behind a watermark, rewind: it goes back in the input and builds the "
-    "open windows anew."
+    "open windows anew.",
+    "rewind",
+    Meant.YES,
+    undoable=True,
 )
-WHOLE: Final = (
-    "If it was meant and the input is still there from its beginning, a full refresh makes the table anew."
+WHOLE: Final = Advice(
+    "If it was meant and the input is still there from its beginning, a full refresh makes the table anew.",
+    "full-refresh",
+    Meant.YES,
+    undoable=False,
 )
 
 ROWS: Final = (
@@ -75,7 +90,10 @@ ROWS: Final = (
         severity=3,
         do=(
             REVERT,
-            "Or change the state's schema only by added nullable fields, as schema evolution allows.",
+            Advice(
+                "Or change the state's schema only by added nullable fields, as schema evolution allows.",
+                right_if=Meant.YES,
+            ),
         ),
         dont=KEEP,
     ),
@@ -185,7 +203,12 @@ ROWS: Final = (
         do=(
             "Look at the newest offset file first: a cut file says the same as a code change.",
             REVERT,
-            "If the change was meant, seed a checkpoint with one position for each source.",
+            Advice(
+                "If the change was meant, seed a checkpoint with one position for each source.",
+                "continue",
+                Meant.YES,
+                undoable=True,
+            ),
         ),
         dont=KEEP,
     ),
@@ -199,7 +222,12 @@ ROWS: Final = (
         severity=3,
         do=(
             REVERT,
-            "If the folder moved, seed a checkpoint whose source log names the files at their new place.",
+            Advice(
+                "If the folder moved, seed a checkpoint whose source log names the files at their new place.",
+                "continue",
+                Meant.YES,
+                undoable=True,
+            ),
         ),
         dont=KEEP,
     ),
@@ -213,7 +241,12 @@ ROWS: Final = (
         severity=3,
         do=(
             REVERT,
-            "If the change was meant, the new source needs a new checkpoint that starts where you choose.",
+            Advice(
+                "If the change was meant, the new source needs a new checkpoint that starts where you choose.",
+                "continue",
+                Meant.YES,
+                undoable=True,
+            ),
         ),
         dont=KEEP,
     ),

@@ -1,6 +1,6 @@
 """The numbers that a monitor reads, taken from the database at the moment it asks.
 
-Eight queries, however many recoveries there are. No process counts anything itself, so several web
+Ten queries, however many recoveries there are. No process counts anything itself, so several web
 processes, a worker that was killed and a restart all give the same numbers.
 """
 
@@ -16,11 +16,12 @@ from prometheus_client.core import Metric
 from prometheus_client.core import SummaryMetricFamily as Summary
 from prometheus_client.registry import Collector
 
-from recovery.models import AuditEntry, Flow, FlowInput, Heartbeat, Recovery, Step, Workspace
+from recovery.models import AuditEntry, Flow, FlowInput, Heartbeat, Pipeline, Recovery, Step, Workspace
 from recovery.models.recovery import STATES
 from recovery.pipelines import retention
+from recovery.pipelines.failures import PipelineState
 
-FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "unknown")
+FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "stale", "empty", "unknown")
 
 
 def recoveries(now: datetime) -> Iterable[Metric]:
@@ -61,6 +62,19 @@ def flows(now: datetime) -> Iterable[Metric]:
     yield made
 
 
+def pipelines(now: datetime) -> Iterable[Metric]:
+    made = Gauge(
+        "reprise_pipelines",
+        "Pipelines that exist, by state; `failed` since an update did not complete, of whatever cause.",
+        labels=["state"],
+    )
+    counted = dict(Pipeline.objects.filter(gone=False).values_list("judged").annotate(Count("pk")).order_by())
+    counted["unknown"] = counted.get("unknown", 0) + counted.pop("", 0)
+    for state in PipelineState:
+        made.add_metric([state], counted.get(state, 0))
+    yield made
+
+
 def queue(now: datetime) -> Iterable[Metric]:
     waiting = Step.objects.filter(state="pending", woken_at__isnull=False)
     found = waiting.aggregate(number=Count("pk"), oldest=Min("woken_at"))
@@ -76,8 +90,8 @@ def polls(now: datetime) -> Iterable[Metric]:
     failing = Gauge(
         "reprise_poll_failing", "1 while the last poll of a workspace failed.", labels=["workspace"]
     )
-    for name, polled_at, problem in Workspace.objects.order_by("name").values_list(
-        "name", "polled_at", "poll_error"
+    for name, polled_at, problem in (
+        Workspace.objects.active().order_by("name").values_list("name", "polled_at", "poll_error")
     ):
         if polled_at:
             lag.add_metric([name], max((now - polled_at).total_seconds(), 0.0))
@@ -132,6 +146,7 @@ FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (
     recoveries,
     steps,
     flows,
+    pipelines,
     queue,
     polls,
     audit,

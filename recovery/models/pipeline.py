@@ -10,6 +10,9 @@ class Pipeline(models.Model):
 
     `environment` is the one that holds; `wanted_environment` what the tag says since `wanted_since`, where a move to
     weaker rules waits (recovery/pipelines/retagging.py), else "".
+
+    `judged`: how it is by its newest updates, `ok | failed | running | unknown`, "" before the first look; since
+    `judged_since`; `failure`: the UpdateFailure of recovery/pipelines/failures.py until an update completes, else {}.
     """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="pipelines")
@@ -23,6 +26,9 @@ class Pipeline(models.Model):
     updates = models.JSONField(default=list)
     seen_at = models.DateTimeField()
     gone = models.BooleanField(default=False)
+    judged = models.CharField(max_length=20, blank=True, default="")
+    judged_since = models.DateTimeField(null=True)
+    failure = models.JSONField(default=dict)
 
     class Meta:
         constraints = [
@@ -36,8 +42,10 @@ class Pipeline(models.Model):
 class Flow(models.Model):
     """One flow. `name` is `origin.flow_name`, verbatim; `short` its last part.
 
-    state: ok | failed | running | stopped | unknown. `error` is the failing event's cause chain,
-    outermost first: [{class_name, message}].
+    state: ok | failed | running | stopped | stale | empty | unknown. `error` is the failing event's cause chain,
+    outermost first: [{class_name, message}], of people's code with `file` and `line` too.
+    `behind_since`: since when its dataset does not show what it is computed from, `behind_why` how that came
+    (`downstream.Why`, "" where it does), `behind_update` the update that left it so.
 
     What its code says of where it reads from is in its `sources`. `code_digest`: of the code that was studied for that
     last, "" where nobody noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
@@ -53,6 +61,9 @@ class Flow(models.Model):
     inputs = models.JSONField(default=list)
     state = models.CharField(max_length=20, default="unknown")
     failing_since = models.DateTimeField(null=True)
+    behind_since = models.DateTimeField(null=True)
+    behind_why = models.CharField(max_length=20, blank=True, default="")
+    behind_update = models.CharField(max_length=80, blank=True, default="")
     failed_update = models.CharField(max_length=80, blank=True)
     condition = models.CharField(max_length=200, blank=True)
     error = models.JSONField(default=list)

@@ -1,16 +1,49 @@
-"""A workspace: one Pipelines API endpoint. Secrets are references (`file:…`, `env:…`), never values."""
+"""A workspace: one Pipelines API endpoint. Secrets are references (`file:…`, `env:…`), or encrypted values."""
 
 from django.db import models
 
 
+class WorkspaceQuerySet(models.QuerySet["Workspace"]):
+    """Lists of workspaces by whether anybody may still speak to them."""
+
+    def kept(self) -> "WorkspaceQuerySet":
+        """Those that were not removed, switched off ones too."""
+        return self.filter(removed_at=None)
+
+    def active(self) -> "WorkspaceQuerySet":
+        """Those that are polled: neither switched off nor removed."""
+        return self.filter(removed_at=None, on=True)
+
+
 class Workspace(models.Model):
+    """`token_ref` or `token_kept` (encrypted, `recovery/encryption.py`) holds the token, `spark_remote_ref` or
+    `spark_remote_kept` the address of Spark Connect, where there is one.
+
+    A switched off workspace is not polled and its flows are not listed. A removed one (`removed_at`) has no secret any
+    more and keeps its recoveries. `tested` is the last test (`pipelines.workspace_answers.WorkspaceTest`), {} before
+    the first; `test_asked_at`: a worker is at it since then.
+    """
+
     name = models.CharField(max_length=80, unique=True)
     url = models.URLField(max_length=300)
-    token_ref = models.CharField(max_length=300)
+    token_ref = models.CharField(max_length=300, blank=True)
+    token_kept = models.TextField(blank=True, default="")
     spark_remote_ref = models.CharField(max_length=300, blank=True)
-    environment = models.CharField(max_length=20, default="development")
+    spark_remote_kept = models.TextField(blank=True, default="")
+    environment = models.CharField(max_length=20, default="production")
+    on = models.BooleanField(default=True)
+    removed_at = models.DateTimeField(null=True)
     polled_at = models.DateTimeField(null=True)
     poll_error = models.TextField(blank=True)
+    tested = models.JSONField(default=dict)
+    test_asked_at = models.DateTimeField(null=True)
+
+    objects = WorkspaceQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def active(self) -> bool:
+        """May anybody speak to it?"""
+        return self.on and self.removed_at is None

@@ -16,9 +16,10 @@ from django.utils import timezone
 
 from recovery.audit.actions import Attempt, attempt
 from recovery.errors import NotFound, Refused
-from recovery.models import Channel, Delivery, Flow, Message, Recovery
+from recovery.models import Channel, Delivery, Flow, Message, Pipeline, Recovery
 from recovery.notify import events, outbox, selectors, subject, wording
 from recovery.notify.channels import checked, described
+from recovery.notify.events import EVENTS
 from recovery.notify.wording import Fact
 from recovery.people.roles import SYSTEM, Actor, Right
 from recovery.workflow import broker
@@ -29,6 +30,7 @@ def announce(
     event: str,
     recovery: Recovery | None = None,
     flow: Flow | None = None,
+    pipeline: Pipeline | None = None,
     facts: Mapping[str, Fact] | None = None,
     by: Actor = SYSTEM,
     dedupe: str = "",
@@ -37,17 +39,20 @@ def announce(
 ) -> Message | None:
     """Write a message for every channel that asked for this event; call in the transaction of the change.
 
-    What it is about (a recovery, or a flow) gives the usual facts; `facts` adds to them: text, numbers, true, false,
-    null, never a secret. `dedupe` names this very occurrence, and a second message of that name is not written
-    (None is answered): by default the recovery and its version, so call it after the move. `link` is a path in the
-    console; by default the recovery, the flow, or the event's own page. `people`: whom it concerns, by name; a mail
-    channel to their own address is told although it did not ask for the event.
+    What it is about (a recovery, a flow, or a pipeline as a whole) gives the usual facts; `facts` adds to them: text,
+    numbers, true, false, null, never a secret. `dedupe` names this very occurrence, and a second message of that name
+    is not written (None is answered): by default the recovery and its version, so call it after the move. `link` is a
+    path in the console; by default the recovery, the flow, the pipeline, or the event's own page. `people`: whom it
+    concerns, by name; a mail channel to their own address is told although it did not ask for the event.
 
     Raises ValueError for an unregistered event or decision, TypeError for a fact that is no plain value.
     """
-    to = _subscribed(event, recovery, flow)
+    environment = subject.environment(recovery, flow, pipeline)
+    to = _subscribed(event, environment)
     to += [c for c in _own_channels(people) if c not in to]
-    return _write(event, recovery, flow, facts or {}, by, dedupe, link, to=to)
+    usual = subject.facts_of_pipeline(pipeline) if pipeline else subject.facts(recovery, flow)
+    path = link or subject.link(event, recovery, flow, pipeline)
+    return _write(event, recovery, environment, {**usual, **(facts or {})}, by, dedupe, path, to=to)
 
 
 def _own_channels(people: Collection[str]) -> list[Channel]:
@@ -58,8 +63,7 @@ def _own_channels(people: Collection[str]) -> list[Channel]:
     return [channel for channel in mail if channel.address.lower() in addresses]
 
 
-def _subscribed(event: str, recovery: Recovery | None, flow: Flow | None) -> list[Channel]:
-    environment = subject.environment(recovery, flow)
+def _subscribed(event: str, environment: str) -> list[Channel]:
     return [
         channel
         for channel in Channel.objects.filter(on=True)
@@ -70,7 +74,7 @@ def _subscribed(event: str, recovery: Recovery | None, flow: Flow | None) -> lis
 def _write(
     event: str,
     recovery: Recovery | None,
-    flow: Flow | None,
+    environment: str,
     given: Mapping[str, Fact],
     by: Actor,
     dedupe: str,
@@ -79,7 +83,7 @@ def _write(
     to: Iterable[Channel],
 ) -> Message | None:
     events.check(event)
-    told = {name: wording.plain(value) for name, value in {**subject.facts(recovery, flow), **given}.items()}
+    told = {name: wording.plain(value) for name, value in given.items()}
     if event == "approval.decided" and told.get("decision") not in events.DECISIONS:
         raise ValueError(f"approval.decided needs a fact `decision`, one of {', '.join(events.DECISIONS)}.")
     if by is not SYSTEM:
@@ -88,12 +92,12 @@ def _write(
     message = Message(
         event=event,
         recovery=label,
-        environment=subject.environment(recovery, flow),
+        environment=environment,
         dedupe=f"{event}:{dedupe or _occurrence(recovery)}"[:200],
         body={
             "title": wording.title(event, told),
             "facts": told,
-            "link": link or subject.link(event, recovery, flow),
+            "link": link,
             "by": by.name,
         },
     )
@@ -129,7 +133,7 @@ def _wake(channel_id: int) -> None:
 def announce_failing(now: datetime) -> None:
     """Tell the other channels, once, of each one that has failed for some time. Called by the sweep."""
     for channel in selectors.failing(now):
-        others = [c for c in _subscribed("channel.failing", None, None) if c.pk != channel.pk]
+        others = [c for c in _subscribed("channel.failing", "") if c.pk != channel.pk]
         since = channel.failing_since
         assert since is not None, "a channel that fails has failed since some time"
         newest = channel.deliveries.exclude(last_error="").order_by("-pk").first()
@@ -140,7 +144,7 @@ def announce_failing(now: datetime) -> None:
         }
         with transaction.atomic():
             name = f"{channel.pk}:{since.isoformat()}"
-            _write("channel.failing", None, None, told, SYSTEM, name, "", to=others)
+            _write("channel.failing", None, "", told, SYSTEM, name, EVENTS["channel.failing"].link, to=others)
 
 
 def create_channel(*, name: str, by: Actor, **wanted: Any) -> Channel:
@@ -209,7 +213,7 @@ def send_test(*, channel_id: int, by: Actor) -> Message:
         if not channel.on:
             raise Refused(f"Channel {channel.name} is off: nothing is sent to it. Switch it on first.")
         told: dict[str, Fact] = {"channel": channel.name, "by": by.name}
-        message = _write("channel.test", None, None, told, by, "", "", to=[channel])
+        message = _write("channel.test", None, "", told, by, "", EVENTS["channel.test"].link, to=[channel])
         assert message is not None, "its occurrence has a new name"
         trying.done(f"Test message to channel {channel.name}.", after={"message": str(message.uid)})
     return message

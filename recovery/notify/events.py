@@ -34,6 +34,9 @@ EVENTS: Final[dict[str, Event]] = {
         "Somebody went past the approval (break-glass)", "Break-glass: {recovery} of {flow} in {environment}"
     ),
     "flow.failed": Event("A flow has begun to fail", "{flow} fails in {environment}"),
+    "pipeline.failed": Event(
+        "A pipeline has begun to fail before or beside its flows", "{pipeline} fails in {environment}"
+    ),
     "flow.retention": Event(
         "Unread input of a flow is about to be lost to retention, or is", "{flow}: unread input {unread}"
     ),

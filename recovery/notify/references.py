@@ -1,46 +1,28 @@
-"""Where a channel's secrets are: `env:` and `file:` references, held to names that are meant for this.
+"""Where a channel's secrets are: references whose names say that they are meant for notifications."""
 
-An admin of the console enters the reference, and the console sends what it finds (or signs with it). Any name
-would let that admin send away a secret of the instance itself, so the name must say that it is for notifications.
-"""
-
-import os
-import re
-from pathlib import Path
 from typing import Final
 
+from recovery import references
 from recovery.errors import WrongUse
+from recovery.references import is_reference
 
-ENV: Final = re.compile(r"env:REPRISE_NOTIFY_[A-Z0-9_]{1,80}")
-FILE: Final = re.compile(r"file:/(?:[^\x00-\x1f]{1,200}/)?notify[A-Za-z0-9._-]{0,80}")
-LARGEST: Final = 16 * 1024
-RULE: Final = "A reference is env:REPRISE_NOTIFY_… or file:/folder/notify…"
-
-
-def is_reference(text: str) -> bool:
-    return text.startswith(("env:", "file:"))
+__all__ = ["RULE", "check", "is_reference", "read"]
+RULE: Final = references.NOTIFICATIONS.rule
 
 
 def check(ref: str) -> str:
     """The reference, when its name is one for notifications. Asks nothing. Raises WrongUse."""
-    parts = ref.partition(":")[2].split("/")
-    if (ENV.fullmatch(ref) or FILE.fullmatch(ref)) and ".." not in parts:
-        return ref
-    raise WrongUse(f"{RULE}: the name must say that it is meant for notifications.")
+    return references.NOTIFICATIONS.check(ref)
 
 
 def read(ref: str) -> str:
     """The value behind a reference. Raises WrongUse naming the reference, never a value."""
     kind, _, rest = check(ref).partition(":")
-    if kind == "env":
-        found = os.environ.get(rest, "").strip()
-    else:
-        try:
-            with Path(rest).open(encoding="utf-8") as file:
-                found = file.read(LARGEST).strip()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise WrongUse(f"The worker cannot read {ref} ({why}).") from error
+    try:
+        found = references.from_environment(rest) if kind == "env" else references.from_file(rest)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise WrongUse(f"The worker cannot read {ref} ({why}).") from error
     if not found:
         raise WrongUse(f"The worker finds nothing under {ref}. Set it, then try again.")
     return found

@@ -1,9 +1,9 @@
-"""The usual facts of a recovery or a flow: what, where, which forecast. No text of an error, no row of data."""
+"""The usual facts of a recovery, flow or pipeline: what, where, which forecast. No text of an error, no row of data."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.models import Flow, Recovery
+from recovery.models import Flow, Pipeline, Recovery
 from recovery.notify.events import EVENTS
 from recovery.notify.wording import Fact
 
@@ -12,16 +12,28 @@ def _flow(recovery: Recovery | None, flow: Flow | None) -> Flow | None:
     return flow or (recovery.flow if recovery else None)
 
 
-def environment(recovery: Recovery | None, flow: Flow | None) -> str:
+def environment(recovery: Recovery | None, flow: Flow | None, pipeline: Pipeline | None = None) -> str:
     of = _flow(recovery, flow)
-    return of.pipeline.environment if of else ""
+    within = of.pipeline if of else pipeline
+    return within.environment if within else ""
 
 
-def link(event: str, recovery: Recovery | None, flow: Flow | None) -> str:
+def link(event: str, recovery: Recovery | None, flow: Flow | None, pipeline: Pipeline | None = None) -> str:
     """The path of the page on which one goes on."""
     if recovery:
         return f"/recoveries/{recovery.label}"
+    if flow is None and pipeline is not None:
+        return f"/pipelines/{pipeline.pk}"
     return f"/flows/{flow.pk}" if flow else EVENTS[event].link
+
+
+def facts_of_pipeline(pipeline: Pipeline) -> dict[str, Fact]:
+    """pipeline, environment, workspace."""
+    return {
+        "pipeline": pipeline.name,
+        "environment": pipeline.environment,
+        "workspace": pipeline.workspace.name,
+    }
 
 
 def facts(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
@@ -31,12 +43,7 @@ def facts(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
     if of is None:
         return {}
     found: dict[str, Fact] = {"recovery": recovery.label} if recovery else {}
-    found |= {
-        "flow": of.short,
-        "pipeline": of.pipeline.name,
-        "environment": of.pipeline.environment,
-        "workspace": of.pipeline.workspace.name,
-    }
+    found |= {"flow": of.short, **facts_of_pipeline(of.pipeline)}
     if recovery is None:
         return found | {"condition": of.condition or "not classified"}
     plan = recovery.plans.filter(voided_at=None).order_by("-pk").first()

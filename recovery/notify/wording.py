@@ -25,6 +25,7 @@ LABELS: Final[dict[str, str]] = {
     "by": "By",
     "reason": "Reason",
     "condition": "Error",
+    "cause": "Why",
     "failing_since": "Failing since",
     "unread": "Unread input",
     "source": "Source",
@@ -37,7 +38,7 @@ LABELS: Final[dict[str, str]] = {
 
 LONGEST: Final = 500
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_USER_IN_URL: Final = re.compile(r"(\w+://)[^\s/@]+@")
+_USER_IN_URL: Final = re.compile(r"(://)[^\s/@]+@")
 _SECRET_SHAPE: Final = re.compile(r"\brp_[\w-]{8,}|\b(?:[Bb]earer|[Tt]oken[=:])\s*[\w.~+/=-]{8,}")
 
 

@@ -16,6 +16,7 @@ from django.utils import timezone
 from recovery.audit.actions import attempt
 from recovery.errors import Denied, NotFound, Refused, WrongUse
 from recovery.models import Invitation, Person, RoleIn, Token
+from recovery.names import is_plain
 from recovery.people.identity import actor_for_token, actor_for_user, sha256
 from recovery.people.roles import ENVIRONMENTS, SYSTEM, Actor, Grant, Right, Role, Stranger
 
@@ -68,7 +69,7 @@ def create_person(
 def _check_name(name: str) -> None:
     if not name.strip() or len(name) > 150:
         raise WrongUse("A person needs a name of 1 to 150 characters.")
-    if not name.isprintable():
+    if not is_plain(name):
         raise WrongUse("A person's name is of characters that can be seen, on one line.")
     if unicodedata.normalize("NFKC", name).strip().casefold() in RESERVED:
         raise WrongUse(f"{name} is what the audit log calls acts of no person. Choose another name.")
@@ -212,6 +213,8 @@ def create_token(
         _check_token_right(owner, by)
         if not name.strip() or len(name) > 80:
             raise WrongUse("A token needs a name of 1 to 80 characters, so that it can be told from others.")
+        if not is_plain(name):
+            raise WrongUse("A token's name is of characters that can be seen, on one line.")
         longest = settings.REPRISE_TOKEN_DAYS
         if days is not None and not 1 <= days <= longest:
             raise WrongUse(f"A token is good for 1 to {longest} days.")

@@ -36,6 +36,9 @@ class Right(StrEnum):
     PROVISION = "set up a new instance"
 
 
+MOST_TO_ASK: Final = 3
+"""Of so many roles a refusal still names each."""
+
 IN_ENVIRONMENT: Final = frozenset({Right.VIEW, Right.RECOVER, Right.RESET, Right.APPROVE, Right.BREAK_GLASS})
 """Rights over flows: held by environment. All others are over the whole instance and go by the default role."""
 
@@ -59,6 +62,18 @@ RIGHTS: dict[Role, frozenset[Right]] = {
     Role.NONE: frozenset(),
     Role.SYSTEM: frozenset({Right.VIEW, Right.PROVISION}),
 }
+
+
+def who_may(right: Right) -> str:
+    """Whom to ask for what one's own role may not: the roles that hold the right, "a responder or an admin".
+
+    Where nearly every role holds it, one's own is to be changed, which an admin does.
+    """
+    holders = [r.value for r in Role if r not in (Role.NONE, Role.SYSTEM) and right in RIGHTS[r]]
+    if not holders or len(holders) > MOST_TO_ASK:
+        return "an admin for a role that may"
+    named = [f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in holders]
+    return " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
 
 
 @dataclass(frozen=True)
@@ -140,7 +155,7 @@ class Actor:
         role = f"role {grant.role.value}{' without resets' if withheld else ''}{where}"
         return (
             f"{self.name} has {role}, which may not {right.value}. "
-            "Ask a responder or an admin, or sign in as one."
+            f"Ask {who_may(right)}{' with resets' if withheld else ''}."
         )
 
     def check_setup(self) -> None:

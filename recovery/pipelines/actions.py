@@ -1,12 +1,51 @@
-"""The only door through which the list of workspaces changes."""
+"""The only door through which the list of workspaces changes.
 
+Right: MANAGE (setting up a new instance may register its own). Each change and its audit row are one transaction;
+what the audit log holds of a secret is where it is, or that it is kept encrypted.
+"""
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from recovery.audit.actions import attempt
-from recovery.errors import WrongUse
-from recovery.models import Workspace
+from django.utils import timezone
+
+from recovery import references
+from recovery.audit.actions import Attempt, attempt
+from recovery.encryption import encrypted
+from recovery.errors import NotFound, Refused, WrongUse
+from recovery.models import Hold, Pipeline, Recovery, Workspace
+from recovery.names import is_plain
 from recovery.outbound import check as check_outbound
-from recovery.people.roles import ENVIRONMENTS, Actor
+from recovery.people.roles import ENVIRONMENTS, Actor, Right
+from recovery.pipelines.workspaces import SPARK, TOKEN, allowed_spark, is_sendable
+from recovery.workflow import broker
+
+LONGEST_SECRET: Final = 8192
+TEST_PATIENCE: Final = timedelta(minutes=3)
+"""After so long a test that was asked for counts as lost, and another may be asked for."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What somebody says of a workspace; None: as it is (a new one: production, no Spark).
+
+    Of `token_ref` (where it is) and `token` (itself, kept encrypted) at most one; likewise for Spark Connect, whose
+    empty reference takes it away.
+    """
+
+    url: str | None = None
+    environment: str | None = None
+    token_ref: str | None = None
+    token: str | None = None
+    spark_remote_ref: str | None = None
+    spark_remote: str | None = None
 
 
 def register_workspace(
@@ -23,28 +62,317 @@ def register_workspace(
     }  # fmt: skip
     with attempt(action="workspace.register", by=by, target_kind="workspace", target=name) as trying:
         by.check_setup()
-        _check(name, wanted)
+        _check_name(name)
+        _check_address(wanted["url"])
+        _check_environment(environment)
+        if not token_ref:
+            raise WrongUse(
+                "token_ref is missing: say where the workspace's token is, as file:/path or env:NAME."
+            )
+        for field in ("token_ref", "spark_remote_ref"):
+            if wanted[field] and not wanted[field].startswith(("file:/", "env:")):
+                raise WrongUse(f"{field} is a reference, file:/path or env:NAME, never the secret itself.")
         workspace = Workspace.objects.filter(name=name).first()
+        if workspace is not None and workspace.removed_at is not None:
+            return workspace  # a person removed it: a restart does not bring it back
         before = {field: getattr(workspace, field) for field in wanted} if workspace else None
         if workspace is None:
             workspace = Workspace.objects.create(name=name, **wanted)
         elif before != wanted:
-            Workspace.objects.filter(pk=workspace.pk).update(**wanted, poll_error="")
+            Workspace.objects.filter(pk=workspace.pk).update(
+                **wanted, token_kept="", spark_remote_kept="", poll_error=""
+            )
             workspace.refresh_from_db()
         if before != wanted:
             trying.done(f"Registered workspace {name} at {url}.", before=before, after=wanted)
     return workspace
 
 
-def _check(name: str, wanted: dict[str, str]) -> None:
-    if not name.strip() or len(name) > 80:
-        raise WrongUse("A workspace needs a name of 1 to 80 characters.")
-    if urlsplit(check_outbound(wanted["url"])).query:
-        raise WrongUse("A workspace's address is http(s)://host[:port], without a query.")
-    for field in ("token_ref", "spark_remote_ref"):
-        if wanted[field] and not wanted[field].startswith(("file:/", "env:")):
-            raise WrongUse(f"{field} is a reference, file:/path or env:NAME, never the secret itself.")
-    if not wanted["token_ref"]:
-        raise WrongUse("token_ref is missing: say where the workspace's token is, as file:/path or env:NAME.")
-    if wanted["environment"] not in ENVIRONMENTS:
+def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
+    """Add a workspace; one that was removed comes back under its name, with its recoveries, at the same address.
+
+    Raises Denied, WrongUse; Refused: `taken` (the name), `same_address`, `token_elsewhere`, `outbound`.
+    """
+    name = " ".join(name.split())
+    with attempt(action="workspace.add", by=by, target_kind="workspace", target=name[:80]) as trying:
+        by.check(Right.MANAGE)
+        _check_name(name)
+        if given.url is None or not (given.token or given.token_ref):
+            raise WrongUse("A workspace needs an address and a token.", code="no_token")
+        values = {"environment": "production", **_columns(given)}
+        row = Workspace.objects.select_for_update().filter(name=name).first()
+        if row is not None and (row.removed_at is None or _place(row.url) != _place(values["url"])):
+            raise Refused(
+                f"There is a workspace named {name} already{_at(row)}. Take another name.", code="taken"
+            )
+        _refuse_twin(values["url"], row)
+        _refuse_borrowed(given, row)
+        if row is None:
+            row = Workspace.objects.create(name=name, **values)
+        else:
+            Workspace.objects.filter(pk=row.pk).update(
+                **values, on=True, removed_at=None, poll_error="", tested={}, test_asked_at=None
+            )
+            row.refresh_from_db()
+        trying.environment = row.environment
+        trying.done(f"Workspace {name} added at {row.url}.", after=described(row))
+    return row
+
+
+def change_workspace(*, name: str, given: Given, by: Actor, on: bool | None = None) -> Workspace:
+    """Change address, environment or secrets, and switch it `on` or off in the same act; what is None stays.
+
+    A token never goes to another machine by itself: with another address it has to be given again, and the name of
+    the one at hand, or of another workspace's, is no giving. Raises Denied, NotFound, WrongUse; Refused: `token_again`,
+    `token_elsewhere`, `same_address`, `outbound`, `recovery_open`.
+    """
+    with _managing("workspace.change", name, by) as (trying, row):
+        before, values = described(row), _columns(given)
+        moved = "url" in values and _place(values["url"]) != _place(row.url)
+        is_same = bool(given.token_ref) and _source(given.token_ref or "") == _source(row.token_ref)
+        if moved and (is_same or not (given.token or given.token_ref)):
+            raise Refused(
+                "Another address needs its token again: the one at hand is not sent to another machine.",
+                code="token_again",
+            )
+        _refuse_borrowed(given, row)
+        if moved:
+            _refuse_twin(values["url"], row)
+            _refuse_in_use(row)
+        if on is not None and row.on != on:
+            values["on"] = on
+            if not on:
+                _leave(row)
+        Workspace.objects.filter(pk=row.pk).update(**values, poll_error="", tested={}, test_asked_at=None)
+        row.refresh_from_db()
+        trying.done(f"Workspace {row.name} changed.", before=before, after=described(row))
+    return row
+
+
+def switch_workspace(*, name: str, on: bool, by: Actor) -> Workspace:
+    """Switch a workspace off (it is not polled, its flows leave the lists) or on again. Its history stays.
+
+    Raises Denied, NotFound; Refused (`recovery_open`) while a recovery is open there or something is still paused.
+    """
+    with _managing("workspace.switch", name, by) as (trying, row):
+        if row.on != on:
+            if not on:
+                _leave(row)
+            Workspace.objects.filter(pk=row.pk).update(on=on, poll_error="")
+            row.refresh_from_db()
+            trying.done(
+                f"Workspace {row.name} switched {'on' if on else 'off'}.",
+                before={"on": not on},
+                after={"on": on},
+            )
+    return row
+
+
+def remove_workspace(*, name: str, by: Actor, reason: str = "") -> Workspace:
+    """Remove a workspace: its secrets are erased, its flows leave the lists, its recoveries and audit stay.
+
+    Raises Denied, NotFound; Refused (`recovery_open`) while a recovery is open there or something is still paused.
+    """
+    with _managing("workspace.remove", name, by, reason) as (trying, row):
+        before = described(row)
+        _leave(row)
+        Workspace.objects.filter(pk=row.pk).update(
+            on=False,
+            removed_at=timezone.now(),
+            poll_error="",
+            test_asked_at=None,
+            **dict.fromkeys(("token_ref", "token_kept", "spark_remote_ref", "spark_remote_kept"), ""),
+        )
+        row.refresh_from_db()
+        kept = Recovery.objects.filter(flow__pipeline__workspace=row).count()
+        trying.done(f"Workspace {row.name} removed; {kept} recoveries of it are kept.", before=before)
+    return row
+
+
+def request_test(*, name: str, by: Actor) -> Workspace:
+    """Have a worker test a workspace; the answers stand in its row. One that is under way is not asked for twice.
+
+    Raises Denied, NotFound; Unreachable without a broker.
+    """
+    from recovery.pipelines import tasks
+
+    with _managing("workspace.test", name, by) as (trying, row):
+        broker.check()
+        now = timezone.now()
+        if row.test_asked_at is None or now - row.test_asked_at > TEST_PATIENCE:
+            Workspace.objects.filter(pk=row.pk).update(test_asked_at=now)
+            row.refresh_from_db()
+            broker.send_on_commit(tasks.test_workspace, row.pk)
+            trying.done(f"A test of workspace {row.name} was asked for.")
+    return row
+
+
+def note_test(*, name: str, by: Actor) -> Workspace:
+    """Note that somebody tests a workspace at once, who asks and waits for the answers. Raises Denied, NotFound."""
+    with _managing("workspace.test", name, by) as (trying, row):
+        trying.done(f"Workspace {row.name} tested.")
+    return row
+
+
+def described(row: Workspace) -> dict[str, Any]:
+    """A workspace for the audit log, `list` and the API: where its secrets are, never what they are."""
+    return {
+        "name": row.name,
+        "url": row.url,
+        "environment": row.environment,
+        "token": "kept encrypted" if row.token_kept else row.token_ref,
+        "spark_remote": "kept encrypted" if row.spark_remote_kept else row.spark_remote_ref,
+        "on": row.on,
+    }
+
+
+def workspace_named(name: str) -> Workspace:
+    """One that was not removed. Raises NotFound."""
+    row = Workspace.objects.kept().filter(name=name).first()
+    if row is None:
+        names = ", ".join(Workspace.objects.kept().order_by("name").values_list("name", flat=True)[:20])
+        raise NotFound(
+            f"There is no workspace {name!r}. {f'There is: {names}.' if names else 'Add it first.'}"
+        )
+    return row
+
+
+@contextmanager
+def _managing(action: str, name: str, by: Actor, reason: str = "") -> Iterator[tuple[Attempt, Workspace]]:
+    """One act on a workspace that is there: the right is checked, the row is locked. Raises Denied, NotFound."""
+    with attempt(action=action, by=by, target_kind="workspace", target=name[:80], reason=reason) as trying:
+        by.check(Right.MANAGE)
+        row = Workspace.objects.select_for_update().get(pk=workspace_named(name).pk)
+        trying.environment = row.environment
+        yield trying, row
+
+
+def _columns(given: Given) -> dict[str, Any]:
+    """The columns that `given` sets. Raises WrongUse, Refused."""
+    values: dict[str, Any] = {}
+    if given.url is not None:
+        values["url"] = _check_address(given.url.strip().rstrip("/"))
+    if given.environment is not None:
+        values["environment"] = _check_environment(given.environment)
+    values |= _secret("token", given.token_ref, given.token, TOKEN)
+    values |= _secret("spark_remote", given.spark_remote_ref, given.spark_remote, SPARK)
+    return values
+
+
+def _secret(field: str, ref: str | None, value: str | None, purpose: str) -> dict[str, str]:
+    if ref and value:
+        raise WrongUse(f"Give {field} once: itself, or where it is.", code="two_secrets")
+    if value:
+        if len(value) > LONGEST_SECRET or not is_sendable(value):
+            raise WrongUse(
+                f"{field} has at most {LONGEST_SECRET} ASCII characters, in one line and without blanks.",
+                code="odd_secret",
+            )
+        if purpose == SPARK:
+            allowed_spark(value)
+        return {f"{field}_kept": encrypted(value, purpose), f"{field}_ref": ""}
+    if ref:
+        return {f"{field}_ref": references.WORKSPACES.check(ref), f"{field}_kept": ""}
+    if ref == "" and purpose == SPARK:
+        return {f"{field}_ref": "", f"{field}_kept": ""}
+    return {}
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > 80 or not is_plain(name) or "/" in name:
+        raise WrongUse("A workspace needs a name of 1 to 80 characters, without a slash.")
+
+
+def _check_address(url: str) -> str:
+    """The address, in a spelling that leads to one place: no dots in its path, no number cut short."""
+    parts = urlsplit(check_outbound(url))
+    has_dots = {".", "..", ""} & set(parts.path.strip("/").split("/")) if parts.path.strip("/") else False
+    if len(url) > 300 or any(c in url for c in "?#%;") or has_dots or _is_short_number(parts.hostname or ""):
+        raise WrongUse("A workspace's address is http(s)://host[:port], spelled in full and without a query.")
+    return url
+
+
+def _is_short_number(host: str) -> bool:
+    """An IPv4 address in a spelling of its own: `127.1`, `0x7f000001`."""
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host)) != host.rstrip(".")
+    except OSError:
+        return False
+
+
+def _check_environment(environment: str) -> str:
+    if environment not in ENVIRONMENTS:
         raise WrongUse(f"An environment is one of {', '.join(ENVIRONMENTS)}.")
+    return environment
+
+
+def _place(url: str) -> tuple[str, str, int, str]:
+    """One spelling of an address."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    host = (parts.hostname or "").rstrip(".")
+    try:
+        ip = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+        host = str((ip.version == 6 and ip.ipv4_mapped) or ip)
+    except ValueError:
+        pass  # a name
+    return parts.scheme, host, port, parts.path.rstrip("/")
+
+
+def _source(ref: str) -> str:
+    """One spelling of where a secret is."""
+    kind, _, place = ref.partition(":")
+    return f"file:{os.path.realpath(place)}" if kind == "file" else ref
+
+
+def _refuse_borrowed(given: Given, row: Workspace | None) -> None:
+    """A reference that another workspace uses would send its token to this one's address."""
+    if not given.token_ref:
+        return
+    others = Workspace.objects.kept().exclude(pk=row.pk if row else 0).exclude(token_ref="")
+    wanted = _source(given.token_ref)
+    owner = next((w for w in others if _source(w.token_ref) == wanted), None)
+    if owner is not None:
+        raise Refused(
+            f"That is where workspace {owner.name} has its token, which is not sent to another machine. Give this "
+            "workspace a token of its own.",
+            code="token_elsewhere",
+        )
+
+
+def _at(row: Workspace) -> str:
+    return f" (removed, at {row.url})" if row.removed_at else ""
+
+
+def _refuse_twin(url: str, row: Workspace | None) -> None:
+    """Two rows of one address would let two recoveries run on one flow."""
+    others = Workspace.objects.kept().exclude(pk=row.pk if row else 0)
+    twin = next((w for w in others if _place(w.url) == _place(url)), None)
+    if twin is not None:
+        raise Refused(
+            f"Workspace {twin.name} has this address already. One address is one workspace, so that no flow is "
+            "recovered twice at a time.",
+            code="same_address",
+        )
+
+
+def _refuse_in_use(row: Workspace) -> None:
+    open_ones = Recovery.objects.filter(flow__pipeline__workspace=row, active=True).order_by("pk")
+    if labels := [r.label for r in open_ones[:5]]:
+        raise Refused(
+            f"In workspace {row.name} {', '.join(labels)} {'is' if len(labels) == 1 else 'are'} open. End "
+            f"{'it' if len(labels) == 1 else 'them'} first.",
+            code="recovery_open",
+        )
+    held = Hold.objects.filter(pipeline__workspace=row, state__in=("noted", "paused")).first()
+    if held is not None:
+        raise Refused(
+            f"{held} is still paused there and has to be given back first; that is tried every 30 s.",
+            code="still_paused",
+        )
+
+
+def _leave(row: Workspace) -> None:
+    """Its flows leave every list. Raises Refused while something of ours is under way there."""
+    _refuse_in_use(row)
+    Pipeline.objects.filter(workspace=row).update(gone=True)

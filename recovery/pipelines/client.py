@@ -12,7 +12,8 @@ from typing import Any, Final
 from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.outbound import Allowed
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
-from recovery.pipelines.transport import Transport
+from recovery.pipelines.events import ENDED
+from recovery.pipelines.transport import Reached, Transport
 
 __all__ = ["ActiveUpdate", "ApiDenied", "ApiError", "PipelinesClient"]
 
@@ -21,7 +22,6 @@ JOBS: Final = "/api/2.2/jobs"
 EVENTS_PAGE: Final = 250
 PAGES: Final = 1000
 LARGEST_IMPORT: Final = 10 * 1024 * 1024
-TERMINAL: Final = frozenset({"COMPLETED", "FAILED", "CANCELED"})
 
 
 class PipelinesClient:
@@ -39,6 +39,20 @@ class PipelinesClient:
 
     def close(self) -> None:
         self._http.close()
+
+    def reach(self) -> Reached:
+        """One short question, asked once: what its answer says of the connection. Raises Unreachable."""
+        return self._http.reach(f"{API}/pipelines", {"max_results": 1})
+
+    def account(self) -> dict[str, Any]:
+        """Whose token this is, as SCIM's `Me` says: `userName`, `groups[].display`."""
+        return self._http.get(f"{API}/preview/scim/v2/Me")
+
+    def rights_list(self, pipeline_id: str) -> list[dict[str, Any]]:
+        """Who may do what with a pipeline: `user_name` | `group_name` | `service_principal_name`, `all_permissions`."""
+        answer = self._http.get(f"{API}/permissions/pipelines/{_part(pipeline_id)}")
+        found = answer.get("access_control_list")
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
     # Pipelines
 
@@ -81,7 +95,7 @@ class PipelinesClient:
 
     def _conflict(self, pipeline_id: str, error: ActiveUpdate) -> ActiveUpdate | ApiError:
         active = next(
-            (u for u in self.list_updates(pipeline_id, limit=5) if u.get("state") not in TERMINAL), None
+            (u for u in self.list_updates(pipeline_id, limit=5) if u.get("state") not in ENDED), None
         )
         if active is None:
             return ApiError(f"The Pipelines API refused to start an update: {error.sentence}", status=409)
@@ -194,6 +208,10 @@ class PipelinesClient:
                 all_pages=True,
             )
         )
+
+    def some_jobs(self) -> dict[str, Any]:
+        """The first page of jobs, as short as it can be: may they be listed at all?"""
+        return self._http.get(f"{JOBS}/list", {"limit": 1})
 
     def get_job(self, job_id: int) -> dict[str, Any]:
         """One job as `list_jobs` gives it. Raises NotFound."""

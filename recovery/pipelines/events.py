@@ -10,11 +10,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from recovery.blaming import find_code_failure
+
 NO_FLOW: Final = "pipelines.flowTimeMetrics.missingFlowName"
 """A pseudo name in events that belong to no flow."""
 
 TABLE_FLOWS: Final = frozenset({"COMPLETE", "SNAPSHOT", "SNAPSHOT_CHANGE", "MATERIALIZED_VIEW", "VIEW"})
 """Flow types without a streaming checkpoint."""
+
+EMPTIED: Final = "x_reprise_emptied"
+"""The event in which our server says which datasets an update emptied at set-up; other services have no word for it."""
 
 NOT_RUN: Final = frozenset({"SKIPPED", "EXCLUDED"})
 """Statuses of a flow that had no part in an update: something before it failed, or it was not selected."""
@@ -154,8 +159,54 @@ def statuses(events: Iterable[Mapping[str, Any]], update: str | None = None) -> 
     return found
 
 
+def emptied(events: Iterable[Mapping[str, Any]]) -> dict[str, datetime | None]:
+    """Datasets that an update emptied before its first flow ran, each with the time at which that was over."""
+    found: dict[str, datetime | None] = {}
+    for event in in_order(events):
+        named = details(event).get("datasets") if event.get("event_type") == EMPTIED else None
+        if isinstance(named, list):
+            found |= {str(name): when(event.get("timestamp")) for name in named}
+    return found
+
+
+@dataclass(frozen=True)
+class UpdateEnd:
+    """The last event of an update. `cancelled_by`: the service's word for who cancelled it, "" for nobody."""
+
+    state: str
+    at: datetime | None
+    cancelled_by: str = ""
+
+
+ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELED"})
+BEGUN: Final = frozenset({"QUEUED", "STARTING", "RUNNING", "COMPLETED", "SKIPPED"})
+"""Statuses that a flow has only once the graph was analysed: the update has come as far as its flows."""
+
+
+def end_of(events: Iterable[Mapping[str, Any]]) -> UpdateEnd | None:
+    """How the update of these events ended; None while none of them says it."""
+    for event in reversed(in_order(events)):
+        said = details(event) if event.get("event_type") == "update_progress" else {}
+        if said.get("state") in ENDED:
+            by = str(said.get("cancellation_cause") or "")
+            return UpdateEnd(str(said["state"]), when(event.get("timestamp")), by)
+    return None
+
+
+def any_flow_began(events: Iterable[Mapping[str, Any]]) -> bool:
+    """Did any flow come as far as to wait for its turn?"""
+    return any(
+        event.get("event_type") == "stream_progress"
+        or (event.get("event_type") == "flow_progress" and details(event).get("status") in BEGUN)
+        for event in events
+        if isinstance(event, Mapping)
+    )
+
+
 def causes(event: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
-    """`{class_name, message}` of an event's error, outermost first; messages are never empty."""
+    """`{class_name, message}` of an event's error, outermost first; messages are never empty.
+
+    One that people's code raised has the `file` and the `line` of it too (recovery/blaming.py)."""
     exceptions = as_object(event.get("error")).get("exceptions")
     if not isinstance(exceptions, list):
         return ()
@@ -164,8 +215,13 @@ def causes(event: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
         said = as_object(exception)
         class_name, message = str(said.get("class_name") or ""), str(said.get("message") or "").strip()
         if class_name or message:
-            found.append({"class_name": class_name, "message": message or class_name})
+            found.append({"class_name": class_name, "message": message or class_name, **_place(said)})
     return tuple(found)
+
+
+def _place(exception: Mapping[str, Any]) -> dict[str, str]:
+    code = find_code_failure([exception])
+    return {"file": code.file, "line": str(code.line or "")} if code else {}
 
 
 def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> list[dict[str, str]]:

@@ -19,7 +19,7 @@ def find_pipeline(text: str, by: Actor = SYSTEM) -> Pipeline:
     wanted = text.strip()
     found = _matching(wanted, by)
     if not found:
-        for workspace in Workspace.objects.all():  # all of one that was never polled: it has no names yet
+        for workspace in Workspace.objects.active():  # all of one that was never polled: it has no names yet
             refresh(workspace_id=workspace.pk, only=wanted if workspace.polled_at else None)
         found = _matching(wanted, by)
     if len(found) == 1:
@@ -52,7 +52,7 @@ def _matching(wanted: str, by: Actor) -> list[Pipeline]:
 
 
 def _nearest_pipelines(wanted: str, by: Actor) -> str:
-    away = Workspace.objects.exclude(poll_error="").first()
+    away = Workspace.objects.active().exclude(poll_error="").first()
     if away is not None:
         return f"Workspace {away.name} could not be asked: {away.poll_error}"
     names = sorted(set(_present(by).values_list("name", flat=True)))
@@ -69,7 +69,12 @@ def find_flow(pipeline: Pipeline, text: str | None) -> Flow:
     """
     flows = list(Flow.objects.filter(pipeline=pipeline).order_by("name"))
     if not flows:
-        raise NotFound(f"Pipeline {pipeline.name} has no flow yet: no update of it has run.")
+        why = (
+            "its newest update failed before one was defined"
+            if pipeline.judged == "failed"
+            else "no update of it has run"
+        )
+        raise NotFound(f"Pipeline {pipeline.name} has no flow yet: {why}.")
     if text is None:
         return _only_failing(pipeline, flows)
     wanted = text.strip().replace("`", "")

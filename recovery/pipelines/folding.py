@@ -4,14 +4,15 @@ A flow fails until an update completes it: a stopped or skipped run in between p
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recovery.diagnosis import condition_of
 from recovery.pipelines import events as log
+from recovery.pipelines import losses
+from recovery.pipelines.downstream import VIRTUAL
+from recovery.pipelines.failures import PipelineFault, UpdateFailure, failure_in, name_condition, read_failure
 
-TERMINAL: Final = frozenset({"COMPLETED", "FAILED", "CANCELED"})
 HISTORY: Final = 5
 """How many updates of a flow are kept and shown."""
 
@@ -21,7 +22,8 @@ LATE: Final = timedelta(minutes=2)
 
 @dataclass
 class Reading:
-    """What the events of one update say. `update` is the API's UpdateInfo. settled: nothing more will come."""
+    """What the events of one update say. `update` is the API's UpdateInfo. settled: nothing more will come; `failure`
+    is read then, not before. `end`: its last event, as far as it is there."""
 
     update: Mapping[str, Any]
     definitions: Mapping[str, log.Definition] = field(default_factory=dict)
@@ -29,6 +31,13 @@ class Reading:
     progress: Mapping[str, log.Progress] = field(default_factory=dict)
     causes: Sequence[Mapping[str, str]] = ()
     settled: bool = True
+    emptied: Mapping[str, datetime | None] = field(default_factory=dict)  # datasets, at set-up
+    wrote: frozenset[str] = frozenset()  # flows of which a batch read something
+    file_batches: Mapping[str, losses.FileBatches] = field(
+        default_factory=dict
+    )  # of flows into tables of files
+    failure: UpdateFailure | None = None
+    end: log.UpdateEnd | None = None
 
     @property
     def id(self) -> str:
@@ -36,30 +45,34 @@ class Reading:
 
     @property
     def over(self) -> bool:
-        return self.update.get("state") in TERMINAL
+        return self.update.get("state") in log.ENDED
 
 
 def read(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], *, now: datetime) -> Reading:
     """Read the events of one update; `causes` only when it failed and no flow of it did."""
     statuses = log.statuses(events)
     flow_failed = any(s.status == "FAILED" for s in statuses.values())
+    settled = _settled(update, events, now)
+    progress = log.progress(events)
     return Reading(
         update=update,
         definitions=log.definitions(events),
         statuses=statuses,
-        progress=log.progress(events),
+        progress=progress,
         causes=log.failure_of(events) if update.get("state") == "FAILED" and not flow_failed else (),
-        settled=_settled(update, events, now),
+        settled=settled,
+        failure=read_failure(update, events, statuses) if settled else None,
+        end=log.end_of(events),
+        emptied=log.emptied(events),
+        wrote=frozenset(n for n in statuses if any(b.rows_in != 0 for b in log.batches(events, n))),
+        file_batches=losses.file_batches(events, progress),
     )
 
 
 def _settled(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], now: datetime) -> bool:
-    ended = any(
-        e.get("event_type") == "update_progress" and log.details(e).get("state") in TERMINAL for e in events
-    )
     newest = max((at for e in events if (at := log.when(e.get("timestamp")))), default=None)
     newest = newest or log.when(update.get("creation_time"))
-    return ended or newest is None or now - newest > LATE
+    return log.end_of(events) is not None or newest is None or now - newest > LATE
 
 
 def real(updates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -83,17 +96,75 @@ def remembered(reading: Reading) -> dict[str, Any]:
     kept = {**reading.update, "read": reading.over and reading.settled}
     if reading.over:
         state = str(reading.update.get("state"))
-        kept["flows"] = {
-            name: {"outcome": outcome(s.status, state), "at": s.at.isoformat() if s.at else ""}
-            for name, s in reading.statuses.items()
-        }
+        flows = {name: _flow(reading, s, state) for name, s in reading.statuses.items()}
+        kept["flows"] = flows | _views(reading, state)
+        kept["emptied"] = {name: at.isoformat() if at else "" for name, at in reading.emptied.items()}
+        kept["file_batches"] = {name: asdict(ran) for name, ran in reading.file_batches.items()}
         kept["error"] = list(reading.causes)
+        kept["failure"] = reading.failure.as_json() if reading.failure else None
+        kept["ended_at"] = reading.end.at.isoformat() if reading.end and reading.end.at else ""
     return kept
+
+
+def _flow(reading: Reading, said: log.FlowStatus, state: str) -> dict[str, Any]:
+    """`{outcome, at, status, wrote}` of one flow: `wrote`, whether what it writes has changed."""
+    came = outcome(said.status, state)
+    definition = reading.definitions.get(said.name)
+    anew = came == "ok" and definition is not None and not definition.streaming
+    wrote = anew or said.name in reading.wrote or _refreshed_in_full(reading, said.name, came)
+    at = said.at.isoformat() if said.at else ""
+    return {"outcome": came, "at": at, "status": said.status, "wrote": wrote}
+
+
+def _refreshed_in_full(reading: Reading, flow: str, came: str) -> bool:
+    """Did the update empty what the flow writes? Its rows are others then, though no batch may have read one. Only our
+    server names what it emptied; elsewhere a flow that had its part in a full refresh is taken to have been."""
+    definition = reading.definitions.get(flow)
+    dataset = definition.dataset if definition else flow
+    if dataset in reading.emptied:
+        return True
+    if came == "none":
+        return False
+    named = reading.update.get("full_refresh_selection") or ()
+    return bool(reading.update.get("full_refresh")) or any(
+        dataset == name or dataset.endswith(f".{name}") for name in named
+    )
+
+
+def _views(reading: Reading, state: str) -> dict[str, dict[str, Any]]:
+    """`{outcome, at, status, wrote}` of views without rows of their own, by the flow's name. No flow of theirs runs:
+    they are right once the whole graph was analysed, which is before any flow completes."""
+    statuses = reading.statuses
+    if state != "COMPLETED" and not any(s.status == "COMPLETED" for s in statuses.values()):
+        return {}
+    named = (n for n, d in reading.definitions.items() if d.flow_type == VIRTUAL)
+    return {
+        name: {"outcome": "ok", "at": "", "status": "", "wrote": False}
+        for name in named
+        if name not in statuses or statuses[name].status != "FAILED"
+    }
+
+
+def whole(update: Mapping[str, Any]) -> bool:
+    """Was all read of an update that is needed? One that an older version read lacks some, and is read once more."""
+    return bool(update.get("read")) and "emptied" in update and "file_batches" in update
 
 
 def history(updates: Sequence[Mapping[str, Any]], flow: str) -> list[str]:
     """The last five outcomes of a flow, oldest first; updates that still run are not among them."""
     return [_outcome_in(u, flow) for u in reversed(real(updates)) if "flows" in u]
+
+
+def _outcomes(updates: Sequence[Mapping[str, Any]], flow: str) -> list[str]:
+    """As `history`, without failures of whole updates that are over: a later one has completed, of whatever flows, so
+    the code is whole again and its graph can be analysed."""
+    newest = real(updates)
+    good = next((i for i, u in enumerate(newest) if u.get("state") == "COMPLETED"), len(newest))
+    return [
+        _own_outcome(u, flow) if at > good else _outcome_in(u, flow)
+        for at, u in reversed(list(enumerate(newest)))
+        if "flows" in u
+    ]
 
 
 def state(updates: Sequence[Mapping[str, Any]], flow: str, active: Reading | None) -> str:
@@ -105,7 +176,7 @@ def state(updates: Sequence[Mapping[str, Any]], flow: str, active: Reading | Non
         return "ok"
     if status and status.status not in log.NOT_RUN:
         return "running"
-    past = [o for o in history(updates, flow) if o != "none"]
+    past = [o for o in _outcomes(updates, flow) if o != "none"]
     if not past:
         return "unknown"
     if past[-1] != "stopped":
@@ -122,12 +193,47 @@ def failing_since(updates: Sequence[Mapping[str, Any]], flow: str, known: dateti
         if what == "ok":
             break
         if what == "failed":
-            first = log.when(update["flows"][flow]["at"]) or first
+            failure = failure_in(update)
+            own = (update["flows"].get(flow) or {}).get("at") if _own_outcome(update, flow) == what else ""
+            first = log.when(own or (failure.at if failure else "")) or first
     return min(known, first) if known and first else first or known
 
 
-def _outcome_in(update: Mapping[str, Any], flow: str) -> str:
+def _own_outcome(update: Mapping[str, Any], flow: str) -> str:
     return str((update.get("flows") or {}).get(flow, {}).get("outcome", "none"))
+
+
+def _outcome_in(update: Mapping[str, Any], flow: str) -> str:
+    """What the update did for the flow. One that failed before or beside its flows failed for each that it did not
+    complete and that was not left out of it."""
+    own, failure = _own_outcome(update, flow), failure_in(update)
+    excluded = (update.get("flows") or {}).get(flow, {}).get("status") == "EXCLUDED"
+    if own in ("ok", "failed") or excluded or failure is None or not failure.is_whole:
+        return own
+    return "stopped" if failure.is_cancelled else "failed"
+
+
+def _concerning(updates: Sequence[Mapping[str, Any]], flow: str) -> Sequence[Mapping[str, Any]]:
+    """The updates as far as they concern the flow: no failure of a whole update does, once the code has it no more."""
+    selections = ("refresh_selection", "full_refresh_selection")
+    for update in real(updates):
+        if (
+            update.get("state") == "COMPLETED"
+            and "flows" in update
+            and not any(update.get(s) for s in selections)
+        ):
+            return updates if flow in update["flows"] else [{**u, "failure": None} for u in updates]
+    return updates
+
+
+def whole_failure(updates: Sequence[Mapping[str, Any]], flow: str) -> UpdateFailure | None:
+    """Of the newest failure of this flow, where it was the whole update's."""
+    for update in real(updates):
+        if update.get("state") == "COMPLETED" or _own_outcome(update, flow) == "failed":
+            return None
+        if _outcome_in(update, flow) == "failed":
+            return failure_in(update)
+    return None
 
 
 def flow_fields(
@@ -139,6 +245,7 @@ def flow_fields(
 ) -> dict[str, Any]:
     """New values of a flow's row. `readings`: what was read now, oldest first; `known`: the row as it is."""
     values: dict[str, Any] = {"short": name.rsplit(".", 1)[-1][:200]}
+    updates = _concerning(updates, name)
     for reading in readings:
         values |= _defined(reading.definitions.get(name))
         values |= _progressed(reading.progress.get(name))
@@ -150,6 +257,9 @@ def flow_fields(
         return values | {"failing_since": None, "failed_update": "", "condition": "", "error": []}
     for reading in readings:
         values |= _failed(reading, name)
+    if whole := whole_failure(updates, name):
+        error = list(whole.causes)
+        values |= {"failed_update": whole.update_id[:80], "error": error, "condition": whole.condition[:200]}
     if values["state"] == "failed" or known.get("failing_since"):
         since = failing_since(updates, name, known.get("failing_since"))
         at = next((r.statuses[name].at for r in readings if _is_failed(r, name)), None)
@@ -179,8 +289,14 @@ def _is_failed(reading: Reading, name: str) -> bool:
     return name in reading.statuses and reading.statuses[name].status == "FAILED"
 
 
+def name_flow_condition(causes: Sequence[Mapping[str, str]]) -> str:
+    """As `name_condition`, but "" where neither Spark nor the code says anything of its own."""
+    found = name_condition(causes)
+    return "" if found == PipelineFault.FAILED else found
+
+
 def _failed(reading: Reading, name: str) -> dict[str, Any]:
     if not _is_failed(reading, name):
         return {}
     causes = list(reading.statuses[name].causes)
-    return {"failed_update": reading.id[:80], "error": causes, "condition": condition_of(causes)[:200]}
+    return {"failed_update": reading.id[:80], "error": causes, "condition": name_flow_condition(causes)[:200]}

@@ -6,7 +6,7 @@ was seen last; nothing here raises, and nothing here writes down an option of a 
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
@@ -41,7 +41,7 @@ AT_ONCE: Final = 20  # flows of a round that nobody has looked at since their co
 def workspaces() -> list[int]:
     """Workspaces that have a flow whose sources are known."""
     noted = FlowInput.objects.filter(flow__pipeline__gone=False).values("flow__pipeline__workspace")
-    return list(Workspace.objects.filter(pk__in=noted).order_by("pk").values_list("pk", flat=True))
+    return list(Workspace.objects.active().filter(pk__in=noted).order_by("pk").values_list("pk", flat=True))
 
 
 def look_round(workspace_id: int) -> None:
@@ -211,7 +211,7 @@ def _tell(flow: Flow, known: Collection[int], now: datetime) -> None:
 def _amounts(distance: Distance) -> dict[str, Any]:
     """{rows, files, bytes: {value, exact, why}} as far as they are known."""
     told = {"rows": distance.rows, "files": distance.files, "bytes": distance.bytes}
-    return {name: asdict(amount) for name, amount in told.items() if amount is not None}
+    return {name: amount.as_dict() for name, amount in told.items() if amount is not None}
 
 
 def _moment(ms: int | None) -> datetime | None:

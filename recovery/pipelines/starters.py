@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recovery.errors import NotFound, Refused
+from recovery.names import shown
 from recovery.pipelines import itself
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.errors import ApiDenied, ApiError
@@ -84,7 +85,7 @@ def of_jobs(jobs: Iterable[Mapping[str, Any]], pipeline_id: str) -> tuple[Starte
             continue
         for way in WAYS:
             if setting := _mapping(settings.get(way)):
-                name = str(settings.get("name") or job.get("job_id"))
+                name = shown(str(settings.get("name") or job.get("job_id")))
                 found.append(Starter(int(job["job_id"]), name, way, setting, pipeline_id))
     return tuple(found)
 
@@ -119,7 +120,7 @@ def known(client: PipelinesClient, pipeline_id: str) -> Known:
 
 def _own(client: PipelinesClient, pipeline_id: str) -> tuple[Starter, ...]:
     answer, updates = client.get_pipeline(pipeline_id), client.list_updates(pipeline_id, limit=UPDATES)
-    name = str(answer.get("name") or pipeline_id)
+    name = shown(str(answer.get("name") or pipeline_id))
     return tuple(
         Starter(ITSELF, name, way, setting, pipeline_id) for way, setting in itself.settings(answer, updates)
     )

@@ -9,14 +9,17 @@ from recovery.models import Workspace
 from recovery.pipelines import looks
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.locks import only_look, only_poll
+from recovery.pipelines.workspace_asking import keep_test
 
 log = logging.getLogger(__name__)
+TEST_SECONDS = 3600
+"""How often every workspace is tested by itself."""
 
 
 @shared_task
 def poll_workspaces() -> None:
     """Refresh every workspace that nobody polls at this moment. What fails is kept on the workspace's row."""
-    for workspace_id in Workspace.objects.order_by("pk").values_list("pk", flat=True):
+    for workspace_id in Workspace.objects.active().order_by("pk").values_list("pk", flat=True):
         with only_poll(workspace_id) as mine:
             if mine:
                 refresh(workspace_id=workspace_id)
@@ -27,6 +30,19 @@ def poll_workspace(workspace_id: int) -> None:
     """Refresh one workspace now: something has just happened there. A poll under way may have asked too early, so
     this one does not give way to it; nothing breaks when two overlap."""
     refresh(workspace_id=workspace_id)
+
+
+@shared_task
+def test_workspace(workspace_id: int) -> None:
+    """Ask a workspace the questions of its test, and keep the answers beside it."""
+    keep_test(workspace_id)
+
+
+@shared_task
+def test_workspaces() -> None:
+    """Wake a test of each workspace that is polled, each hour; a slow one keeps no other waiting."""
+    for workspace_id in Workspace.objects.active().order_by("pk").values_list("pk", flat=True):
+        test_workspace.apply_async((workspace_id,), expires=TEST_SECONDS)
 
 
 @shared_task

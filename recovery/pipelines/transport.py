@@ -4,17 +4,21 @@ A GET is tried again after a dropped connection, 429 and 503. Nothing else ever 
 idempotency token, so an act that was sent once and not answered has an unknown outcome.
 """
 
+import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import requests
+from urllib3.exceptions import NewConnectionError
 
 from recovery import trace
 from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
-from recovery.outbound import ADVICE, Allowed, GuardedAdapter
+from recovery.outbound import ADVICE, Allowed, ForbiddenAddress, GuardedAdapter, cause_of
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
 
 GET_TRIES: Final = 3
@@ -22,6 +26,17 @@ CONNECT_SECONDS: Final = 5.0
 LONGEST_PAUSE: Final = 10.0
 ACTIVE: Final = re.compile(r"active update '([0-9a-zA-Z-]{1,80})'", re.IGNORECASE)
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Reached:
+    """An answer, whatever it says: `status` of HTTP, `milliseconds` until its head was there, `is_json`: does its body
+    claim to be JSON, `certificate_until`: when the server's certificate ends (None: not told, or no TLS)."""
+
+    status: int
+    milliseconds: int
+    is_json: bool
+    certificate_until: datetime | None
 
 
 class _Bearer(requests.auth.AuthBase):
@@ -38,8 +53,8 @@ class _Bearer(requests.auth.AuthBase):
 class Transport:
     """Calls to one workspace. `timeout` seconds is how long an answer may take; not safe across threads.
 
-    With `allowed`, a direct connection to an address that is neither public nor allowed fails (through a proxy
-    of the environment, the proxy decides).
+    With `allowed`, a connection to an address that is neither public nor allowed fails. No proxy of the environment
+    is used.
     """
 
     def __init__(
@@ -60,8 +75,12 @@ class Transport:
         if allowed is not None:
             self._session.mount("http://", GuardedAdapter(allowed))
             self._session.mount("https://", GuardedAdapter(allowed))
-        if urlsplit(self.url).hostname in LOOPBACK:
-            self._session.trust_env = False  # a proxy of the environment could not reach this machine
+        self._session.trust_env = (
+            False  # a proxy would be connected to instead, and would call what we refuse
+        )
+        self._session.verify = (
+            os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True
+        )
 
     def __repr__(self) -> str:
         return f"Transport({self.url})"
@@ -76,7 +95,7 @@ class Transport:
                 response = self._send("GET", path, params, None)
             except requests.RequestException as error:
                 if attempt == GET_TRIES:
-                    raise Unreachable(self._silence(error)) from None
+                    raise self._silence(error) from None
                 self._pause(0.2 * attempt)
                 continue
             if response.status_code not in (429, 503) or attempt == GET_TRIES:
@@ -85,6 +104,20 @@ class Transport:
         self._check(response, acted=False)
         return self._object(response, acted=False)
 
+    def reach(self, path: str, params: Mapping[str, Any]) -> Reached:
+        """Ask once and look at the connection. Raises Unreachable where nothing answers or the address is refused."""
+        began = time.monotonic()
+        try:
+            response = self._session.get(
+                self.url + path, params=params, timeout=self._timeout, allow_redirects=False, stream=True
+            )
+        except requests.RequestException as error:
+            raise self._silence(error) from None
+        took = round((time.monotonic() - began) * 1000)
+        with response:
+            kind = response.headers.get("Content-Type", "")
+            return Reached(response.status_code, took, "json" in kind.lower(), _certificate_end(response))
+
     def act(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, **params: Any
     ) -> dict[str, Any]:
@@ -92,10 +125,10 @@ class Transport:
         try:
             response = self._send(method, path, params or None, body)
         except requests.ConnectTimeout as error:
-            raise Unreachable(self._silence(error)) from None
+            raise self._silence(error) from None
         except requests.RequestException as error:
             if _never_sent(error):
-                raise Unreachable(self._silence(error)) from None
+                raise self._silence(error) from None
             raise OutcomeUnknown(
                 f"{method} {path} was sent to {self.url} and the answer was lost: it may have happened. "
                 "Look at the pipeline before you repeat it."
@@ -161,14 +194,26 @@ class Transport:
             else ApiError(says + " Check the workspace's address.", status=response.status_code)
         )
 
-    def _silence(self, error: requests.RequestException) -> str:
-        if ADVICE in str(error):
-            return f"The Pipelines API at {self.url} has an address that may not be called. {ADVICE}"
+    def _silence(self, error: requests.RequestException) -> Unreachable:
+        """What to raise where no answer came: code `outbound` for an address that may not be called."""
+        if isinstance(cause_of(error), ForbiddenAddress):
+            says = f"The Pipelines API at {self.url} has an address that may not be called. {ADVICE}"
+            return Unreachable(says, code="outbound")
         why = "does not answer in time" if isinstance(error, requests.Timeout) else "cannot be reached"
-        return f"The Pipelines API at {self.url} {why}. Check that it runs and that its address is right."
+        return Unreachable(
+            f"The Pipelines API at {self.url} {why}. Check that it runs and that its address is right."
+        )
 
     def _redact(self, text: str) -> str:
         return text.replace(self._token, "…") if self._token else text
+
+
+def _certificate_end(response: requests.Response) -> datetime | None:
+    """When the certificate of the connection that answered ends; None without TLS, or where urllib3 does not say."""
+    socket = getattr(getattr(response.raw, "connection", None), "sock", None)
+    told = socket.getpeercert() if isinstance(socket, ssl.SSLSocket) else None
+    end = (told or {}).get("notAfter")
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(end), UTC) if isinstance(end, str) else None
 
 
 def _retry_after(response: requests.Response, attempt: int) -> float:
@@ -182,7 +227,7 @@ def _never_sent(error: requests.RequestException) -> bool:
         return True
     if isinstance(error, ValueError):  # InvalidURL, MissingSchema, InvalidSchema
         return True
-    return "NewConnectionError" in repr(error) or "NameResolutionError" in repr(error)
+    return isinstance(cause_of(error), NewConnectionError)  # of a name that is not found, too
 
 
 def _problem(response: requests.Response) -> tuple[str, str, dict[str, Any]]:

@@ -1,33 +1,53 @@
-"""Turns a workspace's row into a client: secrets are references, read at the last moment, never stored."""
+"""Turns a workspace's row into a client: secrets are read at the last moment, by reference or decrypted."""
 
-import os
-from pathlib import Path
+from typing import Final
 
-from recovery import outbound
-from recovery.errors import WrongUse
+from recovery import outbound, references
+from recovery.encryption import decrypted
+from recovery.errors import Refused, WrongUse
 from recovery.models import Workspace
 from recovery.pipelines.client import PipelinesClient
 
-LARGEST_SECRET = 64 * 1024
+TOKEN: Final = "workspace token"  # noqa: S105  (the purpose of a key)
+SPARK: Final = "workspace spark"
+"""Purposes of the keys that encrypt what is kept in the database."""
 
 
 def secret(ref: str) -> str:
-    """The secret behind `file:/path` or `env:NAME`. Raises WrongUse naming what is missing, never a value."""
+    """The secret behind `file:/path` or `env:NAME`. Raises WrongUse naming what is missing or odd, never a value."""
+    return sendable(_behind(ref), ref)
+
+
+def is_sendable(value: str) -> bool:
+    """Can it go into a header of HTTP and an address as it is: one line of ASCII without blanks?"""
+    return value.isascii() and value.isprintable() and " " not in value
+
+
+def sendable(value: str, where: str) -> str:
+    """The secret, when it can be sent: a client's error shows another. Raises WrongUse (`odd_secret`)."""
+    if not is_sendable(value):
+        raise WrongUse(
+            f"A workspace's secret ({where}) is one line of ASCII without blanks. Correct it there.",
+            code="odd_secret",
+        )
+    return value
+
+
+def _behind(ref: str) -> str:
     kind, _, rest = ref.partition(":")
     if kind == "env" and rest:
-        found = os.environ.get(rest, "").strip()
+        found = references.from_environment(rest)
         if not found:
             raise WrongUse(f"The environment variable {rest}, which holds a workspace's secret, is not set.")
         return found
     if kind == "file" and rest:
-        return _from_file(Path(rest))
+        return _from_file(rest)
     raise WrongUse("A secret is given as file:/path or env:NAME. Correct the workspace's settings.")
 
 
-def _from_file(path: Path) -> str:
+def _from_file(path: str) -> str:
     try:
-        with path.open(encoding="utf-8") as file:
-            found = file.read(LARGEST_SECRET).strip()
+        found = references.from_file(path)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise WrongUse(
@@ -39,20 +59,69 @@ def _from_file(path: Path) -> str:
     return found
 
 
+def token_of(workspace: Workspace) -> str:
+    """The bearer token.
+
+    Raises WrongUse where its reference leads nowhere or it cannot be sent, Refused where it cannot be decrypted.
+    """
+    if workspace.token_kept:
+        return sendable(decrypted(workspace.token_kept, TOKEN), "kept encrypted")
+    return secret(workspace.token_ref)
+
+
 def client_for(workspace: Workspace, *, timeout: float = 30.0) -> PipelinesClient:
     """A client of the workspace's Pipelines API, which connects to allowed addresses only.
 
-    Raises WrongUse when its token cannot be read.
+    Raises WrongUse when its token cannot be read, Refused (`workspace_off`) for one that is switched off or removed.
     """
-    token = secret(workspace.token_ref)
-    return PipelinesClient(url=workspace.url, token=token, timeout=timeout, allowed=outbound.configured())
+    refuse_inactive(workspace)
+    return connected(workspace, timeout=timeout)
+
+
+def connected(workspace: Workspace, *, timeout: float) -> PipelinesClient:
+    """As `client_for`, of a workspace that is switched off as well: for its test."""
+    return PipelinesClient(
+        url=workspace.url, token=token_of(workspace), timeout=timeout, allowed=outbound.configured()
+    )
+
+
+def refuse_inactive(workspace: Workspace) -> None:
+    """Raise Refused (`workspace_off`) unless the workspace may be spoken to."""
+    if not workspace.active:
+        state = "was removed" if workspace.removed_at else "is switched off"
+        raise Refused(
+            f"Workspace {workspace.name} {state}: nothing is read or changed there. An admin can "
+            f"{'add it again' if workspace.removed_at else 'switch it on'} in Settings.",
+            code="workspace_off",
+        )
 
 
 def spark_remote(workspace: Workspace) -> str:
-    """The `sc://…` address (token included) of the workspace's Spark Connect. Raises WrongUse without one."""
+    """The `sc://…` address (token included) of the workspace's Spark Connect.
+
+    Raises WrongUse without one; Refused (`outbound`) for one that a person entered and that may not be called.
+    """
+    if workspace.spark_remote_kept:
+        return allowed_spark(sendable(decrypted(workspace.spark_remote_kept, SPARK), "kept encrypted"))
     if not workspace.spark_remote_ref:
         raise WrongUse(
             f"Workspace {workspace.name} names no Spark Connect address, so its tables cannot be read. "
-            "Add spark_remote to its settings."
+            "Add spark_remote to its settings.",
+            code="no_spark",
         )
     return secret(workspace.spark_remote_ref)
+
+
+def allowed_spark(remote: str) -> str:
+    """The address of Spark Connect, when the console may call it. Raises WrongUse, Refused (never naming a token).
+
+    Spark reads host and port from all that is before the first `/`, and settings from what follows it.
+    """
+    place, _, _ = remote.removeprefix("sc://").partition("/")
+    if not remote.startswith("sc://") or any(odd in place for odd in "@;%") or any(c in remote for c in "?#"):
+        raise WrongUse(
+            "An address of Spark Connect is sc://host:port/;token=…, without '@' or '%' in the host, '?' and '#'.",
+            code="spark_address",
+        )
+    outbound.check(f"sc://{place}", schemes=("sc",))
+    return remote

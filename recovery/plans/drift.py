@@ -15,6 +15,7 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
         "root_path": "root folder",
         "storage": "storage location",
         "environment": "Python environment",
+        "variables": "environment variables",
     }
 )
 """What of a pipeline's settings its code reads, and where its data then lies; as people call it. What a recovery itself

@@ -227,11 +227,11 @@ class Driver:
             if execution is None:
                 return False
             states = {
-                str(entry._1().unquotedString()): str(entry._2())
+                str(entry._1().quotedString()): str(entry._2())
                 for entry in self.elements(execution.pipelineState())
             }
             ended = {
-                str(flow.identifier().unquotedString())
+                str(flow.identifier().quotedString())
                 for flow in self.elements(execution.flowExecutions().values())
                 if flow.isCompleted() and flow.exception().isEmpty()
             }

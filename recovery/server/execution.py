@@ -15,8 +15,9 @@ from typing import Any
 
 from django.db import connections
 
-from recovery import trace
-from recovery.server import events
+from recovery import trace, variables
+from recovery.blaming import find_code_failure
+from recovery.server import events, only_databricks
 from recovery.server.causes import parse_chain
 from recovery.server.driver import RunKey, SparkDead, java_cause, java_errors
 from recovery.server.eventlog import QueryEvent
@@ -26,7 +27,7 @@ from recovery.server.graph import Graph, qualify, read_graph
 from recovery.server.instance import Instance
 from recovery.server.messages import FlowSaid, RunSaid, parse_message
 from recovery.server.models import ACTIVE_STATES, Pipeline, Update
-from recovery.server.resets import Refused, Selection, prepare_run
+from recovery.server.resets import Refused, Selection, emptied, prepare_run
 from recovery.server.runners import Runner
 from recovery.server.sources import NoDefinitions, take_snapshot
 from recovery.server.specs import database_of
@@ -132,6 +133,7 @@ class Execution(threading.Thread):
             "database": database_of(spec),
             "storage": spec["storage"],
             "configuration": spec["configuration"],
+            "variables": variables.of_settings(spec),
             "validate_only": validate_only,
             "root": str(snapshot.root),
             "files": [[p, str(c), str(self.instance.workspace.locate(p))] for p, c in snapshot.files],
@@ -161,7 +163,7 @@ class Execution(threading.Thread):
             try:
                 message = self.inbox.get(timeout=END_POLL_SECONDS if self.flows.all_ended_well() else None)
             except queue.Empty:
-                self.foresee_end()
+                self.end_if_nothing_left()
                 continue
             kind = message["kind"]
             if kind == "ended":
@@ -183,7 +185,7 @@ class Execution(threading.Thread):
         if not self.completed and not self.stopping:
             raise self.silent_end(message["code"])
 
-    def foresee_end(self) -> None:
+    def end_if_nothing_left(self) -> None:
         """Every flow has said that it ended well: end the run as soon as Spark itself has nothing left to do in it."""
         if not self.completed and self.instance.need_driver().all_flows_ended_well(self.key):
             self.completed = True
@@ -234,6 +236,9 @@ class Execution(threading.Thread):
             if not self.flows.defined:
                 self.flows.define(self.read_graph(), self.flows.versions)
                 self.flows.record_definitions(at_ms)
+                if not said.unresolved:  # set-up is over; what cannot be analysed is never set up
+                    selection = Selection.of(self.update.options, self.update.spec)
+                    self.flows.record_emptied(emptied(self.flows.graph, selection), at_ms)
                 self.move("RUNNING")
             self.flows.on_said(said, at_ms, text)
 
@@ -251,9 +256,11 @@ class Execution(threading.Thread):
         flow = message["flow"] and qualify(
             message["flow"], catalog=spec["catalog"], database=database_of(spec)
         )
-        text = exceptions[0]["message"].strip() if exceptions else ""
-        first = text.splitlines()[0] if text else "The runner failed without a message."
-        return Failure(first, events.error_of(exceptions), flow if message["phase"] == "define" else None)
+        return Failure(
+            say_failure(exceptions),
+            events.error_of(exceptions),
+            flow if message["phase"] == "define" else None,
+        )
 
     def silent_end(self, code: int | None) -> Failure:
         """The runner ended without saying why."""
@@ -330,6 +337,8 @@ class Execution(threading.Thread):
 
     def finish(self, state: str, failure: Failure | None) -> None:
         """Record the outcome: first the event, then the state, so that whoever sees the state finds the event."""
+        if failure and (more := only_databricks.hint(failure.error["exceptions"])):
+            failure.sentence = f"{failure.sentence} {more}"
         record_state(self.pipeline, self.update_id, state, failure=failure)
         Update.objects.filter(id=self.update_id).update(state=state, ended_ms=events.now_ms())
         if not self.update.options.get("validate_only") and state != "CANCELED":
@@ -353,6 +362,14 @@ def runner_links(raw: dict[str, Any]) -> list[dict[str, Any]]:
     if not java:
         return [link]
     return [java[0] | {"message": java[0]["message"] or raw["message"]}, *java[1:]]
+
+
+def say_failure(exceptions: list[dict[str, Any]]) -> str:
+    """What the runner died of: of people's code its exception, file and line, else the first line of the message."""
+    if code := find_code_failure(exceptions):
+        return code.sentence
+    text = exceptions[0]["message"].strip() if exceptions else ""
+    return text.splitlines()[0] if text else "The runner failed without a message."
 
 
 def record_state(pipeline: Pipeline, update_id: str, state: str, *, failure: Failure | None = None) -> None:

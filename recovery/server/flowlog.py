@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from recovery.server.models import Pipeline
 from recovery.server.tracking import FINAL, Change, Track
 
 NAMESPACE = uuid.UUID("6f1b1a0e-6f0c-4d6e-9d6b-0f2d3f6f3a77")
+EMPTIED = "x_reprise_emptied"
 MESSAGES = {
     "QUEUED": "is QUEUED",
     "STARTING": "is STARTING",
@@ -80,6 +81,13 @@ class FlowLog:
                 origin=self.origin(flow.name),
                 at_ms=at_ms,
             )
+
+    def record_emptied(self, datasets: Sequence[str], at_ms: int) -> None:
+        """That Spark emptied these at set-up: the API has no word for it. `at_ms`: when set-up was over."""
+        if datasets:
+            said = f"Set-up emptied {', '.join(datasets)}; each is full again when its flow has COMPLETED."
+            told = {"datasets": list(datasets)}
+            events.record(self.pipeline, EMPTIED, said, told, update_id=self.update_id, at_ms=at_ms)
 
     def track(self, name: str) -> Track:
         """The track of a flow."""

@@ -208,9 +208,18 @@ class WarmParent:
         on_end(self)
 
     def receive(self) -> tuple[dict[str, Any], list[int]] | None:
-        """Its next message, with a handle where it brings one; None where it is gone."""
-        raw, handles, _, _ = socket.recv_fds(self.socket, 4096, 1, socket.MSG_CMSG_CLOEXEC)
+        """Its next message, with a handle where it brings one; None where it is gone.
+
+        Where it ended with words of ours that it had not read, a reset comes first, once, and then what it had said.
+        """
+        try:
+            raw, handles, _, _ = self.next_message()
+        except ConnectionResetError:
+            raw, handles, _, _ = self.next_message()
         return (json.loads(raw), handles) if raw else None
+
+    def next_message(self) -> tuple[bytes, list[int], int, Any]:
+        return socket.recv_fds(self.socket, 4096, 1, socket.MSG_CMSG_CLOEXEC)
 
     def hear(self, message: dict[str, Any], handles: list[int]) -> None:
         """One message of it."""

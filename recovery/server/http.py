@@ -6,7 +6,8 @@ official SDK misreads all three (a redirect even turns a POST into a GET that "s
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
@@ -15,14 +16,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.urls import Resolver404, set_urlconf
 
 from recovery import trace
+from recovery.names import shown
 from recovery.server.auth import authenticate
 from recovery.server.driver import SparkDead
+from recovery.server.fields import Fields, check, check_texts
 from recovery.server.problems import ApiProblem, invalid
 
 LOG = logging.getLogger(__name__)
 URLCONF = "recovery.server.urls"
 PUBLIC = frozenset({"/.well-known/databricks-config"})
 LARGEST_BODY = 15 * 1024 * 1024  # a file of 10 MB as base64, and some
+WITH_BODY = ("POST", "PUT", "PATCH")
 View = Callable[..., HttpResponseBase]
 
 
@@ -54,7 +58,7 @@ class ApiHandler(WSGIHandler):
         with trace.bound(trace.accepted(request.headers.get(trace.HEADER, ""), "api")) as request_id:
             response = self.handle(request)
             if request.method != "GET":
-                LOG.info("%s %s %s", request.method, request.path_info, response.status_code)
+                LOG.info("%s %s %s", request.method, shown(request.path_info), response.status_code)
         response[trace.HEADER] = request_id
         return response
 
@@ -83,28 +87,68 @@ class ApiHandler(WSGIHandler):
             return answer_problem(ApiProblem(500, "INTERNAL_ERROR", text))
 
 
-def methods(**views: View) -> View:
-    """One URL, one view a method: `methods(GET=…, POST=…)`. Others get 405 in JSON."""
+@dataclass(frozen=True)
+class Route:
+    """One method of one address, what it takes and what it is for.
+
+    `path`: as OpenAPI writes it, `/api/2.0/pipelines/{pipeline_id}`. `body`: the fields that its JSON may hold; None
+    where it is no JSON object of fields (raw bytes), or is not looked at. `answer`: its name in the OpenAPI document.
+    """
+
+    method: str
+    path: str
+    view: View
+    query: Fields = ()
+    body: Fields | None = ()
+    answer: str = "Nothing"
+
+
+def sent(request: HttpRequest) -> dict[str, Any]:
+    """The JSON body of a request, its fields checked. {} of a route that takes none."""
+    body: dict[str, Any] = request.sent  # type: ignore[attr-defined]
+    return body
+
+
+def answering(routes: Iterable[Route]) -> View:
+    """The view of one address: each route answers its method. Others get 405 in JSON.
+
+    A JSON body is read and checked here, so that no view can forget a field that nobody knows.
+    """
+    by_method = {route.method: route for route in routes}
 
     def dispatch(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        view = views.get(request.method or "")
-        if view is None:
-            allowed = ", ".join(sorted(views))
+        route = by_method.get(request.method or "")
+        if route is None:
+            allowed = ", ".join(sorted(by_method))
             text = f"{request.method} is not allowed on {request.path_info}; allowed: {allowed}."
             response = answer_problem(ApiProblem(405, "METHOD_NOT_ALLOWED", text))
             response["Allow"] = allowed
             return response
-        return view(request, *args, **kwargs)
+        check_texts([request.path_info, dict(request.GET.lists())])
+        if route.body is not None and request.method in WITH_BODY and not is_form(request):
+            request.sent = json_body(request)  # type: ignore[attr-defined]
+            check(request.sent, route.body)  # type: ignore[attr-defined]
+        return route.view(request, *args, **kwargs)
 
     return dispatch
 
 
-def json_body(request: HttpRequest) -> dict[str, Any]:
-    """The JSON object of a request; no body at all is an empty one. Raises ApiProblem 400."""
+def is_form(request: HttpRequest) -> bool:
+    """Whether the body is a multipart form, which a view reads itself."""
+    return (request.content_type or "").startswith("multipart/")
+
+
+def raw_body(request: HttpRequest) -> bytes:
+    """The body as it was sent. Raises ApiProblem 400 for one that is too large."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > LARGEST_BODY:
         raise invalid(f"The request body may be at most {LARGEST_BODY} bytes.")
-    raw = request.read(int(length))
+    return request.read(int(length))
+
+
+def json_body(request: HttpRequest) -> dict[str, Any]:
+    """The JSON object of a request; no body at all is an empty one. Raises ApiProblem 400."""
+    raw = raw_body(request)
     if not raw.strip():
         return {}
     try:

@@ -6,11 +6,13 @@ comes beside it is ignored.
 """
 
 import base64
-import binascii
 import json
 from dataclasses import dataclass
 
+from recovery.server.fields import check_texts
 from recovery.server.problems import invalid
+
+LARGEST = 2**63 - 1  # what a database takes as a whole number
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,28 @@ def page_size(text: str | None, *, default: int, most: int) -> int:
     return size or default
 
 
-def read_page(*, size: int, token: str | None, filter_text: str, order: str) -> Page:
-    """The page that a request asks for. Raises ApiProblem 400 for a token that we never gave."""
+def read_page(
+    *,
+    size: int,
+    token: str | None,
+    filter_text: str,
+    order: str,
+    keys: tuple[type[str | int], ...] = (int, int),
+) -> Page:
+    """The page that a request asks for. Raises ApiProblem 400 for a token that we never gave.
+
+    `keys`: of what kind the parts of a row's sort key are, so that a token which was made up asks for no others.
+    """
     if not token:
         return Page(size, filter_text, order)
     try:
         raw = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        after = tuple(key for key in raw["a"] if isinstance(key, str | int))
+        after = tuple(raw["a"])
+        if tuple(map(type, after)) != keys or any(
+            isinstance(key, int) and abs(key) > LARGEST for key in after
+        ):
+            raise ValueError("another sort key")
+        check_texts(raw)
         return Page(size, str(raw["f"]), str(raw["o"]), after)
-    except (binascii.Error, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise invalid("The page token is not one that this server gave.") from error

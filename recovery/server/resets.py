@@ -99,3 +99,17 @@ def prepare_run(driver: Driver, storage: str, graph: Graph, selection: Selection
         else:
             versions[flow.name] = max(latest, 0)
     return versions
+
+
+def emptied(graph: Graph, selection: Selection) -> tuple[str, ...]:
+    """What Spark empties at set-up (`DatasetManager.materializeTable`): every materialized view that an update selects,
+    and every table that it refreshes in full."""
+    chosen = selection.refresh + selection.full_refresh
+
+    def is_emptied(name: str, kind: str) -> bool:
+        if kind == "MATERIALIZED_VIEW":
+            return not chosen or name in chosen
+        anew = selection.full_refresh_all or name in selection.full_refresh
+        return kind == "STREAMING_TABLE" and anew
+
+    return tuple(d.name for d in graph.datasets if is_emptied(d.name, d.kind))

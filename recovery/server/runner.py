@@ -12,6 +12,7 @@ import json
 import linecache
 import os
 import queue
+import re
 import sys
 import threading
 import traceback
@@ -21,6 +22,7 @@ from typing import Any, NoReturn
 
 STACK_LIMIT = 20
 GONE = 86
+SQL_FILE = "reprise_sql_file"
 
 
 class Lines:
@@ -51,6 +53,9 @@ class Lines:
 def frames(error: BaseException) -> list[dict[str, Any]]:
     """A Python traceback in the API's shape, innermost first, without this file's own frames."""
     found: list[dict[str, Any]] = []
+    if path := getattr(error, SQL_FILE, ""):
+        where = {"file_name": path, "line_number": line_of_sql(str(error))}
+        found.append({"declaring_class": Path(path).stem, "method_name": "<sql>"} | where)
     if isinstance(error, SyntaxError) and error.filename:
         where = {"file_name": error.filename, "line_number": error.lineno}
         found.append({"declaring_class": Path(error.filename).stem, "method_name": "<module>"} | where)
@@ -65,6 +70,12 @@ def frames(error: BaseException) -> list[dict[str, Any]]:
                 }
             )
     return found[:STACK_LIMIT]
+
+
+def line_of_sql(message: str) -> int | None:
+    """The line of the statement's file that Spark's parser names; None where it names none."""
+    found = re.search(r"\(line (\d+), pos \d+\)", message)
+    return int(found[1]) if found else None
 
 
 def describe(error: BaseException) -> dict[str, Any]:
@@ -90,6 +101,9 @@ def open_session(arguments: dict[str, Any], token: str) -> Any:
     from pyspark.sql import SparkSession
 
     remote = f"{arguments['remote']};token={token};session_id={arguments['session_id']}"
+    # As under `spark-pipelines run`, `SparkSession.builder.getOrCreate()` of a definition file is this very session.
+    # The builder asks this variable whether there is a remote, then takes the active session: no token is needed in it.
+    os.environ["SPARK_REMOTE"] = arguments["remote"]
     builder = SparkSession.builder.remote(remote)
     for key, value in arguments["configuration"].items():
         builder = builder.config(key, value)
@@ -140,6 +154,15 @@ def refuse_magics(path: str, text: str) -> None:
             )
 
 
+def load_sql(path: str, copy: Path, registry: Any) -> None:
+    """Register one SQL file; what it fails of keeps the file's name, which Spark's error does not tell."""
+    try:
+        registry.register_sql(copy.read_text(), Path(path))
+    except Exception as error:
+        setattr(error, SQL_FILE, path)
+        raise
+
+
 def define(arguments: dict[str, Any], registry: Any, spark: Any, graph_id: str) -> None:
     """Register every definition file, in the order of the libraries."""
     from pyspark.pipelines.graph_element_registry import graph_element_registration_context
@@ -147,7 +170,7 @@ def define(arguments: dict[str, Any], registry: Any, spark: Any, graph_id: str) 
     with graph_element_registration_context(registry):
         for path, copy, real in arguments["files"]:
             if path.endswith(".sql"):
-                registry.register_sql(Path(copy).read_text(), Path(path))
+                load_sql(path, Path(copy), registry)
             else:
                 load_python(path, Path(copy), real, spark, graph_id)
 
@@ -224,6 +247,7 @@ def live(report_fd: int, control_fd: int) -> NoReturn:
     sys.path.append(arguments["root"])  # last: a definition called numbers.py must not hide Python's own
     sys.dont_write_bytecode = True
     os.chdir(arguments["root"])
+    os.environ.update(arguments["variables"])
     work(arguments, lines, order["token"])
     sys.stdout.flush()
     sys.stderr.flush()

@@ -49,8 +49,10 @@ class RunnerParent:
                     return
 
     def hear(self) -> bool:
-        """Do what the server asks for; False where it is gone."""
-        order, pipes, _, _ = socket.recv_fds(self.server, 64, 2, socket.MSG_CMSG_CLOEXEC)
+        """Do what the server asks for; False where it is gone, also with words of ours that it had not read."""
+        order, pipes = b"", list[int]()
+        with contextlib.suppress(ConnectionResetError):
+            order, pipes, _, _ = socket.recv_fds(self.server, 64, 2, socket.MSG_CMSG_CLOEXEC)
         if order == b"fork":
             self.fork(*pipes)
         elif order == b"retire":

@@ -65,7 +65,7 @@ def expand(include: str, workspace: Workspace) -> list[str]:
         folder = workspace.locate(base)
     except ApiProblem as problem:
         raise NoDefinitions(problem.message) from problem
-    paths = [workspace.path_of(file) for file in files_under(folder)]
+    paths = [workspace.path_of(file, like=include) for file in files_under(folder)]
     if include.endswith("/**"):
         include += "/*"
     pattern = include.replace("/**/", "/*").replace("**", "*")
@@ -86,7 +86,8 @@ def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> S
     """Copy the libraries, and every .py and .sql file of root_path, into `folder`. Raises NoDefinitions."""
     libraries = library_paths(spec, workspace)
     root = root_of(spec)
-    helpers = [workspace.path_of(f) for f in files_under(workspace.locate(root))] if root != "/" else []
+    top = workspace.locate(root)
+    helpers = [workspace.path_of(f, like=root) for f in files_under(top)] if top != workspace.root else []
     if len(helpers) > MOST_FILES:
         raise NoDefinitions(
             f"{root} holds {len(helpers)} source files; {MOST_FILES} are the most. Set root_path lower."

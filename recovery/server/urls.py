@@ -1,37 +1,94 @@
 """Every route of the Pipelines API, without slashes at the end: a redirect would turn a POST into a GET."""
 
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 
-from recovery.server import views_misc, views_pipelines, views_updates, views_workspace
-from recovery.server.http import methods
+from recovery.server import (
+    fields,
+    views_misc,
+    views_permissions,
+    views_pipelines,
+    views_updates,
+    views_workspace,
+)
+from recovery.server.fields import Field, Kind
+from recovery.server.http import Route, answering
+from recovery.server.openapi import document
 
-API = "api/2.0"
-ONE = f"{API}/pipelines/<str:pipeline_id>"
+API = "/api/2.0"
+ONE = f"{API}/pipelines/{{pipeline_id}}"
+RIGHTS = f"{API}/permissions/pipelines/{{pipeline_id}}"
+FOLDERS = f"{API}/permissions/directories/{{object_id}}"
 EXTRA = f"{API}/x-reprise"
+BYTES = f"{API}/workspace-files/import-file/{{path}}"
+PAGES = (Field("max_results", Kind.NUMBER), Field("page_token"))
+FOUND = (*PAGES, Field("filter"), Field("order_by"))
+EXPORT = (
+    *fields.PATH,
+    Field("format", choices=("SOURCE", "RAW", "AUTO")),
+    Field("direct_download", Kind.FLAG),
+)
+
+
+def published(request: HttpRequest) -> HttpResponse:
+    """GET /api/openapi.json: this document."""
+    return JsonResponse(document(ROUTES))
+
+
+ROUTES = (
+    Route("GET", "/api/openapi.json", published, answer="Document"),
+    Route("GET", "/.well-known/databricks-config", views_misc.discovery, answer="Discovery"),
+    Route("GET", f"{API}/preview/scim/v2/Me", views_misc.me, answer="Owner"),
+    Route("GET", f"{API}/pipelines", views_pipelines.listing, query=FOUND, answer="Pipelines"),
+    Route("POST", f"{API}/pipelines", views_pipelines.create, body=fields.CREATE, answer="Made"),
+    Route("GET", ONE, views_pipelines.read, answer="Pipeline"),
+    Route("PUT", ONE, views_pipelines.edit, body=fields.EDIT),
+    Route(
+        "DELETE", ONE, views_pipelines.delete, query=(Field("cascade", Kind.FLAG), Field("force", Kind.FLAG))
+    ),
+    Route("POST", f"{ONE}/clone", views_pipelines.clone, body=None),
+    Route("POST", f"{ONE}/environment/apply", views_pipelines.apply_environment),
+    Route(
+        "GET",
+        f"{ONE}/updates",
+        views_updates.listing,
+        query=(*PAGES, Field("until_update_id")),
+        answer="Updates",
+    ),
+    Route("POST", f"{ONE}/updates", views_updates.start, body=fields.START, answer="Started"),
+    Route("GET", f"{ONE}/updates/{{update_id}}", views_updates.read, answer="OneUpdate"),
+    Route("POST", f"{ONE}/stop", views_updates.stop),
+    Route("GET", f"{ONE}/events", views_updates.event_list, query=FOUND, answer="Events"),
+    Route("GET", RIGHTS, views_permissions.read, answer="Permissions"),
+    Route("PUT", RIGHTS, views_permissions.change, body=fields.PERMISSIONS, answer="Permissions"),
+    Route("PATCH", RIGHTS, views_permissions.change, body=fields.PERMISSIONS, answer="Permissions"),
+    Route("PUT", FOLDERS, views_permissions.change_folder, body=fields.PERMISSIONS),
+    Route("PATCH", FOLDERS, views_permissions.change_folder, body=fields.PERMISSIONS),
+    Route("GET", f"{RIGHTS}/permissionLevels", views_permissions.levels, answer="Levels"),
+    Route("GET", f"{API}/workspace/get-status", views_workspace.status, query=fields.PATH, answer="File"),
+    Route("GET", f"{API}/workspace/list", views_workspace.listing, query=fields.PATH, answer="Files"),
+    Route("GET", f"{API}/workspace/export", views_workspace.export, query=EXPORT, answer="Content"),
+    Route("POST", f"{API}/workspace/import", views_workspace.import_file, body=fields.IMPORT),
+    Route("POST", BYTES, views_workspace.import_bytes, query=(Field("overwrite", Kind.FLAG),), body=None),
+    Route("POST", f"{API}/workspace/delete", views_workspace.delete, body=fields.DELETE),
+    Route("POST", f"{API}/workspace/mkdirs", views_workspace.mkdirs, body=fields.PATH),
+    Route(
+        "GET",
+        f"{EXTRA}/pipelines/{{pipeline_id}}/updates/{{update_id}}/source",
+        views_updates.source,
+        answer="Source",
+    ),
+    Route("GET", f"{EXTRA}/health", views_misc.health, answer="Health"),
+)
+
+
+def pattern(address: str) -> str:
+    """An address as Django writes it. `{path}` is the rest of it, slashes and all."""
+    plain = address.removeprefix("/").replace("{path}", "<path:path>")
+    return plain.replace("{", "<str:").replace("}", ">")
+
 
 urlpatterns = [
-    path(".well-known/databricks-config", methods(GET=views_misc.discovery)),
-    path(f"{API}/preview/scim/v2/Me", methods(GET=views_misc.me)),
-    path(f"{API}/pipelines", methods(GET=views_pipelines.listing, POST=views_pipelines.create)),
-    path(ONE, methods(GET=views_pipelines.read, PUT=views_pipelines.edit, DELETE=views_pipelines.delete)),
-    path(f"{ONE}/updates", methods(GET=views_updates.listing, POST=views_updates.start)),
-    path(f"{ONE}/updates/<str:update_id>", methods(GET=views_updates.read)),
-    path(f"{ONE}/stop", methods(POST=views_updates.stop)),
-    path(f"{ONE}/events", methods(GET=views_updates.event_list)),
-    path(f"{API}/permissions/pipelines/<str:pipeline_id>", methods(GET=views_pipelines.permissions)),
-    path(
-        f"{API}/permissions/pipelines/<str:pipeline_id>/permissionLevels",
-        methods(GET=views_pipelines.permission_levels),
-    ),
-    path(f"{API}/workspace/get-status", methods(GET=views_workspace.status)),
-    path(f"{API}/workspace/list", methods(GET=views_workspace.listing)),
-    path(f"{API}/workspace/export", methods(GET=views_workspace.export)),
-    path(f"{API}/workspace/import", methods(POST=views_workspace.import_file)),
-    path(f"{API}/workspace/delete", methods(POST=views_workspace.delete)),
-    path(f"{API}/workspace/mkdirs", methods(POST=views_workspace.mkdirs)),
-    path(
-        f"{EXTRA}/pipelines/<str:pipeline_id>/updates/<str:update_id>/source",
-        methods(GET=views_updates.source),
-    ),
-    path(f"{EXTRA}/health", methods(GET=views_misc.health)),
+    path(pattern(address), answering([route for route in ROUTES if route.path == address]))
+    for address in dict.fromkeys(route.path for route in ROUTES)
 ]

@@ -5,6 +5,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from recovery.server.instance import current
 from recovery.server.models import ACTIVE_STATES, Update
 
+WORKSPACE_ID = "1"  # a server has one workspace
+
 
 def discovery(request: HttpRequest) -> HttpResponse:
     """GET /.well-known/databricks-config, public: clients ask it before they have shown a token."""
@@ -12,9 +14,10 @@ def discovery(request: HttpRequest) -> HttpResponse:
 
 
 def me(request: HttpRequest) -> HttpResponse:
-    """GET /preview/scim/v2/Me: the owner of the token."""
+    """GET /preview/scim/v2/Me: the owner of the token. The header is where clients learn a workspace's number from."""
     user: str = request.user_name  # type: ignore[attr-defined]
-    return JsonResponse({"id": user, "userName": user, "active": True})
+    owner = {"id": user, "userName": user, "active": True}
+    return JsonResponse(owner, headers={"X-Databricks-Org-Id": WORKSPACE_ID})
 
 
 def health(request: HttpRequest) -> HttpResponse:

@@ -1,14 +1,16 @@
-"""Pipelines: create, list, get, edit, delete, and a minimal answer about permissions."""
+"""Pipelines: create, list, get, edit, delete; and what the API has beside it and this server refuses."""
 
 from typing import Any
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from recovery.names import shown
 from recovery.server import events
 from recovery.server.execution import remove_folder
+from recovery.server.fields import not_done
 from recovery.server.filters import Condition, like, parse_pipelines_filter
-from recovery.server.http import empty, flag, json_body
+from recovery.server.http import empty, flag, sent
 from recovery.server.instance import current
 from recovery.server.models import Pipeline, new_id
 from recovery.server.paging import page_size, read_page
@@ -37,14 +39,37 @@ def check_name(name: str, body: dict[str, Any], *, but: str = "") -> None:
         raise ApiProblem(409, "RESOURCE_CONFLICT", text)
 
 
+def check_run_as(body: dict[str, Any], owner: str) -> None:
+    """Code runs with the rights of this server, and `run_as_user_name` is the owner. Raises ApiProblem 400 for another
+    identity: it would be left out in silence."""
+    wanted = body.get("run_as")
+    if wanted and wanted != {"user_name": owner}:
+        raise not_done("run_as", f"Pipelines run as their owner, who is {shown(owner)} here.")
+
+
+def check_storage(pipeline: Pipeline, spec: dict[str, Any]) -> None:
+    """Checkpoints lie under the storage root: another one would let the next update begin from nothing.
+
+    Raises ApiProblem 400 once an update ran that was no dry run.
+    """
+    now = pipeline.spec["storage"]
+    if spec["storage"] == now or all(u.options.get("validate_only") for u in pipeline.updates.all()):
+        return
+    raise invalid(
+        f"The storage of a pipeline that has run cannot change: its checkpoints lie under {now}. Send that one, or "
+        "make another pipeline."
+    )
+
+
 def create(request: HttpRequest) -> HttpResponse:
     """POST /pipelines. With dry_run: checks, answers the settings, keeps nothing."""
-    body, pipeline_id = json_body(request), new_id()
+    body, pipeline_id = sent(request), new_id()
+    user: str = request.user_name  # type: ignore[attr-defined]
+    check_run_as(body, user)
     spec = read_spec(body, pipeline_id=pipeline_id, home=current().spark_home)
     check_name(spec["name"], body)
     if flag(body.get("dry_run"), "dry_run"):
         return JsonResponse({"effective_settings": spec})
-    user: str = request.user_name  # type: ignore[attr-defined]
     with transaction.atomic(using="pipelines"):
         pipeline = Pipeline.objects.create(
             id=pipeline_id, name=spec["name"], spec=spec, creator=user, last_modified_ms=events.now_ms()
@@ -91,6 +116,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         token=query.get("page_token"),
         filter_text=query.get("filter", ""),
         order=query.get("order_by", "id asc"),
+        keys=(str,),
     )
     if page.order not in ("id", "id asc", "id desc"):
         raise invalid(f"Pipelines can be ordered by 'id asc' or 'id desc', not {page.order!r}.")
@@ -119,11 +145,13 @@ def matches(pipeline: Pipeline, condition: Condition) -> bool:
 
 def edit(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """PUT /pipelines/{id}: replaces all settings. A stale expected_last_modified is a conflict."""
-    pipeline, body = find(pipeline_id), json_body(request)
+    pipeline, body = find(pipeline_id), sent(request)
     if body.get("id") not in (None, pipeline_id):
         raise invalid(f"The settings carry id {body['id']}, which is not this pipeline's.")
+    check_run_as(body, pipeline.creator)
     spec = read_spec(body, pipeline_id=pipeline_id, home=current().spark_home)
     check_name(spec["name"], body, but=pipeline_id)
+    check_storage(pipeline, spec)
     user: str = request.user_name  # type: ignore[attr-defined]
     with transaction.atomic(using="pipelines"):
         rows = Pipeline.objects.filter(pk=pipeline_id)
@@ -175,23 +203,13 @@ def written_tables(pipeline: Pipeline) -> set[str]:
     }
 
 
-def permissions(request: HttpRequest, pipeline_id: str) -> HttpResponse:
-    """GET /permissions/pipelines/{id}: the creator owns it; this server has no finer rights."""
-    pipeline = find(pipeline_id)
-    grant = {"permission_level": "IS_OWNER", "inherited": False}
-    entry = {"user_name": pipeline.creator, "all_permissions": [grant]}
-    object_id = f"/pipelines/{pipeline_id}"
-    return JsonResponse({"object_id": object_id, "object_type": "pipelines", "access_control_list": [entry]})
-
-
-def permission_levels(request: HttpRequest, pipeline_id: str) -> HttpResponse:
-    """GET /permissions/pipelines/{id}/permissionLevels."""
+def clone(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """POST /pipelines/{id}/clone: MIGRATE_TO_UC, its one mode, needs a Unity Catalog. Raises ApiProblem 400."""
     find(pipeline_id)
-    says = {
-        "CAN_VIEW": "Can view the pipeline and its event log",
-        "CAN_RUN": "Can start and stop updates",
-        "CAN_MANAGE": "Can change the pipeline",
-        "IS_OWNER": "Owns the pipeline",
-    }
-    levels = [{"permission_level": level, "description": text} for level, text in says.items()]
-    return JsonResponse({"permission_levels": levels})
+    raise not_done("clone", "There is no Unity Catalog here to migrate to: create another pipeline.")
+
+
+def apply_environment(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+    """POST /pipelines/{id}/environment/apply: pipelines have no environment of their own. Raises ApiProblem 400."""
+    find(pipeline_id)
+    raise not_done("environment/apply", "Pipelines run in this server's own Python.")

@@ -1,4 +1,4 @@
-"""The workspace API: get-status, list, export, import (JSON and multipart), delete, mkdirs."""
+"""The workspace API: get-status, list, export, import (JSON, multipart and raw bytes), delete, mkdirs."""
 
 import base64
 import binascii
@@ -8,9 +8,10 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 
-from recovery.server.http import empty, flag, json_body
+from recovery.server.fields import IMPORT, check
+from recovery.server.http import empty, flag, is_form, raw_body, sent
 from recovery.server.instance import current
-from recovery.server.problems import invalid
+from recovery.server.problems import ApiProblem, invalid
 from recovery.server.workspace import Workspace
 
 
@@ -53,10 +54,10 @@ def export(request: HttpRequest) -> HttpResponse:
 
 def import_file(request: HttpRequest) -> HttpResponse:
     """POST /workspace/import, as JSON (base64 content) or as multipart form."""
-    if (request.content_type or "").startswith("multipart/"):
+    if is_form(request):
         values, content = multipart(request)
     else:
-        values = json_body(request)
+        values = sent(request)
         content = decoded(values.get("content", ""))
     workspace().write(
         path_of(values),
@@ -65,6 +66,16 @@ def import_file(request: HttpRequest) -> HttpResponse:
         language=str(values.get("language") or "").upper(),
         overwrite=flag(values.get("overwrite"), "overwrite"),
     )
+    return empty()
+
+
+def import_bytes(request: HttpRequest, path: str) -> HttpResponse:
+    """POST /workspace-files/import-file/{path}: the body as it is. A file that is there is 409 without `overwrite`."""
+    place, overwrite = f"/{path.lstrip('/')}", flag(request.GET.get("overwrite"), "overwrite")
+    content = raw_body(request)
+    if not overwrite and workspace().locate(place).is_file():
+        raise ApiProblem(409, "RESOURCE_ALREADY_EXISTS", f"File already exists at ({place}).")
+    workspace().write(place, content, fmt="AUTO", language="", overwrite=overwrite)
     return empty()
 
 
@@ -80,6 +91,7 @@ def multipart(request: HttpRequest) -> tuple[dict[str, Any], bytes]:
     """Fields and content of a multipart form. Raises ApiProblem 400."""
     try:
         values: dict[str, Any] = request.POST.dict()
+        check({name: value for name, value in values.items() if name != "overwrite"}, IMPORT)
         upload = request.FILES.get("content")
     except MultiPartParserError as error:
         raise invalid(f"The multipart form cannot be read: {error}") from error
@@ -88,12 +100,12 @@ def multipart(request: HttpRequest) -> tuple[dict[str, Any], bytes]:
 
 def delete(request: HttpRequest) -> HttpResponse:
     """POST /workspace/delete."""
-    body = json_body(request)
+    body = sent(request)
     workspace().delete(path_of(body), recursive=flag(body.get("recursive"), "recursive"))
     return empty()
 
 
 def mkdirs(request: HttpRequest) -> HttpResponse:
     """POST /workspace/mkdirs."""
-    workspace().make_folder(path_of(json_body(request)))
+    workspace().make_folder(path_of(sent(request)))
     return empty()

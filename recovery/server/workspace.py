@@ -1,9 +1,13 @@
-"""Files of the workspace API, in one folder on disk. No path climbs out of it, and no link is followed."""
+"""Files of the workspace API, in one folder on disk. No path climbs out of it, and no link is followed.
+
+`/Workspace/Users/x` is another spelling of `/Users/x`: clients use both, and are answered in their own.
+"""
 
 import hashlib
 import os
 import shutil
 import stat
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from recovery.server.problems import ApiProblem, invalid
 
 LARGEST = 10 * 1024 * 1024
 HEADERS = {"PYTHON": "# Databricks notebook source", "SQL": "-- Databricks notebook source"}
+ALIAS = "/Workspace"
 SUFFIXES = {".py": "PYTHON", ".sql": "SQL"}
 
 
@@ -32,6 +37,8 @@ class Workspace:
         parts = [part for part in path.split("/") if part]
         if any(part in (".", "..") for part in parts):
             raise invalid(f"Path ({path}) may not contain '.' or '..'.")
+        if self.is_alias(path):
+            parts = parts[1:]
         found = self.root
         for part in parts:
             found = found / part
@@ -39,10 +46,24 @@ class Workspace:
                 raise invalid(f"Path ({path}) meets a symbolic link, which this workspace never follows.")
         return found
 
-    def path_of(self, file: Path) -> str:
-        """The workspace path of a file that `locate` gave."""
+    def is_alias(self, path: str) -> bool:
+        """Whether a path begins with the other spelling of the root. A real folder of that name keeps its own."""
+        first = next((part for part in path.split("/") if part), "")
+        return f"/{first}" == ALIAS and not (self.root / first).is_dir()
+
+    def check_not_alias(self, file: Path) -> None:
+        """Raises ApiProblem 400 where making this file or folder would hide every path of the other spelling."""
+        top = self.root / ALIAS.lstrip("/")
+        if file.is_relative_to(top) and not top.is_dir():
+            raise invalid(
+                f"{ALIAS} is another spelling of the root folder; nothing in it may have that name."
+            )
+
+    def path_of(self, file: Path, *, like: str = "/") -> str:
+        """The workspace path of a file that `locate` gave, in the spelling of the path that was asked for (`like`)."""
         relative = file.relative_to(self.root).as_posix()
-        return "/" if relative == "." else f"/{relative}"
+        plain = "/" if relative == "." else f"/{relative}"
+        return f"{ALIAS}{plain}".rstrip("/") if self.is_alias(like) else plain
 
     def existing(self, path: str) -> Path:
         """As `locate`, for something that is there. Raises ApiProblem 404."""
@@ -53,13 +74,13 @@ class Workspace:
 
     def status(self, path: str) -> dict[str, Any]:
         """ObjectInfo of the API: path, object_type, object_id, times in ms, size and language of files."""
-        return self.describe(self.existing(path))
+        return self.describe(self.existing(path), like=path)
 
-    def describe(self, file: Path) -> dict[str, Any]:
-        """ObjectInfo of a file or folder that is there."""
+    def describe(self, file: Path, *, like: str = "/") -> dict[str, Any]:
+        """ObjectInfo of a file or folder that is there. `like`: the path that was asked for."""
         facts, path = file.stat(), self.path_of(file)
         info: dict[str, Any] = {
-            "path": path,
+            "path": self.path_of(file, like=like),
             "object_type": "DIRECTORY" if file.is_dir() else "FILE",
             "object_id": int.from_bytes(hashlib.sha256(path.encode()).digest()[:6]),
             "created_at": int(facts.st_ctime * 1000),
@@ -75,9 +96,9 @@ class Workspace:
         """ObjectInfo of everything right under a folder; a file lists itself."""
         folder = self.existing(path)
         if not folder.is_dir():
-            return [self.describe(folder)]
+            return [self.describe(folder, like=path)]
         seen = sorted(child for child in folder.iterdir() if not child.is_symlink())
-        return [self.describe(child) for child in seen if not child.name.startswith(".reprise-")]
+        return [self.describe(child, like=path) for child in seen if not child.name.startswith(".reprise-")]
 
     def read(self, path: str) -> bytes:
         """The bytes of a file. Raises ApiProblem 404, or 400 for a folder."""
@@ -96,8 +117,9 @@ class Workspace:
                              f"exceeded max size ({LARGEST} bytes)")  # fmt: skip
         path, content = as_stored(path, content, fmt=fmt, language=language)
         file = self.locate(path)
+        self.check_not_alias(file)
         self.check_target(file, path, content, overwrite=overwrite)
-        draft = file.with_name(f".reprise-{os.getpid()}-{file.name}")
+        draft = file.with_name(f".reprise-{uuid.uuid4().hex}")
         try:
             with draft.open("wb") as stream:
                 stream.write(content)
@@ -114,7 +136,7 @@ class Workspace:
     def check_target(self, file: Path, path: str, content: bytes, *, overwrite: bool) -> None:
         """Whether `content` may go to `file`. Raises ApiProblem as the service does."""
         if not file.parent.is_dir():
-            parent = self.path_of(file.parent)
+            parent = self.path_of(file.parent, like=path)
             raise ApiProblem(404, "RESOURCE_DOES_NOT_EXIST", f"The parent folder ({parent}) does not exist.")
         if file.is_dir():
             raise ApiProblem(400, "RESOURCE_ALREADY_EXISTS", f"Path ({path}) already exists as a directory.")
@@ -132,6 +154,7 @@ class Workspace:
     def make_folder(self, path: str) -> None:
         """The folder and its parents. Raises ApiProblem 400 when a file is in the way."""
         folder = self.locate(path)
+        self.check_not_alias(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:

@@ -76,7 +76,7 @@ def risk(start: Start, facts: Facts) -> Risk:
     effects = f", and done again: {', '.join(facts.side_effects)}" if facts.side_effects else ""
     return Risk(
         rows,
-        f"At-least-once: {in_words(rows)} would be handed to the function again{effects}.",
+        f"{in_words(rows).capitalize()} would be handed to the function again{effects}.",
         do="Make the function idempotent: txnAppId and txnVersion on every Delta write, a MERGE by key elsewhere; what "
         "cannot be, such as a mail, happens again for those rows.",
     )

@@ -55,7 +55,7 @@ def risk(start: Start, facts: Facts) -> Risk:
         )
     return Risk(
         rows,
-        f"At-least-once: {in_words(rows)} would be{where} twice.",
+        f"{in_words(rows).capitalize()} would be{where} twice.",
         do="Let those who read the topic drop repeats by a key of the row, or choose a position that reads nothing "
         "again.",
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypedDict, TypeVar
 
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import AT_MOST, Amount, Distance, InputFile, Precision
+from recovery.sources.base import Amount, Bound, Distance, InputFile, Precision
 from recovery.sources.comparing import ZERO, count
 
 F = TypeVar("F")
@@ -103,8 +103,8 @@ def repeated(start: Start, *, held: bool | None = None) -> Amount | None:
     if start.planned_rows is None:
         return None
     exact = rows.exact and start.planned_rows.exact and held is True
-    why = "" if exact else f"{AT_MOST}of batch {start.planned} nobody knows what was written"
-    return Amount(rows.value + start.planned_rows.value, exact, why)
+    why = "" if exact else f"what was written of batch {start.planned} is not known"
+    return Amount(rows.value + start.planned_rows.value, exact, why, Bound.AT_MOST)
 
 
 def in_words(rows: Amount | None) -> str:

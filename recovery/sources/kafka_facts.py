@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from recovery.checkpoints import positions
 from recovery.checkpoints.formats import Malformed, object_of
-from recovery.sources.base import AT_MOST, Amount
+from recovery.sources.base import Amount, Bound, joint_bound
 
 EARLIEST, LATEST = -2, -1  # JsonUtils: what `startingOffsets` may say in place of an offset
 MAX_PARTITION, MAX_OFFSET = 2**31 - 1, 2**63 - 1
@@ -105,13 +105,14 @@ class KafkaFacts:
 
     def rows(self, spans: Iterable[Span]) -> Amount:
         """Records of all spans together, exact only where each of them is. Their partitions are there."""
-        value, reasons = 0, []
+        value, reasons, bounds = 0, [], []
         for key, start, end in spans:
             amount = self._rows(key, start, end)
             value += amount.value
+            bounds.append(amount.bound)
             if not amount.exact:
                 reasons.append(amount.why)
-        return Amount(value, not reasons, "; ".join(dict.fromkeys(reasons)))
+        return Amount(value, not reasons, "; ".join(dict.fromkeys(reasons)), joint_bound(bounds))
 
     def _rows(self, key: Key, start: int, end: int) -> Amount:
         topic, there = self.topics[key[0]], self.topics[key[0]].partitions[key[1]]
@@ -127,7 +128,7 @@ class KafkaFacts:
             why = "the topic is compacted, so not every offset is still a record"
         else:
             why = "the difference of offsets; markers of transactions take offsets too"
-        return Amount(end - start, False, f"{AT_MOST}{why}")
+        return Amount(end - start, False, why, Bound.AT_MOST)
 
 
 def parse(offset_json: str | None) -> dict[Key, int]:

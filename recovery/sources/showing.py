@@ -11,7 +11,6 @@ from typing import Any
 from recovery.checkpoints.formats import Malformed
 from recovery.sources import labels, opaque, registry, wishes
 from recovery.sources.base import (
-    AT_MOST,
     Amount,
     Change,
     Distance,
@@ -20,6 +19,7 @@ from recovery.sources.base import (
     Reach,
     SourceFacts,
     StartOption,
+    stored_bound,
 )
 from recovery.sources.comparing import ZERO, count
 
@@ -88,12 +88,12 @@ def _value(part: Part | None) -> str | None:
 
 
 def distance(of: Distance) -> dict[str, Any]:
-    """`{rows, files, bytes, seconds}`, each `{value, exact, why}`, or None where the source cannot tell."""
+    """`{rows, files, bytes, seconds}`, each `{value, exact, why, bound}`, or None where the source cannot tell."""
     return {name: amount(getattr(of, name)) for name in MEASURES}
 
 
 def amount(of: Amount | None) -> dict[str, Any] | None:
-    return None if of is None else {"value": of.value, "exact": of.exact, "why": of.why}
+    return None if of is None else of.as_dict()
 
 
 def _reach(of: Reach | None, known: bool | None) -> dict[str, Any]:
@@ -182,10 +182,7 @@ def _has_any(of: Mapping[str, Any]) -> bool:
 
 def said_amount(of: Mapping[str, Any], noun: str) -> str:
     """`8 rows`, `at most 8 rows`, `about 8 rows`."""
-    number = count(of["value"], noun)
-    if of["exact"]:
-        return number
-    return f"at most {number}" if of["why"].startswith(AT_MOST) else f"about {number}"
+    return f"{stored_bound(of).before_number}{count(of['value'], noun)}"
 
 
 def api_call(*, pipeline_id: str, flow: str, dataset: str) -> dict[str, Any]:

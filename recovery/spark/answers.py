@@ -7,15 +7,13 @@ from typing import Any
 
 from recovery.errors import Refused
 from recovery.spark import counting, explained, secrets, slicing, topics
-from recovery.spark.api import FROM_CODE, NAMED, WHOLE_ROW
+from recovery.spark.api import FROM_CODE, NAMED, NO_SUCH_COLUMN, WHOLE_ROW
 from recovery.spark.catalog import describe, sql_name, table
 from recovery.spark.definitions import BadCode, Definitions, find_flow, load, parts_of, where, write_files
 from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
 from recovery.spark.session import driver_of, first_line, lost_contact, quoted, use
 from recovery.spark.touching import imports_beside, watched
-
-SAMPLES = 10
 
 
 class Flow:
@@ -37,6 +35,7 @@ class Flow:
             stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
+        self.frame = stream
         self.text = self._called(lambda: stream._explain_string(extended=True))
         self.schema: Any = self._called(lambda: stream.schema)
         self.columns: list[str] = self.schema.names
@@ -171,6 +170,7 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         "dedupe": flow.dedupe,
         "columns": flow.columns,
         "windows": explained.windows(flow.text),
+        "groups": explained.groups(flow.text),
         "problem": flow.order_problem,
         "notes": [],
         "rests_on": flow.rests_on,
@@ -182,7 +182,9 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         key, out["key_from"] = flow.key(request.get("key"))
         out["key"] = [] if out["key_from"] == WHOLE_ROW else key
         out |= _counted(spark, flow, request, key, out["notes"])
-    except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
+    except counting.NoSuchColumn as error:
+        out["problem"], out["problem_code"] = str(error), NO_SUCH_COLUMN
+    except (BadCode, CannotReplay) as error:
         out["problem"] = str(error)
     except PySparkException as error:
         if lost_contact(error):
@@ -294,16 +296,45 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
         key, out["key_from"] = flow.key(request.get("key") or request["study"].get("key"))
         out["key"] = [] if out["key_from"] == WHOLE_ROW else key
         expected = _expected(spark, flow, request, held)
-        out |= _compared(held, expected, key)
+        apart = counting.Apart(flow.columns if request.get("whole_rows") else key, key)
+        out |= _compared(held, expected, apart)
     except BadCode as error:
         raise Refused(str(error)) from error
     except (CannotReplay, counting.NoSuchColumn) as error:
-        return out | _sizes(held) | {"problem": str(error)}
+        out |= _sizes(held) | {"problem": str(error)}
     except PySparkException as error:
         if lost_contact(error):
             raise
         out["problem"] = f"The rows could not be compared: {flow.says(error)}"
+    if request.get("whole"):
+        out["whole"] = _whole(flow, request["whole"], now, request.get("key"))
     return out
+
+
+def _whole(flow: Flow, asked: Mapping[str, Any], table: Any, given: Sequence[str] | None) -> dict[str, Any]:
+    """The fields of `api.Whole`: what the code yields over all input that there is, beside the whole table.
+
+    That it cannot be had takes nothing from what else was measured.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        key, key_from = flow.key(given)
+        if key_from == WHOLE_ROW and (anew := explained.computed_anew(flow.text)):
+            raise CannotReplay(
+                f"The code computes what differs at every run ({', '.join(anew)}): name a key."
+            )
+        files = list(asked["files"])
+        slices = {source: [part] for source, part in asked["slices"].items()}
+        known = sorted({*files, *(f for part in asked["slices"].values() for f in part.get("files") or ())})
+        every = flow.batch(files, known, slices)
+        return counting.whole_flow(every, table, key, as_sets=key_from != WHOLE_ROW)
+    except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
+        return {"problem": str(error)}
+    except PySparkException as error:
+        if lost_contact(error):
+            raise
+        return {"problem": f"The whole table could not be compared: {flow.says(error)}"}
 
 
 def _measure_topic(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -324,7 +355,7 @@ def _measure_topic(spark: Any, request: Mapping[str, Any], folder: Path) -> dict
             raise CannotReplay(topics.STATE_KEPT)
         expected = topics.sent(_expected(spark, flow, request, Held(None, found, whole=False)))
         failed = topics.records(spark, flow.sink, asked["failed"]) if asked.get("failed") else None
-        out |= topics.compared(expected, found, failed, key, SAMPLES)
+        out |= topics.compared(expected, found, failed, key, counting.SAMPLES)
     except BadCode as error:
         raise Refused(str(error)) from error
     except CannotReplay as error:
@@ -351,9 +382,8 @@ def _held(spark: Any, request: Mapping[str, Any], place: Mapping[str, str], now:
 def _sizes(held: Held) -> dict[str, int]:
     """What can be said of the table alone, where the input cannot be replayed."""
     if held.whole:
-        rows = counting.compare(
-            held.old, held.found.where("false"), held.found, held.found.columns, 0, whole=True
-        )
+        apart = counting.Apart.by(held.found.columns)
+        rows = counting.compare(held.old, held.found.where("false"), held.found, apart, 0, whole=True)
         return {name: rows[name] for name in ("old_rows", "new_rows", "listed_rows", "vanished")}
     counted = [0 if frame is None else frame.count() for frame in (held.old, held.found)]
     return {"old_rows": counted[0], "new_rows": counted[1], "listed_rows": sum(counted)}
@@ -374,8 +404,8 @@ def _expected(spark: Any, flow: Flow, request: Mapping[str, Any], held: Held) ->
     return expected
 
 
-def _compared(held: Held, expected: Any, key: Sequence[str]) -> dict[str, Any]:
-    out = counting.compare(held.old, expected, held.found, key, SAMPLES, whole=held.whole)
+def _compared(held: Held, expected: Any, apart: counting.Apart) -> dict[str, Any]:
+    out = counting.compare(held.old, expected, held.found, apart, counting.SAMPLES, whole=held.whole)
     repeats = out.pop("duplicates_expected")
     out["duplicates_explained"] = max(0, repeats - out["duplicates_before"])
     return out

@@ -7,13 +7,15 @@ code is what stands in the way; both within the timeout given. The token never l
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from recovery.errors import NotFound
 from recovery.spark import scratch
 from recovery.spark.process import ask, prepare
 
 __all__ = [
+    "Defined",
+    "DefinedRequest",
     "Measure",
     "MeasureRequest",
     "Rehearsal",
@@ -22,7 +24,10 @@ __all__ = [
     "StudyRequest",
     "TablePlace",
     "Whereabouts",
+    "Whole",
+    "WholeInput",
     "count",
+    "defined",
     "location",
     "measure",
     "prepare",
@@ -36,6 +41,7 @@ MEASURE_SECONDS = 600.0
 REHEARSAL_SECONDS = 1800.0
 NAMED = "named by the responder"
 FROM_CODE = "the columns of dropDuplicates in the code"
+FROM_OLD_CODE = "the columns of dropDuplicates in the last good code"
 WHOLE_ROW = "the whole row"
 TUPLES = (
     "operators",
@@ -59,7 +65,8 @@ class StudyRequest:
     find repeats. `by_file` also counts rows by input file. `write` maps labels to folders into
     which the rows of that set are written as parquet; the folder must not exist. `slices`: label -> index of the
     source in plan order, as text -> `sources.slices.Slice.as_dict()`, for sources that are no files; a label has
-    what `sets` and `slices` name under it together, and a source that it does not name yields no row.
+    what `sets` and `slices` name under it together, and a source that it does not name yields no row. `variables`: the
+    environment of the code (`recovery.variables`).
     """
 
     remote: str
@@ -76,6 +83,10 @@ class StudyRequest:
     by_file: bool = False
     write: Mapping[str, str] | None = None
     slices: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_SUCH_COLUMN: Final = "no_such_column"
 
 
 @dataclass(frozen=True)
@@ -90,7 +101,9 @@ class Study:
     says it lies. Options may hold passwords: they are for asking the source, and go into no plan and on no page.
     `sink`: what the code declares with `create_sink` as the flow's target, {name, format, options}, the options as
     secret as those of a source; None: a table, or not known, as the code cannot be analysed.
-    `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told.
+    `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told. `groups`: rows that
+    come of one group of its aggregation (`explained.groups`).
+    `problem_code`: NO_SUCH_COLUMN where the key that was asked for is not there; "" for every other problem.
     `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not
     known, as the code cannot be analysed. `driver`: the run of Spark that answered (`Whereabouts.driver`).
     """
@@ -111,6 +124,8 @@ class Study:
     fresh: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     windows: str = ""
+    problem_code: str = ""
+    groups: str = ""
     rests_on: tuple[str, ...] | None = None
     driver: str = ""
 
@@ -132,6 +147,15 @@ class Whereabouts:
 
 
 @dataclass(frozen=True)
+class WholeInput:
+    """All input that was ever committed and can still be read: decoded URIs of files of all file sources together, and
+    of other sources `sources.slices.Slice.as_dict()` by their index in plan order, as text."""
+
+    files: tuple[str, ...] = ()
+    slices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class MeasureRequest:
     """Compare what the code yields over the new input files with what the update wrote.
 
@@ -144,7 +168,9 @@ class MeasureRequest:
     has are not expected again; it does not count beside `expected`. `topic`: where the flow sends records to Kafka,
     the offsets between which they lie, as `sources.slices.Slice.as_dict()`: `since`, all that came since the rerun
     began, and `failed` (None: no batch was open), what a failed attempt of the batch that was planned and not committed
-    may have sent before that. `table`, files and version do not count then.
+    may have sent before that. `table`, files and version do not count then. `whole_rows`: expected and written rows are
+    compared by all columns, and `key` only tells which of them repeat another. `whole`: compare the whole table with
+    what the code yields over this input too; None: not asked.
     """
 
     remote: str
@@ -157,6 +183,28 @@ class MeasureRequest:
     key: tuple[str, ...] | None = None
     state_kept: bool = False
     topic: Mapping[str, Any] | None = None
+    whole_rows: bool = False
+    whole: WholeInput | None = None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What the code yields over all input that is there, beside the whole table. `problem` not None: not compared.
+
+    By key (`Measure.key`) where one is known: `absent` are keys that no row of the table has, `doubled` rows of the
+    table beyond one per key. By the whole row else: `absent` are rows that the table has fewer times than the input,
+    `doubled` rows that it has more often. `beyond`: rows of the table that the code yields over no input.
+    """
+
+    input_rows: int | None = None
+    input_keys: int | None = None
+    table_rows: int | None = None
+    table_keys: int | None = None
+    absent: int | None = None
+    doubled: int | None = None
+    beyond: int | None = None
+    samples: tuple[Mapping[str, Any], ...] = ()
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +216,8 @@ class Measure:
     `expected_rows` and `new_rows`. `duplicates_in_table`: rows beyond one per key in the whole table; of these
     `duplicates_before` stood there before, and `duplicates_explained` come with the expected rows: `held_before` of
     these repeat a key that the table held before the rerun, the others one that the new input itself repeats.
+    `table_keys`: different keys in the table. `keys_twice`: those of new rows that it has more than once;
+    `new_repeats`: new rows beyond the first of their key, rows of before included.
     `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others;
     None for a file table.
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
@@ -187,6 +237,9 @@ class Measure:
     duplicates_before: int | None = None
     duplicates_explained: int | None = None
     held_before: int | None = None
+    table_keys: int | None = None
+    keys_twice: int | None = None
+    new_repeats: int | None = None
     vanished: int | None = None
     strange: int | None = None
     repeated: int | None = None
@@ -197,9 +250,34 @@ class Measure:
     problem: str | None = None
     notes: tuple[str, ...] = ()
     sources: tuple[Mapping[str, Any], ...] = ()
+    whole: Whole | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class DefinedRequest:
+    """Compare what a materialized view holds with what its definition yields now. `study.flow` is the view's flow,
+    `table` its dataset, both by full name."""
+
+    remote: str
+    table: str
+    study: StudyRequest
+
+
+@dataclass(frozen=True)
+class Defined:
+    """`rows` the view holds, `expected_rows` its definition yields, `missing` and `extra` of their exact multiset
+    difference. `problem` not None: they could not be compared. `unsure`: functions and columns by which two runs of the
+    definition may differ over the same tables."""
+
+    rows: int | None = None
+    expected_rows: int | None = None
+    missing: int | None = None
+    extra: int | None = None
+    problem: str | None = None
+    unsure: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -255,7 +333,17 @@ def measure(request: MeasureRequest, *, timeout: float = MEASURE_SECONDS) -> Mea
     """Compare expected and written rows, and count the table. `timeout` in seconds."""
     answer = ask("measure", request.remote, asdict(request), timeout=timeout)
     samples = {side: tuple(rows) for side, rows in answer.get("samples", {}).items()}
-    return Measure(**{**answer, **_tuples(answer, "key", "notes", "sources"), "samples": samples})
+    told = answer.get("whole")
+    whole = None if told is None else Whole(**{**told, **_tuples(told, "samples")})
+    return Measure(
+        **{**answer, **_tuples(answer, "key", "notes", "sources"), "samples": samples, "whole": whole}
+    )
+
+
+def defined(request: DefinedRequest, *, timeout: float = MEASURE_SECONDS) -> Defined:
+    """Compute a view by a read and compare it with what it holds. `timeout` in seconds."""
+    answer = ask("defined", request.remote, asdict(request), timeout=timeout)
+    return Defined(**{**answer, **_tuples(answer, "unsure")})
 
 
 def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -> Rehearsal:

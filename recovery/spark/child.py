@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from recovery.errors import Refused, Unreachable, WrongUse
 
@@ -38,7 +38,7 @@ def serve() -> None:
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # from here on, print() of anybody is a log line
     with contextlib.suppress(BrokenPipeError):
-        while (line := _next_line()) and (reply := _in_a_fork(line)):
+        while (line := _next_line()) and (reply := _in_a_fork(line, out.fileno())):
             out.write(reply)
 
 
@@ -63,18 +63,25 @@ def _next_line() -> bytes:
     return bytes(read)
 
 
-def _in_a_fork(line: bytes) -> bytes | None:
+def _in_a_fork(line: bytes, out: int) -> bytes | None:
     """The line that a fork answers, or None where the parent went away meanwhile.
 
-    The fork leads a process group, which is ended with everything that the code had started.
+    The fork leads a process group, which is ended with everything that the code had started. What has left the group
+    may live on: so a fork has neither the pipe of the questions nor that of the answers (`out`), only one that it
+    answers into and one whose end means that nobody waits any more.
     """
     read, write = os.pipe()
+    given_up, waiting = os.pipe()
     fork = os.fork()
     if fork == 0:
-        _be_the_fork(line, write)
-    os.close(write)
+        for number in (read, waiting, out):
+            os.close(number)
+        _be_the_fork(line, write, given_up)
+    for number in (write, given_up):
+        os.close(number)
     try:
-        return _reply(read)
+        with os.fdopen(waiting, "wb", buffering=0) as pipe:
+            return _reply(read, pipe)
     finally:
         try:
             os.killpg(fork, signal.SIGKILL)
@@ -84,8 +91,10 @@ def _in_a_fork(line: bytes) -> bytes | None:
         os.close(read)
 
 
-def _reply(read: int) -> bytes | None:
+def _reply(read: int, waiting: IO[bytes]) -> bytes | None:
     """One line from the fork; an empty one where it died; None after stdin was closed and it had its time.
+
+    `waiting` is closed as soon as nobody waits for the answer.
 
     Not read up to the end of the pipe: a process that the code left behind may hold the other end.
     """
@@ -105,11 +114,12 @@ def _reply(read: int) -> bytes | None:
                     return b"\n" if until == float("inf") else None
             elif event & (select.POLLHUP | select.POLLERR):
                 poll.unregister(0)
+                waiting.close()
                 until = time.monotonic() + CANCEL_SECONDS + 1
     return None
 
 
-def _be_the_fork(line: bytes, write: int) -> None:
+def _be_the_fork(line: bytes, write: int, given_up: int) -> None:
     """Answer and end, whatever happens: the loop of the process that forked must not go on in here."""
     code = 1
     try:
@@ -121,7 +131,9 @@ def _be_the_fork(line: bytes, write: int) -> None:
         said = os.open(message["log"], os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(said, 1)
         os.dup2(said, 2)
-        threading.Thread(target=_leave_with_parent, daemon=True).start()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)  # the next line is the next question
+        threading.Thread(target=_leave_with_parent, args=[given_up], daemon=True).start()
         reply = json.dumps(_replied(message)).encode() + b"\n"
         while reply:
             reply = reply[os.write(write, reply) :]
@@ -163,11 +175,14 @@ def _failed(error: Exception) -> dict[str, str]:
 
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
-    from recovery.spark import answers, catalog, rehearsing
+    from recovery.spark import answers, catalog, defined, rehearsing
     from recovery.spark.session import driver_of, fresh
 
     request, question = message["request"], message["question"]
     of_code = request.get("study", request)
+    # What a definition file asks of `SparkSession.builder` is the session below; where it is, without its token.
+    os.environ["SPARK_REMOTE"] = message["remote"].partition(";")[0]
+    os.environ.update(of_code.get("variables", {}))
     spark = fresh(message["remote"], of_code.get("configuration", {}))
     _session.append(spark)
     folder = Path(message["folder"])
@@ -176,6 +191,8 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
             return answers.study(spark, request, folder)
         if question == "measure":
             return answers.measure(spark, request, folder)
+        if question == "defined":
+            return defined.compare(spark, request, folder)
         if question == "stage":
             return rehearsing.stage(spark, request, folder)
         if question == "rehearse":
@@ -189,13 +206,10 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
         spark.stop()
 
 
-def _leave_with_parent() -> None:
-    """Stdin was closed: the asker is gone or gave up. Cancel what runs on Spark, then end.
-
-    Stdin is only watched, never read: the next line belongs to the process that forked this one.
-    """
+def _leave_with_parent(given_up: int) -> None:
+    """The asker is gone or gave up: cancel what runs on Spark, then end."""
     poll = select.poll()
-    poll.register(0, 0)
+    poll.register(given_up, 0)
     poll.poll()
     for spark in list(_session):
         threading.Thread(target=_end_streams, args=[spark], daemon=True).start()

@@ -4,11 +4,14 @@ Rows are told apart with GROUP BY, which is exact and treats NULL as a value; no
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from recovery.spark.explained import reshuffles
 from recovery.spark.paths import plain
+
+SAMPLES = 10  # rows that are shown of each side of a difference
 
 
 class NoSuchColumn(Exception):
@@ -94,50 +97,130 @@ def rows_by_file(frame: Any, files: Sequence[str]) -> dict[str, int] | None:
     return counts
 
 
+@dataclass(frozen=True)
+class Apart:
+    """By what rows are told apart. `values`: columns by which expected and written rows are compared; `key`: columns of
+    which no row of the table should have the same twice, all of them among `values`."""
+
+    values: Sequence[str]
+    key: Sequence[str]
+
+    @classmethod
+    def by(cls, key: Sequence[str]) -> "Apart":
+        """Both by the same columns."""
+        return cls(key, key)
+
+
 def compare(
-    old: Any | None,
-    expected: Any,
-    found: Any,
-    key: Sequence[str],
-    samples: int,
-    *,
-    whole: bool = False,
+    old: Any | None, expected: Any, found: Any, apart: Apart, samples: int, *, whole: bool = False
 ) -> dict[str, Any]:
-    """Multiset comparison of what is `expected` and what was written, and repeats in the table: one job.
+    """Multiset comparison of what is `expected` and what was written, and repeats of keys in the table: one job.
 
     `found` is what was written, and the table is that and `old`; or, with `whole`, it is the whole table as it is now,
     and written is what it has beyond `old`, what it had in `old` and has no more is `vanished`.
-    Where rows differ, a second job fetches up to `samples` keys on each side.
+    Where rows differ, a second job fetches up to `samples` of them on each side.
     """
     from pyspark.sql import functions as F
 
     parts = [expected, found] + ([old] if old is not None else [])
-    columns = [resolved(key, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
-    counts = tallied(parts, columns)
-    e, f, o = F.col("n0"), F.col("n1"), F.col("n2") if old is not None else F.lit(0)
-    none = F.lit(0)
-    written, held = (F.greatest(f - o, none), f) if whole else (f, o + f)
-    missing, extra = F.greatest(e - written, none), F.greatest(written - e, none)
-    row = counts.agg(
-        F.sum(e).alias("expected_rows"),
-        F.sum(written).alias("new_rows"),
-        F.sum(o).alias("old_rows"),
-        F.sum(held).alias("listed_rows"),
-        F.sum(missing).alias("missing"),
-        F.sum(extra).alias("extra"),
-        F.sum(F.greatest(o - f, none)).alias("vanished"),
-        F.sum(F.greatest(held - 1, none)).alias("duplicates_in_table"),
-        F.sum(F.greatest(o - 1, none)).alias("duplicates_before"),
-        F.sum(F.greatest(o + e - 1, none)).alias("duplicates_expected"),
-        F.sum(F.when(o > 0, e).otherwise(none)).alias("held_before"),
-    ).collect()[0]
+    columns = [resolved(apart.values, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
+    counts = _differences(tallied(parts, columns), with_old=old is not None, whole=whole)
+    row = _by_key(counts, apart).agg(*_sums(whole=whole)).collect()[0]
     out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
     if not whole:
         del out["vanished"]
     out["samples"] = {
-        side: samples_of(counts.where(amount > 0), key, amount, samples) if out[side] else []
-        for side, amount in (("missing", missing), ("extra", extra))
+        side: samples_of(counts.where(F.col(side) > 0), apart.values, F.col(side), samples)
+        if out[side]
+        else []
+        for side in ("missing", "extra")
     }
+    return out
+
+
+def _differences(counts: Any, *, with_old: bool, whole: bool) -> Any:
+    """One row a distinct row: how often it was expected, found and there before, and what differs."""
+    from pyspark.sql import functions as F
+
+    none = F.lit(0).cast("bigint")
+    e, f, o = F.col("n0"), F.col("n1"), F.col("n2") if with_old else none
+    written = F.greatest(f - o, none) if whole else f
+    return counts.select(
+        *(c for c in counts.columns if c.startswith("k")),
+        e.alias("e"),
+        written.alias("written"),
+        o.alias("o"),
+        (f if whole else o + f).alias("held"),
+        F.greatest(e - written, none).alias("missing"),
+        F.greatest(written - e, none).alias("extra"),
+        F.greatest(o - f, none).alias("vanished"),
+    )
+
+
+_AMOUNTS = ("e", "written", "o", "held", "missing", "extra", "vanished")
+
+
+def _by_key(counts: Any, apart: Apart) -> Any:
+    """The same, one row a key: rows that differ in other columns are put together."""
+    from pyspark.sql import functions as F
+
+    at = [n for n, column in enumerate(apart.values) if column.lower() in {k.lower() for k in apart.key}]
+    if len(at) == len(apart.values):
+        return counts
+    return counts.groupBy(*[f"k{n}" for n in at]).agg(*[F.sum(a).alias(a) for a in _AMOUNTS])
+
+
+def _sums(*, whole: bool) -> list[Any]:
+    from pyspark.sql import functions as F
+
+    none = F.lit(0)
+    e, o, held, written = (F.col(name) for name in ("e", "o", "held", "written"))
+    one = F.greatest(o, F.lit(1))  # what the table had of a key before, else the first of the rows that came
+    return [
+        F.sum(e).alias("expected_rows"),
+        F.sum(written).alias("new_rows"),
+        F.sum(o).alias("old_rows"),
+        F.sum(held).alias("listed_rows"),
+        F.sum("missing").alias("missing"),
+        F.sum("extra").alias("extra"),
+        F.sum("vanished").alias("vanished"),
+        F.count_if(held > 0).alias("table_keys"),
+        F.sum(F.greatest(held - 1, none)).alias("duplicates_in_table"),
+        F.sum(F.greatest(o - 1, none)).alias("duplicates_before"),
+        F.sum(F.greatest(o + e - 1, none)).alias("duplicates_expected"),
+        F.sum(F.when(o > 0, e).otherwise(none)).alias("held_before"),
+        F.count_if((written > 0) & (held > 1)).alias("keys_twice"),
+        F.sum(F.when(written > 0, F.greatest(held - one, none)).otherwise(none)).alias("new_repeats"),
+    ]
+
+
+def whole_flow(every: Any, table: Any, key: Sequence[str], *, as_sets: bool) -> dict[str, Any]:
+    """What the code yields over all input beside the whole table, the fields of `api.Whole`: one job.
+
+    `as_sets`: only whether a key is there counts, not how often (the input may repeat one). Else rows are compared as
+    a multiset.
+    """
+    from pyspark.sql import functions as F
+
+    columns = [
+        resolved(key, every.columns, "What the code yields"),
+        resolved(key, table.columns, "The table"),
+    ]
+    counts = tallied([every, table], columns)
+    none, i, t = F.lit(0), F.col("n0"), F.col("n1")
+    absent = F.when((i > 0) & (t == 0), F.lit(1)).otherwise(none) if as_sets else F.greatest(i - t, none)
+    doubled = F.greatest(t - 1, none) if as_sets else F.when(i > 0, F.greatest(t - i, none)).otherwise(none)
+    row = counts.agg(
+        F.sum(i).alias("input_rows"),
+        F.count_if(i > 0).alias("input_keys"),
+        F.sum(t).alias("table_rows"),
+        F.count_if(t > 0).alias("table_keys"),
+        F.sum(absent).alias("absent"),
+        F.sum(doubled).alias("doubled"),
+        F.sum(F.when(i == 0, t).otherwise(none)).alias("beyond"),
+    ).collect()[0]
+    out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
+    out["samples"] = samples_of(counts.where(absent > 0), key, absent, SAMPLES) if out["absent"] else []
     return out
 
 

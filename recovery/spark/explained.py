@@ -53,6 +53,8 @@ _PLAIN = {
     "StreamingRelationV2",
 }
 _OPAQUE = re.compile(rf"\)#\d|\b(?:{_AT_EACH_RUN}|input_file_\w+|java_method|reflect|try_reflect)\(")
+# Steps that yield one row for each row.
+_ONE_FOR_ONE = {"EventTimeWatermark", "Project", "SubqueryAlias"}
 # Steps that hold no rows of their own: what they yield is made of what the streams below them yield.
 _DERIVED = _PLAIN | {
     "Aggregate",
@@ -137,6 +139,20 @@ def windows(text: str) -> str:
 
     plain = _OF_THIS_PLAN.sub(named, "\n".join([*late_by, *below]))
     return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def groups(text: str) -> str:
+    """What becomes of one group of the query's only aggregation on its way to the sink: "one" row, "at most one", ""
+    where that cannot be told: a step above it may make many rows of one, or drop some by rows that came before."""
+    nodes = [
+        _node(line) for line in section(text, "Analyzed Logical Plan")[1:]
+    ]  # the first one names the columns
+    if nodes.count("Aggregate") != 1:
+        return ""
+    above = set(nodes[: nodes.index("Aggregate")])
+    if above - _ONE_FOR_ONE - {"Filter"}:
+        return ""
+    return "at most one" if "Filter" in above else "one"
 
 
 @dataclass(frozen=True)

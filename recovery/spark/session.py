@@ -77,7 +77,7 @@ def first_line(error: BaseException) -> str:
     """What Spark says, without plan, SQLSTATE and stack."""
     text = str(error).strip() or type(error).__name__
     line = text.splitlines()[0].strip()
-    return re.sub(r"\s*SQLSTATE: \w+$", "", line).rstrip(";")
+    return re.sub(r"(?<!\s)\s*SQLSTATE: \w+$", "", line).rstrip(";")
 
 
 def lost_contact(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ with the process that started it, or when it was not asked for a while.
 import contextlib
 import fcntl
 import os
+import random
 import select
 import signal
 import socket
@@ -82,22 +83,22 @@ def fork(folder: str) -> Forked | None:
 
 def _handed(peer: socket.socket, folder: str) -> Forked:
     """Raises OSError."""
-    theirs_in, ours_in = os.pipe()
-    ours_out, theirs_out = os.pipe()
-    stdin, stdout = os.fdopen(ours_in, "wb", buffering=0), os.fdopen(ours_out, "rb", buffering=0)
-    try:
-        socket.send_fds(peer, [folder.encode()], [theirs_in, theirs_out])
-        os.close(theirs_in)
-        os.close(theirs_out)
-        return Forked(int(peer.recv(32) or b"0") or _nobody(), stdin, stdout)
-    except OSError:
-        stdin.close()
-        stdout.close()
-        raise
-
-
-def _nobody() -> int:
-    raise ConnectionError("the warm process ended before it forked")
+    with contextlib.ExitStack() as on_failure:
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        stdin = on_failure.enter_context(os.fdopen(ours_in, "wb", buffering=0))
+        stdout = on_failure.enter_context(os.fdopen(ours_out, "rb", buffering=0))
+        try:
+            socket.send_fds(peer, [folder.encode()], [theirs_in, theirs_out])
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        pid = int(peer.recv(32) or b"0")
+        if not pid:
+            raise ConnectionError("the warm process ended before it forked")
+        child = Forked(pid, stdin, stdout)
+        on_failure.pop_all()
+        return child
 
 
 def keep(environment: Mapping[str, str]) -> "subprocess.Popen[bytes] | None":
@@ -195,6 +196,7 @@ def _be_a_child(folder: str, pipes: list[int], inherited: tuple[socket.socket | 
     code = 1
     try:
         os.setsid()
+        random.seed()  # else every child would draw what the warm process would have drawn next
         os.environ["HOME"] = folder
         os.chdir(folder)
         from recovery.spark.child import serve

@@ -2,12 +2,41 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
+from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Distance, SourceFacts
+from recovery.sources.base import Bound, Distance, SourceFacts, may_happen
+from recovery.strategies.blockers import Blocker
+from recovery.strategies.readers import Downstream, Reader
+
+
+class OutputMode(StrEnum):
+    """How a query writes (Spark's OutputMode): which rows of its state are in the sink already."""
+
+    APPEND = "append"  # a group is written once, when it can no longer change
+    UPDATE = "update"  # whatever changed is written by each batch
+    COMPLETE = "complete"  # all of it is written by each batch
+
+
+class GroupRows(StrEnum):
+    """Rows that the code writes for one group of its aggregation (`spark.explained.groups`)."""
+
+    ONE = "one"
+    AT_MOST_ONE = "at most one"
+    UNKNOWN = ""
+
+
+class KeyKind(StrEnum):
+    """Whence the key is known by which rows are told apart."""
+
+    NAMED = "named"  # by a person
+    CODE = "code"  # the columns of the code's own dropDuplicates
+    OLD_CODE = "old-code"  # those of a dropDuplicates that the last good code had, and this one has no more
+    WHOLE_ROW = "whole-row"  # none is known
 
 
 @dataclass(frozen=True)
@@ -21,10 +50,13 @@ class CodeFacts:
     files: Mapping[str, str]
     operators: tuple[str, ...] | None
     problem: str | None = None
+    problem_code: str = ""  # of `spark.api.Study`
     sources: tuple[Mapping[str, Any], ...] = ()  # {format, path, options} in plan order
     key: tuple[str, ...] = ()  # columns by which rows are told apart; () = the whole row
-    key_from: str = "the whole row"
+    key_from: str = "the whole row"  # who says so, in words
+    key_kind: KeyKind = KeyKind.WHOLE_ROW
     windows: str = ""  # how rows are put into windows, as a digest; "": that cannot be told
+    groups: GroupRows = GroupRows.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -45,6 +77,9 @@ class Counts:
     repeats_waiting: int | None = None
     fresh_waiting: int | None = None  # different keys among the waiting rows that the table does not hold
     repeats_processed: int | None = None
+    repeats_everything: int | None = (
+        None  # rows of `everything` beyond one per key; None where no key is known
+    )
     reread: int | None = None  # rows of committed input that a chosen start reads again
     skipped: int | None = None  # rows of unread input that a chosen start never reads
     rehearsed: bool = False  # `waiting` is what a rehearsal of the code's own query wrote, from empty state
@@ -62,7 +97,9 @@ class Facts:
     """Everything a decision may look at; gathered once, by `workflow.gather`.
 
     `sources`: those of the new code, in plan order. One that the checkpoint does not have has no committed position.
-    `old_sources`: those of the old code, where it reads otherwise (`revert.put_back`).
+    `old_sources`: those of the old code, where it reads otherwise (`revert.put_back`). `held`: what the state of the
+    checkpoint's operators holds where the next batch goes on; an operator that is not among them was not counted.
+    `output_mode`: how the query writes; None: not known.
     """
 
     gathered_at: str
@@ -100,11 +137,18 @@ class Facts:
         default_factory=dict
     )  # what waits in a checkpoint's source that the new code leaves behind, by index
     yields_of: Mapping[int, int] = field(default_factory=dict)  # rows that the old code would write of it
+    held: tuple[HeldState, ...] = ()
+    output_mode: OutputMode | None = None
+    readers: tuple[
+        Reader, ...
+    ] = ()  # datasets downstream of the flow's table, in an order in which they can run
+    refresh_below: bool = True  # False: a person leaves them as they are
 
 
 @dataclass(frozen=True)
 class Amount:
-    """How many rows and files, between which places, exactly or not, and why."""
+    """How many rows and files, between which places, exactly or not, and why. `inexact`: what `rows` are where they
+    are not exact."""
 
     rows: int | None
     files: int
@@ -112,6 +156,18 @@ class Amount:
     end: str | None
     exact: bool
     why: str
+    inexact: Bound = Bound.ESTIMATE
+
+    def __post_init__(self) -> None:
+        if self.exact or self.rows is None:  # two equal counts are equal, however they were made
+            object.__setattr__(self, "inexact", Bound.ESTIMATE)
+
+    @property
+    def bound(self) -> Bound:
+        """What the number of rows is."""
+        if self.rows is None:
+            return Bound.UNKNOWN
+        return Bound.EXACT if self.exact else self.inexact
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -121,7 +177,13 @@ class Amount:
             "to": self.end,
             "exact": self.exact,
             "why": self.why,
+            "bound": self.bound.value,
         }
+
+    @property
+    def possible(self) -> bool:
+        """Whether there may be such rows at all: it is not known that there are none."""
+        return may_happen(self.rows, self.bound)
 
 
 @dataclass(frozen=True)
@@ -135,6 +197,7 @@ class Forecast:
     table_after: int | None
     state: str
     seconds: float | None = None
+    downstream: tuple[Downstream, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -145,6 +208,7 @@ class Forecast:
             "table_after": self.table_after,
             "state": self.state,
             "seconds": self.seconds,
+            "downstream": [d.as_dict() for d in self.downstream],
         }
 
 
@@ -168,7 +232,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Option:
-    """One strategy judged for one flow. `blocked`: why it cannot run (None: it can).
+    """One strategy judged for one flow. `blocker`: why it cannot run (None: it can).
 
     `as_dict` is what pages, plans and commands show.
     """
@@ -176,7 +240,7 @@ class Option:
     strategy: str
     title: str
     summary: str
-    blocked: str | None
+    blocker: Blocker | None
     forecast: Forecast
     findings: tuple[Finding, ...]
     steps: tuple[StepSpec, ...]
@@ -185,8 +249,14 @@ class Option:
     code_live: str
     table_meanwhile: str
     recommended: bool = False
+    undoable: bool = True  # `rollback` is a way back, while it is open
     positions: tuple[Mapping[str, Any], ...] = ()
     mapping: Mapping[str, Any] | None = None  # which sources are which, where they are not one to one
+
+    @property
+    def blocked(self) -> str | None:
+        """Why it cannot run, in words for people."""
+        return None if self.blocker is None else self.blocker.says
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -194,7 +264,9 @@ class Option:
             "title": self.title,
             "summary": self.summary,
             "blocked": self.blocked,
+            "blocker": None if self.blocker is None else self.blocker.as_dict(),
             "recommended": self.recommended,
+            "undoable": self.undoable,
             "forecast": self.forecast.as_dict(),
             "findings": [f.as_dict() for f in self.findings],
             "steps": [{"kind": s.kind, "says": s.says, "args": dict(s.args)} for s in self.steps],

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from recovery.plans.accepted import costs_of
 from recovery.strategies import continue_, empty, full_refresh, repair, revert, rewind
 from recovery.strategies.base import Facts, Option
+from recovery.strategies.blockers import BlockerCode, SettledBy, stored_blocker
+from recovery.strategies.downstream import with_downstream
 
 # in the order in which one is recommended: mending needs no reset, so it comes first where it suffices
 EXECUTABLE = ("repair", "continue", "revert", "rewind", "full-refresh")
@@ -31,34 +34,37 @@ NOT_HERE = {
 
 def judge_all(facts: Facts) -> tuple[Option, ...]:
     """Every strategy judged; the gentlest that can run and loses and doubles nothing is marked as recommended."""
-    options = tuple(judge(facts) for judge in JUDGES.values())
+    options = tuple(with_downstream(facts, judge(facts)) for judge in JUDGES.values())
     best = _recommended({o.strategy: o for o in options})
     return tuple(replace(o, recommended=o.strategy == best) for o in options)
 
 
 def _recommended(options: Mapping[str, Option]) -> str | None:
-    """One that is exact before one that is at-least-once; None where each loses or doubles rows, or may."""
-    safe = [name for name in EXECUTABLE if name in options and _harmless(options[name])]
+    """One whose repeats are exact before one with a bound; None where each loses or doubles rows, or may."""
+    safe = [name for name in EXECUTABLE if name in options and is_harmless(options[name].as_dict())]
     return next((name for name in safe if options[name].forecast.doubled.exact), next(iter(safe), None))
 
 
-def _harmless(option: Option) -> bool:
-    lost, doubled = option.forecast.lost, option.forecast.doubled
-    return option.blocked is None and lost.rows == 0 and lost.exact and doubled.rows == 0
+def is_harmless(option: Mapping[str, Any]) -> bool:
+    """Whether this option, as it is stored, can run and has a forecast without any row to accept."""
+    return not option.get("blocked") and not costs_of(option["forecast"])
 
 
 def needs_start(option: Mapping[str, Any]) -> bool:
-    """Whether this option, as a dict, only waits for somebody to say where the sources start."""
-    return str(option.get("blocked") or "").startswith(rewind.START_FIRST)
+    """Whether this option, as it is stored, only waits for somebody to say where the sources start."""
+    blocker = stored_blocker(option)
+    return blocker is not None and blocker.code is BlockerCode.START_NEEDED
 
 
 def settled_later(option: Mapping[str, Any]) -> bool:
     """Whether a blocked option can be chosen all the same: a later step says of the code, of which source is which,
-    or of where they start, what blocks it.
+    or of where they start, what blocks it. A start is asked only for strategies that take one.
     """
-    reason = str(option.get("blocked") or "").lower()
-    by_code = any(word in reason for word in ("code", "not known", "nothing needs a reset"))
-    return by_code or needs_start(option) or bool(option.get("mapping"))
+    blocker = stored_blocker(option)
+    settled_by = blocker.settled_by if blocker else None
+    if settled_by in (SettledBy.START, SettledBy.SOURCES):
+        return option.get("strategy") in POSITIONED
+    return settled_by is not None
 
 
 def not_applicable() -> list[dict[str, str]]:

@@ -1,12 +1,14 @@
 """What several strategies say in the same way: amounts, steps, the criteria every recovery ends with."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from recovery.checkpoints.report import Severity
+from recovery.checkpoints.report import CheckpointReport, Severity
 from recovery.sources import files
-from recovery.sources.base import AT_MOST, InputFile
-from recovery.strategies.base import Amount, Criterion, Facts, StepSpec
+from recovery.sources.base import Bound, InputFile
+from recovery.strategies.base import Amount, CodeFacts, Criterion, Facts, KeyKind, StepSpec
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sinks import is_table, not_measured
 from recovery.strategies.sources import number_of
 
@@ -40,20 +42,6 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def precision(amount: Mapping[str, Any]) -> str:
-    """`exact`, `at most`, `estimate`, or `unknown`: what a number of a forecast is (`Amount.as_dict`)."""
-    if amount.get("rows") is None:
-        return "unknown"
-    if amount.get("exact"):
-        return "exact"
-    return "at most" if str(amount.get("why")).startswith(AT_MOST) else "estimate"
-
-
-def reason(amount: Mapping[str, Any]) -> str:
-    """Why the number is what it is, without the words that `precision` has said."""
-    return str(amount.get("why") or "").removeprefix(AT_MOST)
-
-
 def files_of(facts: Facts, which: str) -> tuple[InputFile, ...]:
     """The `processed` or `waiting` files of all sources together."""
     return tuple(f for s in facts.sources for f in getattr(s, which))
@@ -68,7 +56,14 @@ def name_of(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-def amount(rows: int | None, of: Sequence[InputFile], why: str, *, exact: bool = True) -> Amount:
+def amount(
+    rows: int | None,
+    of: Sequence[InputFile],
+    why: str,
+    *,
+    exact: bool = True,
+    inexact: Bound = Bound.ESTIMATE,
+) -> Amount:
     """An amount over these files; not exact when the rows are not known."""
     return Amount(
         rows=rows,
@@ -77,6 +72,7 @@ def amount(rows: int | None, of: Sequence[InputFile], why: str, *, exact: bool =
         end=name_of(of[-1].path) if of else None,
         exact=exact and rows is not None,
         why=why,
+        inexact=inexact,
     )
 
 
@@ -116,26 +112,35 @@ def until_committed(last: int | None, then: str) -> str:
 SEEDED_BACK = "the new version is renamed away and the old one is in use again."
 
 
-def any_block(facts: Facts) -> str | None:
+def any_block(facts: Facts) -> Blocker | None:
     """Why nothing at all can be done to this flow, a full refresh neither; None when it can."""
     if facts.active_update:
-        return f"Update {facts.active_update} is running: stop the pipeline first."
+        says = f"Update {facts.active_update} is running: stop the pipeline first."
+        return Blocker(BlockerCode.UPDATE_RUNNING, says)
     if facts.between:
-        return f"{facts.between[0].says} {facts.between[0].do}"
+        return Blocker(BlockerCode.STORAGE_SHARED, f"{facts.between[0].says} {facts.between[0].do}")
     twin = next((s for s in facts.checkpoint.sources if s.twin_of is not None), None)
     if twin is not None:
-        return (
+        return Blocker(
+            BlockerCode.SOURCE_READ_TWICE,
             f"The code reads source {twin.twin_of} twice (its second line is {twin.index}); this version counts a "
-            "source's files for one place in the code only."
+            "source's files for one place in the code only.",
         )
     return None
 
 
-def unread_code(facts: Facts) -> str | None:
+def unread_code(facts: Facts) -> Blocker | None:
     """Why nothing can be said of the code that shall run; None when it was analysed."""
     if facts.new_code.operators is None and facts.new_code.problem:
-        return f"The code could not be analysed: {facts.new_code.problem}"
+        says = f"The code could not be analysed: {facts.new_code.problem}"
+        return Blocker(BlockerCode.CODE_NOT_ANALYSED, says)
     return None
+
+
+def damaged(report: CheckpointReport) -> Blocker:
+    """That the checkpoint itself is damaged, of one with a finding that blocks."""
+    says = f"The checkpoint itself is damaged: {report.blockers[0].says}"
+    return Blocker(BlockerCode.CHECKPOINT_DAMAGED, says)
 
 
 def other_code(facts: Facts) -> bool:
@@ -189,6 +194,37 @@ def steps(patch: bool, *middle: StepSpec) -> tuple[StepSpec, ...]:
     return (*first, *middle, StepSpec("verify", "Measure the criteria of this plan on the data."))
 
 
+def whole_rows(code: CodeFacts) -> bool:
+    """Whether rows are compared in every column though a key is known: that of a step which the code has no more.
+
+    The code then yields each row as it is, and no other one with the same key in its place.
+    """
+    return code.key_kind is KeyKind.OLD_CODE
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Rows that a plan lets the rerun write beyond the first of their key. `bound`: what the number is."""
+
+    rows: int | None
+    bound: Bound
+
+    @property
+    def none(self) -> bool:
+        return self.rows == 0 and self.bound is Bound.EXACT
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"rows": self.rows, "bound": self.bound.value}
+
+
+def repeats_of(doubled: Amount, code: CodeFacts) -> Repeats:
+    """As forecast. By a key that a person named nobody can tell how often a dropDuplicates by other columns repeats
+    it."""
+    if code.key_kind is KeyKind.NAMED and code.operators:
+        return Repeats(None, Bound.UNKNOWN)
+    return Repeats(doubled.rows, doubled.bound)
+
+
 def goes_on(last: int | None, offsets: Sequence[str | None]) -> dict[str, Any]:
     """What the first new batch is to be held to, where it comes after batch `last` and begins at `offsets`."""
     return {"batch": None if last is None else last + 1, "offsets": list(offsets)}
@@ -201,18 +237,24 @@ def criteria(
     files: tuple[str, int],
     before: int | None,
     rows: Mapping[str, Any],
+    repeats: Repeats,
     new_rows: int | None,
+    code: CodeFacts | None = None,
 ) -> tuple[Criterion, ...]:
     """What every recovery is measured by, with the words of `WORDS`; without what nobody could measure at this sink.
 
     `begins`: as `goes_on`. `files`: scope and number of the files that stand in batches. `before`: rows of the table.
-    `rows`: which rows have to be there once. `new_rows`: by how much the table grows; None where that is not forecast.
+    `rows`: which rows have to be there once. `repeats`: rows that the plan accepts beyond the first of their key.
+    `new_rows`: by how much the table grows; None where that is not forecast. `code`: that runs; None: the new code.
     """
+    key, emptied = list(rows["key"]), files[0] == "new"
     expected: dict[str, Any] = {
         "FIRST_BATCH_AT_POSITION": dict(begins),
         "EACH_FILE_ONCE": {"scope": files[0], "files": files[1]},
+        **({} if emptied else {"ROWS_OF_BEFORE_UNTOUCHED": {"rows": before}}),
         "TABLE_GREW_BY_NEW_BATCHES": {"before": before},
-        "EVERY_ROW_ONCE": dict(rows),
+        "EVERY_ROW_ONCE": {**rows, **({"whole_rows": True} if whole_rows(code or facts.new_code) else {})},
+        **({"NO_KEY_TWICE": {"key": key, "accepted": repeats.as_dict()}} if key else {}),
         **({} if new_rows is None else {"COUNTS_EQUAL_FORECAST": {"new_rows": new_rows}}),
         "NOTHING_ELSE_CHANGED": {},
         "FURTHER_UPDATE_ADDS_NOTHING": {},
@@ -221,6 +263,7 @@ def criteria(
     if facts.beside:  # the update runs them too
         without |= {"NOTHING_ELSE_CHANGED"}
     words = WORDS if is_table(facts) else {**WORDS, **SINK_WORDS}
+    words = words if repeats.none else {**words, "NO_KEY_TWICE": REPEATED_WORDS[repeats.bound]}
     return tuple(
         Criterion(code, words[code], value) for code, value in expected.items() if code not in without
     )
@@ -244,12 +287,23 @@ def rerun_anew(facts: Facts) -> StepSpec:
 
 
 SINK_WORDS = {"EVERY_ROW_ONCE": "The new batches sent every expected row exactly once."}
+_ANY_REPEATS: Final = "New rows that repeat a key of the table are counted; this plan accepts any number."
+REPEATED_WORDS: Final[Mapping[Bound, str]] = {
+    Bound.EXACT: "Exactly as many new rows repeat a key of the table as this plan accepts.",
+    Bound.AT_MOST: "No more new rows repeat a key of the table than this plan accepts.",
+    Bound.AT_LEAST: _ANY_REPEATS,
+    Bound.ESTIMATE: _ANY_REPEATS,
+    Bound.UNKNOWN: _ANY_REPEATS,
+}
+"""`NO_KEY_TWICE` of a plan that accepts repeats, as `verification.whole` holds to them."""
 WORDS = {
     "FIRST_BATCH_AT_POSITION": "The first new batch began at the planned position.",
     "EACH_FILE_ONCE": "Every input stands in exactly one committed batch.",
+    "ROWS_OF_BEFORE_UNTOUCHED": "The rows of before are untouched.",
     "TABLE_GREW_BY_NEW_BATCHES": "The table grew by exactly the rows that the new batches wrote.",
-    "EVERY_ROW_ONCE": "Every expected row is in the table exactly once.",
+    "EVERY_ROW_ONCE": "The new batches wrote every expected row exactly once.",
+    "NO_KEY_TWICE": "No key of a new row is in the table twice.",
     "COUNTS_EQUAL_FORECAST": "The counts equal the forecast.",
-    "NOTHING_ELSE_CHANGED": "No other flow's checkpoint and no other table changed.",
+    "NOTHING_ELSE_CHANGED": "None of the other checkpoints and tables that were watched changed.",
     "FURTHER_UPDATE_ADDS_NOTHING": "A further update adds nothing.",
 }

@@ -1,23 +1,27 @@
 """continue: a seeded reset. Progress is kept to the byte, state is dropped, the new code goes on."""
 
+from dataclasses import replace
+
 from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconciled
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, mapped, sinks, sources, starts
-from recovery.strategies.base import Facts, Forecast, Option, StepSpec
+from recovery.sources.base import Bound
+from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
+from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with this flow's own numbers."""
     rows, standing, start = facts.counts.waiting, reconciled(facts.checkpoint), _start(facts)
-    last, of = standing.last_committed, sources.unit(facts)
+    last, reread = standing.last_committed, starts.reread(facts, _starts_with(facts))
     forecast = Forecast(
-        lost=starts.lost(facts),
-        doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
-        reread=starts.reread(facts, _starts_with(facts)),
+        lost=state_rows.with_state(facts, starts.lost(facts), read_again=reread.rows != 0),
+        doubled=state_rows.among(facts, _doubled(facts, start)),
+        reread=reread,
         new_rows=rows,
         table_after=common.table_after(facts, rows),
         state=common.state_dropped(facts),
@@ -27,7 +31,7 @@ def judge(facts: Facts) -> Option:
         strategy="continue",
         title="continue",
         summary="Seeded reset: keep progress, drop state",
-        blocked=blocked(facts),
+        blocker=blocked(facts),
         forecast=forecast,
         findings=_findings(facts),
         steps=common.steps(
@@ -54,6 +58,7 @@ def judge(facts: Facts) -> Option:
                 **_again(forecast),
                 **sinks.unsettled(facts, start),
             },
+            repeats=common.repeats_of(forecast.doubled, facts.new_code),
             new_rows=rows,
         ),
         rollback=common.until_committed(last, common.SEEDED_BACK),
@@ -70,7 +75,24 @@ def _start(facts: Facts) -> Start:
     return sinks.start(facts, reconciled(facts.checkpoint), again, query_id_kept=False)
 
 
-def blocked(facts: Facts) -> str | None:
+def _doubled(facts: Facts, start: Start) -> Amount:
+    """Rows that come a second time: for they are read again, or because the input repeats a key that is known."""
+    found = sinks.doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
+    if not facts.new_code.key or not sinks.compared(facts.sink) or not sinks.is_table(facts):
+        return found
+    coming, fresh = facts.counts.waiting, facts.counts.fresh_waiting
+    if coming is None or fresh is None:
+        why = f"{found.why} Whether what waits repeats a key was not counted."
+        return replace(found, exact=False, inexact=Bound.AT_LEAST, why=why)
+    repeats, key = coming - fresh, ", ".join(facts.new_code.key)
+    if not repeats or found.rows is None or repeats <= found.rows:
+        return found
+    more = f"{common.plural(repeats - found.rows, 'row')} of what waits repeat a key ({key})"
+    why = f"{found.why} {more} of the table or of each other, and the code keeps them."
+    return replace(found, rows=repeats, why=why)
+
+
+def blocked(facts: Facts) -> Blocker | None:
     """Why continue cannot run here; None when it can."""
     reason = (
         common.any_block(facts) or common.unread_code(facts) or mapped.block(facts) or sources.block(facts)
@@ -82,7 +104,7 @@ def blocked(facts: Facts) -> str | None:
     try:
         plan_seed(facts.checkpoint, starts=starts.starts(facts) or None)
     except Refused as refusal:
-        return refusal.sentence
+        return Blocker(BlockerCode.SEED_REFUSED, refusal.sentence)
     return sinks.block(facts, _start(facts))
 
 
@@ -91,17 +113,19 @@ def _again(forecast: Forecast) -> dict[str, bool]:
     return {} if forecast.reread.rows == 0 else {"again": True}
 
 
-def _stateful(facts: Facts, operators: tuple[str, ...]) -> str:
+def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:
     kept = ", ".join(common.word(o) for o in operators)
     if tuple(o.name for o in facts.checkpoint.state_operators) == operators:
         anew = f"{common.STATE_ANEW}, or " if common.other_code(facts) else ""
-        return (
+        return Blocker(
+            BlockerCode.CODE_KEEPS_SAME_STATE,
             f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take revert."
-            f" If its key or its columns changed, no state of before fits it: {anew}take full-refresh."
+            f" If its key or its columns changed, no state of before fits it: {anew}take full-refresh.",
         )
-    return (
+    return Blocker(
+        BlockerCode.CODE_KEEPS_STATE,
         f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
-        f"Take it out, put the old code back (revert), {common.STATE_ANEW}, or take full-refresh."
+        f"Take it out, put the old code back (revert), {common.STATE_ANEW}, or take full-refresh.",
     )
 
 
@@ -110,8 +134,11 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
     for judged in (mapped, starts, sources):
         found += judged.findings(facts)
     found += [f for f in facts.checkpoint.findings if f.code in HELD_BY_THE_TABLE]
+    found += state_rows.findings(facts)
+    matters = {h.operator.operator_id for h in state_rows.judge_state(facts) if h.matters}
     for operator in facts.checkpoint.state_operators:
-        found.append(_state_dropped(facts, operator.operator_id, operator.name))
+        if operator.operator_id not in matters:
+            found.append(_state_dropped(facts, operator.operator_id, operator.name))
     if _nothing_waits(facts):
         found.append(
             Finding(
@@ -129,7 +156,8 @@ def _state_dropped(facts: Facts, operator_id: int, name: str) -> Finding:
         return Finding(
             "STATE_DROPPED",
             Severity.WARNING,
-            f"The state of operator {operator_id} ({common.word(name)}) is not carried over.",
+            f"The state of operator {operator_id} ({common.word(name)}) is not carried over. No row of the table is in "
+            "it alone.",
             "Make sure that the new code does not need it.",
         )
     repeats = facts.counts.repeats_waiting
@@ -142,7 +170,7 @@ def _state_dropped(facts: Facts, operator_id: int, name: str) -> Finding:
         f"If a record with one of the {common.known_keys(facts)} known to the old dropDuplicates arrives again, "
         f"it will be a second row in {facts.dataset.rsplit('.', 1)[-1]}.{now}",
         "That is what taking dropDuplicates out means. Keep it (revert) if repeats must not come in.",
-        spark=f"operator {operator_id} dedupe",
+        file=f"operator {operator_id} dedupe",
     )
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from recovery.sinks.kinds import EmptyReset, Risk, empty_reset
 from recovery.sources import file_facts
 from recovery.sources.base import InputFile, SourceFacts
-from recovery.strategies import common, sinks, sources
+from recovery.strategies import common, sinks, sources, state_rows
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
 
@@ -14,13 +15,16 @@ def judge(facts: Facts) -> Option:
     """The option: always blocked, with the rows that the sink would swallow or write twice."""
     risk = sinks.risk(facts, sinks.anew(facts))
     lost, doubled = _fate(facts, risk)
+    doubled = state_rows.among(facts, doubled)
+    if risk.vanished or not all(f.again and f.whole for f in sources.anew(facts)):
+        lost = state_rows.with_state(facts, lost, read_again=any(f.again for f in sources.anew(facts)))
     reread = _reread(facts)
     new_rows = _new_rows(facts, risk, lost, doubled if risk.vanished else reread)
     return Option(
         strategy="empty",
         title="empty",
         summary="New empty checkpoint, keep the table",
-        blocked=_stateless(facts, risk) or _reason(lost, doubled),
+        blocker=_stateless(facts, risk) or _reason(lost, doubled),
         forecast=Forecast(
             lost=lost,
             doubled=doubled,
@@ -62,16 +66,17 @@ def _new_rows(facts: Facts, risk: Risk, lost: Amount, again: Amount) -> int | No
     return None if risk.vanished or lost.rows else counts.everything
 
 
-def _stateless(facts: Facts, risk: Risk) -> str | None:
+def _stateless(facts: Facts, risk: Risk) -> Blocker | None:
     """A batch that the sink passes over is not run at all, so that the state of the next one is missing.
 
     Seen on 4.2: CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS in the first batch that is not passed over.
     """
     if not facts.new_code.operators or not risk.vanished:
         return None
-    return (
+    return Blocker(
+        BlockerCode.RESET_LEAVES_NO_STATE,
         f"{_passed_over(facts, risk)} Those leave no state, so the update would fail with the first batch after them; "
-        "without one, all that waits would be lost silently."
+        "without one, all that waits would be lost silently.",
     )
 
 
@@ -173,7 +178,7 @@ def _written_again(facts: Facts) -> Amount:
     found = sinks.doubled(facts, sinks.anew(facts), "No file was read yet.")
     again = common.files_of(facts, "processed") if found.rows != 0 else ()
     exact = found.exact and (not facts.new_code.operators or not again)
-    return common.amount(found.rows, again, found.why, exact=exact)
+    return common.amount(found.rows, again, found.why, exact=exact, inexact=found.inexact)
 
 
 def _passed_over(facts: Facts, risk: Risk) -> str:
@@ -186,15 +191,20 @@ def _rows(facts: Facts, files: Sequence[InputFile]) -> int | None:
     return None if None in rows else sum(r for r in rows if r is not None)
 
 
-def _reason(lost: Amount, doubled: Amount) -> str:
+def _reason(lost: Amount, doubled: Amount) -> Blocker:
     if lost.files or lost.rows:
-        return f"It would silently lose {_many(lost)}: {lost.why}"
+        return Blocker(BlockerCode.RESET_LOSES, f"It would silently lose {_many(lost)}: {lost.why}")
     if doubled.files or doubled.rows:
-        return f"It would double {_many(doubled)}: {common.reason(doubled.as_dict())}"
+        says = f"It would double {_many(doubled)}: {doubled.why}"
+        return Blocker(BlockerCode.RESET_DOUBLES, says)
     if lost.rows is None or doubled.rows is None:
         why = lost.why if lost.rows is None else doubled.why
-        return f"Nobody can tell what it would lose and double: {why} Take continue, which reads on where it stood."
-    return "It would be right only by luck of equal batches. Take continue: the same rows, without luck."
+        says = (
+            f"What it would lose and double is not known: {why} Take continue, which reads on where it stood."
+        )
+        return Blocker(BlockerCode.RESET_UNTOLD, says)
+    says = "No row is lost only if the batches come out equal by chance. Choose continue: the same rows, for certain."
+    return Blocker(BlockerCode.RESET_BY_CHANCE, says)
 
 
 def _many(of: Amount) -> str:

@@ -7,24 +7,25 @@ from recovery.sinks.kinds import Start
 from recovery.sources.base import Amount as Counted
 from recovery.sources.base import Distance
 from recovery.sources.comparing import ZERO
-from recovery.strategies import common, sinks, sources, starts
+from recovery.strategies import common, sinks, sources, starts, state_rows
 from recovery.strategies.base import Amount, Facts, Forecast, Option
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with what comes back and what can no longer be read."""
-    new_rows = _new_rows(facts)
+    new_rows, doubled = _new_rows(facts), _doubled(facts)
     return Option(
         strategy="full-refresh",
         title="full-refresh",
         summary="Empty the table, read everything again"
         if sinks.is_table(facts)
         else "Reset the flow, send everything again",
-        blocked=blocked(facts),
+        blocker=blocked(facts),
         forecast=Forecast(
             lost=_lost(facts),
-            doubled=_doubled(facts),
+            doubled=doubled,
             reread=_reread(facts),
             new_rows=new_rows,
             table_after=new_rows if sinks.is_table(facts) else None,
@@ -42,35 +43,39 @@ def judge(facts: Facts) -> Option:
             files=("new", common.all_there(facts)),
             before=0,
             rows={"scope": "all", "key": list(facts.new_code.key)},
+            repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows,
         ),
         rollback="None: the table is emptied first. What cannot be read again is gone."
         if sinks.is_table(facts)
         else "None: what is written again cannot be taken back.",
+        undoable=False,
         code_live="Yes",
         table_meanwhile="Empty until the update ends" if sinks.is_table(facts) else "Stays as it is",
         positions=positions(facts, after="start"),
     )
 
 
-def blocked(facts: Facts) -> str | None:
+def blocked(facts: Facts) -> Blocker | None:
     """Why full-refresh cannot run here; None when it can."""
     if reason := common.any_block(facts):
         return reason
     if facts.new_code.operators is None:
-        return f"The code could not be analysed: {facts.new_code.problem}"
+        says = f"The code could not be analysed: {facts.new_code.problem}"
+        return Blocker(BlockerCode.CODE_NOT_ANALYSED, says)
     failing = next((f for f in sources.anew(facts) if f.fails), None)
     if failing is not None:
-        return failing.why
+        return Blocker(BlockerCode.READER_FAILS, failing.why)
     return None if sinks.is_table(facts) else _passed_over(facts)
 
 
-def _passed_over(facts: Facts) -> str | None:
+def _passed_over(facts: Facts) -> Blocker | None:
     """Whether a sink that is not emptied takes batches from 0 on; why not."""
     found = sinks.risk(facts, _start(facts))
     if not found.vanished:
         return None
-    return f"{found.says} A full refresh begins with batch 0 and does not empty it. Take continue."
+    says = f"{found.says} A full refresh begins with batch 0 and does not empty it. Take continue."
+    return Blocker(BlockerCode.SINK_NOT_EMPTIED, says)
 
 
 def _nothing_again(facts: Facts) -> bool:
@@ -95,6 +100,17 @@ def _difference(facts: Facts) -> int | None:
     if facts.counts.processed is None or facts.counts.table is None:
         return None
     return facts.counts.processed - facts.counts.table
+
+
+def _rows_are_of_another_kind(facts: Facts) -> bool:
+    """Whether one of old and new code makes its rows of groups, pairs or a state of its own and the other does not.
+
+    Then a row of the table is no row of the new code, and their numbers do not compare. A step that writes each row as
+    it comes changes how many there are, not what they are.
+    """
+    held = {o.name for o in facts.checkpoint.state_operators}
+    made = set(facts.new_code.operators or ())
+    return bool((held ^ made) - set(state_rows.WRITTEN_AT_ONCE))
 
 
 def _gone(facts: Facts) -> tuple[str, ...]:
@@ -127,7 +143,10 @@ def _not_again(facts: Facts) -> str:
 
 
 def _lost(facts: Facts) -> Amount:
-    return _unless_inferred(facts, _what_leaves(facts))
+    counted = _unless_inferred(facts, _what_leaves(facts))
+    if not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts)):
+        return counted  # what the state holds is made of rows that are all read again
+    return state_rows.with_state(facts, counted, read_again=not _nothing_again(facts))
 
 
 def _unless_inferred(facts: Facts, counted: Amount) -> Amount:
@@ -144,6 +163,12 @@ def _what_leaves(facts: Facts) -> Amount:
         return _left_unread(facts, 0, "What was written stays where it is.")
     if _not_again(facts):
         return _left_unread(facts, facts.counts.table, "The rows of the emptied table do not come back.")
+    if _rows_are_of_another_kind(facts):
+        why = (
+            "Old and new code make rows of different kinds (groups, pairs, a state of their own): those of before "
+            "leave the table, and their number does not compare with that of the new ones."
+        )
+        return Amount(None, len(gone), None, None, False, why)
     if gone:
         return Amount(
             rows=None if difference is None else max(0, -difference),
@@ -235,7 +260,21 @@ def _never_read(facts: Facts) -> int | None:
 
 
 def _doubled(facts: Facts) -> Amount:
-    return _unless_inferred(facts, _what_comes(facts))
+    return state_rows.among(facts, _unless_inferred(facts, _repeats(facts, _what_comes(facts))))
+
+
+def _repeats(facts: Facts, found: Amount) -> Amount:
+    """Where a key is known: all rows beyond one per key, those too that wait."""
+    repeats = facts.counts.repeats_everything
+    if not facts.new_code.key or not sinks.is_table(facts) or not found.exact:
+        return found
+    if repeats is None or repeats == found.rows:
+        return found
+    key = ", ".join(facts.new_code.key)
+    says = (
+        f"{common.plural(repeats, 'row')} of all that is read repeat a key ({key}), and the code keeps them."
+    )
+    return replace(found, rows=repeats, why=f"{found.why} {says}")
 
 
 def _what_comes(facts: Facts) -> Amount:
@@ -245,6 +284,9 @@ def _what_comes(facts: Facts) -> Amount:
     if _nothing_again(facts):
         return sources.nothing("The table is emptied first, and nothing is read again.")
     whole = not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts))
+    if whole and _rows_are_of_another_kind(facts):
+        why = "The table is emptied first. Which of the new rows repeat what it had cannot be compared."
+        return Amount(None, 0, None, None, False, why)
     if not whole:
         why = f"Cannot be told exactly: not every committed {sources.unit(facts)} can be read."
         return Amount(None, 0, None, None, False, why)

@@ -6,9 +6,10 @@ from typing import Any
 
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import Finding, Severity
-from recovery.sources import mapping
+from recovery.sources import mapping, showing
 from recovery.sources.mapping import Proposal
 from recovery.strategies.base import Amount, Facts
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import nothing_in
 
 CARRIED_OVER = (
@@ -45,36 +46,44 @@ def as_dict(facts: Facts) -> dict[str, Any] | None:
     found = proposal(facts)
     if found is None:
         return None
-    return {**asdict(found), "unconfirmed": list(_open(facts, found))}
+    dropped = [
+        {"old": d.old, "unread": None if d.unread is None else showing.distance(d.unread), "says": d.says}
+        for d in found.dropped
+    ]
+    return {**asdict(found), "dropped": dropped, "unconfirmed": list(_open(facts, found))}
 
 
-def block(facts: Facts) -> str | None:
+def block(facts: Facts) -> Blocker | None:
     """What has to be said first, where the sources are not one to one; None when all is."""
     if one_to_one(facts):
         return None
     if not facts.checkpoint.sources and facts.checkpoint.blockers:
-        return f"The checkpoint itself is damaged: {facts.checkpoint.blockers[0].says}"
+        says = f"The checkpoint itself is damaged: {facts.checkpoint.blockers[0].says}"
+        return Blocker(BlockerCode.CHECKPOINT_DAMAGED, says)
     found = proposal(facts)
     if found is None or not facts.source_map or not _as_looked_at(facts, found):
-        return mismatch(facts, facts.checkpoint.sources) or NOT_AS_LOOKED_AT
+        seen_otherwise = Blocker(BlockerCode.SOURCES_SEEN_OTHERWISE, NOT_AS_LOOKED_AT)
+        return mismatch(facts, facts.checkpoint.sources) or seen_otherwise
     if left := _open(facts, found):
-        return (
+        says = (
             f"Confirm first which sources are which: {', '.join(left)}. {' '.join(_questions(found, left))}"
         )
+        return Blocker(BlockerCode.SOURCES_UNCONFIRMED, says)
     startless = [a for a in found.added if facts.sources[int(a.new)].start is None]
     if startless:
         where = facts.sources[int(startless[0].new)].location
-        return f"Choose where source {startless[0].new} ({where}) begins. {startless[0].asks}"
+        says = f"Choose where source {startless[0].new} ({where}) begins. {startless[0].asks}"
+        return Blocker(BlockerCode.SOURCE_WITHOUT_START, says)
     return None
 
 
-def mismatch(facts: Facts, held: Sequence[object], so: str = CARRIED_OVER) -> str | None:
+def mismatch(facts: Facts, held: Sequence[object], so: str = CARRIED_OVER) -> Blocker | None:
     """Why the code's sources do not fit a checkpoint that has `held`; `so` ends the sentence."""
     there = len(facts.new_code.sources)
     if there == len(held):
         return None
     sources = f"{len(held):,} source{'' if len(held) == 1 else 's'}"
-    return f"The checkpoint has {sources}, the code has {there}: {so}"
+    return Blocker(BlockerCode.SOURCES_DIFFER, f"The checkpoint has {sources}, the code has {there}: {so}")
 
 
 def left_behind(facts: Facts) -> Amount | None:

@@ -1,11 +1,10 @@
 """Where each source stands before a recovery and after it, as pages show it (docs/wiring.md)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed
-from recovery.sources import files, labels, registry, unknown
+from recovery.sources import files, labels, registry, showing, unknown
 from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
 from recovery.sources.comparing import ZERO, count
 from recovery.strategies.base import Facts
@@ -35,10 +34,10 @@ def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> Mapping[str, 
         "readable": _files_readable(source) if kind == files.KIND else _readable(source, reach),
         "parts": parts,
         "more_parts": more,
-        "lost": asdict(start.lost if start and not anew else ZERO),
-        "reread": asdict(start.reread if start and not anew else ZERO),
+        "lost": showing.distance(start.lost if start and not anew else ZERO),
+        "reread": showing.distance(start.reread if start and not anew else ZERO),
         "fallbacks": dict(start.fallbacks) if start and not anew else {},
-        "option": None if source.option is None else _plain(asdict(source.option)),
+        "option": None if source.option is None else showing.option(source.option),
         "reach": None
         if reach is None
         else {"readable": reach.readable, "why": reach.why, "until_ms": reach.until_ms},
@@ -141,8 +140,3 @@ def _readable(source: SourceFacts, reach: Reach | None) -> dict[str, Any]:
         "ok": True,
         "says": "all that waits" if rows is None else f"all {count(rows.value, unit)} that wait",
     }
-
-
-def _plain(option: dict[str, Any]) -> dict[str, Any]:
-    """Plain JSON: an enum's value, a mapping as a dict."""
-    return {**option, "precision": option["precision"].value, "options": dict(option["options"])}

@@ -5,6 +5,7 @@ from recovery.checkpoints.report import CheckpointReport, Finding, Severity, Sta
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
 
@@ -12,25 +13,13 @@ def judge(facts: Facts) -> Option:
     """The option, blocked or not, with what would be mended and how."""
     after, new_rows = _after(facts), _new_rows(facts)
     last, start, of = after.last_committed, _start(facts), sources.unit(facts)
+    doubled = _unless_inferred(facts, sinks.doubled(facts, start, f"No committed {of} is read again."))
     return Option(
         strategy="repair",
         title="repair",
         summary="Mend the damaged files, keep progress and state",
-        blocked=blocked(facts),
-        forecast=Forecast(
-            lost=_unless_inferred(
-                facts,
-                sources.kept(
-                    facts, f"Every committed {of} stays committed; every unread {of} is read.", planned=True
-                ),
-            ),
-            doubled=_unless_inferred(facts, sinks.doubled(facts, start, f"No committed {of} is read again.")),
-            reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
-            new_rows=new_rows,
-            table_after=common.table_after(facts, new_rows),
-            state=f"Kept: {_held(after.state_operators, facts)}",
-            seconds=common.seconds(facts, 2, more=1.0),
-        ),
+        blocker=blocked(facts),
+        forecast=_forecast(facts, doubled),
         findings=(
             *facts.sink.findings,
             *sinks.findings(facts, start),
@@ -58,6 +47,7 @@ def judge(facts: Facts) -> Option:
                 **sinks.unsettled(facts, start),
                 **({"inferred": list(inferred(facts))} if inferred(facts) else {}),
             },
+            repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows,
         ),
         rollback=common.until_committed(
@@ -69,6 +59,22 @@ def judge(facts: Facts) -> Option:
     )
 
 
+def _forecast(facts: Facts, doubled: Amount) -> Forecast:
+    of, new_rows = sources.unit(facts), _new_rows(facts)
+    lost = sources.kept(
+        facts, f"Every committed {of} stays committed; every unread {of} is read.", planned=True
+    )
+    return Forecast(
+        lost=_unless_inferred(facts, lost),
+        doubled=doubled,
+        reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
+        new_rows=new_rows,
+        table_after=common.table_after(facts, new_rows),
+        state=f"Kept: {_held(_after(facts).state_operators, facts)}",
+        seconds=common.seconds(facts, 2, more=1.0),
+    )
+
+
 def _start(facts: Facts) -> Start:
     """The mended query goes on; under a new id where the old one was lost."""
     after = _after(facts)
@@ -76,35 +82,40 @@ def _start(facts: Facts) -> Start:
     return sinks.start(facts, after, sources.again(facts, ""), query_id_kept=kept, same_range=True)
 
 
-def blocked(facts: Facts) -> str | None:
+def blocked(facts: Facts) -> Blocker | None:
     """Why repair cannot run here; None when it can."""
     reason = common.any_block(facts) or starts.takes_no_start(facts, "repair") or sources.block(facts)
     if reason:
         return reason
     plan = facts.repair
     if plan is None or not (plan.mendings or plan.left):
-        return "Nothing in the checkpoint is damaged, so there is nothing to mend."
+        says = "Nothing in the checkpoint is damaged, so there is nothing to mend."
+        return Blocker(BlockerCode.NOTHING_DAMAGED, says)
     stays = next((damage for damage in plan.left if damage.blocker), None)
     if stays is not None:
-        return f"Not everything can be mended: {stays.says} {stays.why}"
+        says = f"Not everything can be mended: {stays.says} {stays.why}"
+        return Blocker(BlockerCode.NOT_MENDABLE, says)
     if not plan.before.blockers:
-        return "What is damaged does not stop Spark, so mending it alone brings the flow no further."
+        says = "What is damaged does not stop Spark, so mending it alone brings the flow no further."
+        return Blocker(BlockerCode.DAMAGE_HARMLESS, says)
     return _code_differs(facts, plan) or _unconfirmed(facts, plan) or sinks.block(facts, _start(facts))
 
 
-def _code_differs(facts: Facts, plan: RepairPlan) -> str | None:
+def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
     """A mended checkpoint still has to fit the code that runs on it."""
     wrong = mapped.mismatch(facts, plan.after.sources, "mended or not, Spark would refuse it.")
     if reason := common.unread_code(facts) or wrong:
         return reason
     if facts.new_code.operators is None:
-        return "The code could not be analysed, so nobody can tell whether it fits a mended checkpoint."
+        says = "The code could not be analysed, so nobody can tell whether it fits a mended checkpoint."
+        return Blocker(BlockerCode.CODE_NOT_ANALYSED, says)
     stored = tuple(o.name for o in plan.after.state_operators)
     if stored != facts.new_code.operators:
-        return (
+        return Blocker(
+            BlockerCode.STATE_DIFFERS,
             f"The code has {common.names(facts.new_code.operators)}, the checkpoint holds state of "
             f"{common.names(stored)}: mended or not, Spark would refuse it. Put the old code back in the patch, or "
-            "take continue."
+            "take continue.",
         )
     return None
 
@@ -126,17 +137,19 @@ def _unless_inferred(facts: Facts, promised: Amount) -> Amount:
     return Amount(None, 0, None, None, False, why)
 
 
-def _unconfirmed(facts: Facts, plan: RepairPlan) -> str | None:
+def _unconfirmed(facts: Facts, plan: RepairPlan) -> Blocker | None:
     """An inferred mending that the rows speak against: as many rows as the table holds prove nothing, others do."""
     if plan.exact:
         return None
     counts = facts.counts
     if counts.processed is None or counts.table is None:
-        return "What a lost log entry named was inferred, and the rows that could speak against it were not counted."
+        says = "What a lost log entry named was inferred, and the rows that could speak against it were not counted."
+        return Blocker(BlockerCode.MENDING_UNCONFIRMED, says)
     if counts.processed != counts.table:
-        return (
+        return Blocker(
+            BlockerCode.MENDING_UNCONFIRMED,
             f"What a lost log entry named was inferred, and the rows speak against it: those files yield "
-            f"{common.plural(counts.processed, 'row')}, the table holds {counts.table:,}."
+            f"{common.plural(counts.processed, 'row')}, the table holds {counts.table:,}.",
         )
     return None
 

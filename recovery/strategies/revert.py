@@ -7,6 +7,7 @@ from recovery.sinks.kinds import Start
 from recovery.sources import kafka_facts
 from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Counts, Facts, Forecast, Option
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
 
@@ -29,16 +30,17 @@ def judge(facts: Facts) -> Option:
     reason, facts = blocked(facts), put_back(facts)
     last, new_rows = facts.checkpoint.last_committed, _new_rows(facts)
     start, of = _start(facts), sources.unit(facts)
+    doubled = sinks.doubled(facts, start, f"No committed {of} is read again.")
     return Option(
         strategy="revert",
         title="revert",
         summary="Put the old code back, keep the checkpoint",
-        blocked=reason,
+        blocker=reason,
         forecast=Forecast(
             lost=sources.kept(
                 facts, f"The checkpoint stays in use; every unread {of} is read.", planned=True
             ),
-            doubled=sinks.doubled(facts, start, f"No committed {of} is read again."),
+            doubled=doubled,
             reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
@@ -57,7 +59,9 @@ def judge(facts: Facts) -> Option:
                 "key": list(facts.old_code.key) if facts.old_code else [],
                 **sinks.unsettled(facts, start),
             },
+            repeats=common.repeats_of(doubled, facts.old_code or facts.new_code),
             new_rows=new_rows,
+            code=facts.old_code,
         ),
         rollback=common.until_committed(last, "the code of today is written back."),
         code_live="No, undone",
@@ -83,39 +87,46 @@ def _new_rows(facts: Facts) -> int | None:
     return facts.old_counts.fresh_waiting if facts.old_code.operators == ("dedupe",) else None
 
 
-def blocked(facts: Facts) -> str | None:
+def blocked(facts: Facts) -> Blocker | None:
     """Why revert cannot run here; None when it can."""
     reason = common.any_block(facts) or starts.takes_no_start(facts, "revert")
     if reason:
         return reason
     if facts.old_code is None:
-        return "The code of the last good update is not known. Give it: edit it in, or use --code or --patch."
+        return Blocker(
+            BlockerCode.OLD_CODE_UNKNOWN,
+            "The code of the last good update is not known. Give it: edit it in, or use --code or --patch.",
+        )
     if facts.old_code.operators is None:
-        return f"The old code could not be analysed: {facts.old_code.problem}"
+        says = f"The old code could not be analysed: {facts.old_code.problem}"
+        return Blocker(BlockerCode.OLD_CODE_NOT_ANALYSED, says)
     if common.has_blocker(facts.checkpoint.findings):
-        return f"The checkpoint itself is damaged: {facts.checkpoint.blockers[0].says}"
+        return common.damaged(facts.checkpoint)
     stored = tuple(o.name for o in facts.checkpoint.state_operators)
     if facts.old_code.operators != stored:
-        return (
+        return Blocker(
+            BlockerCode.STATE_DIFFERS,
             f"The code to put back has {common.names(facts.old_code.operators)}, the checkpoint holds state of "
-            f"{common.names(stored)}: Spark would refuse it again."
+            f"{common.names(stored)}: Spark would refuse it again.",
         )
     if dict(facts.old_code.files) == dict(facts.code.files):
-        return "The code of the last good update is the code of today: there is nothing to put back."
+        says = "The code of the last good update is the code of today: there is nothing to put back."
+        return Blocker(BlockerCode.NOTHING_TO_PUT_BACK, says)
     back = put_back(facts)
     return _sources_block(back) or planned_elsewhere(back) or sinks.block(back, _start(back))
 
 
-def _sources_block(back: Facts) -> str | None:
+def _sources_block(back: Facts) -> Blocker | None:
     """Why the old code cannot go on over its sources; None when it can."""
     if back.old_problem:
-        return f"What the old code reads could not be looked at: {back.old_problem}"
+        says = f"What the old code reads could not be looked at: {back.old_problem}"
+        return Blocker(BlockerCode.OLD_SOURCES_UNKNOWN, says)
     return mapped.mismatch(
         back, back.checkpoint.sources, "Spark would refuse the old code too."
     ) or sources.block(back)
 
 
-def planned_elsewhere(facts: Facts) -> str | None:
+def planned_elsewhere(facts: Facts) -> Blocker | None:
     """Whether the code of today planned a batch over other topics, with which the old code would begin; why not.
 
     Such a batch has no end for the old topics' partitions: KafkaMicroBatchStream takes them for deleted and fails.
@@ -126,10 +137,11 @@ def planned_elsewhere(facts: Facts) -> str | None:
         for source, line in zip(facts.checkpoint.sources, batch["offsets"], strict=False):
             left_out = _topics(source.offset_json) - _topics(line) if source.kind == "kafka" else None
             if left_out:
-                return (
+                return Blocker(
+                    BlockerCode.PLANNED_ELSEWHERE,
                     f"Batch {batch['batch']} was planned by the code of today, without topic "
                     f"{', '.join(sorted(left_out))}, which the old code reads: it would fail on that batch. Take "
-                    "continue with the old code (--code, or edit it in): it starts behind the last committed batch."
+                    "continue with the old code (--code, or edit it in): it starts behind the last committed batch.",
                 )
     return None
 

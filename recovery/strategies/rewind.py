@@ -14,29 +14,29 @@ from recovery.checkpoints.seed import plan_seed
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
 from recovery.sources import registry
-from recovery.sources.base import AT_MOST, SourceFacts, Wanted
+from recovery.sources.base import Bound, SourceFacts, Wanted
 from recovery.sources.comparing import moment
 from recovery.strategies import common, late, mapped, sinks, sources, starts
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
 # Steps that write a row once, when the watermark has passed its window.
 WINDOWED = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
-START_FIRST = "Choose how far to go back first"
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not."""
     last, new_rows, told = facts.checkpoint.last_committed, _new_rows(facts), _told(facts)
-    operators = facts.new_code.operators or ()
+    operators, doubled = facts.new_code.operators or (), _doubled(facts)
     return Option(
         strategy="rewind",
         title="rewind",
         summary="Go back, build the state anew",
-        blocked=blocked(facts),
+        blocker=blocked(facts),
         forecast=Forecast(
             lost=_lost(facts),
-            doubled=_doubled(facts),
+            doubled=doubled,
             reread=_reread(facts),
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
@@ -65,6 +65,7 @@ def judge(facts: Facts) -> Option:
                 **({} if _guarded(facts) else {"again": True}),
                 **sinks.unsettled(facts, _start(facts, _reread(facts))),
             },
+            repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows if told else None,
         ),
         rollback=common.until_committed(last, common.SEEDED_BACK),
@@ -75,7 +76,7 @@ def judge(facts: Facts) -> Option:
     )
 
 
-def blocked(facts: Facts) -> str | None:
+def blocked(facts: Facts) -> Blocker | None:
     """Why rewind cannot run here; None when it can."""
     reason = common.any_block(facts) or common.unread_code(facts) or _pointless(facts)
     reason = reason or mapped.block(facts) or sources.block(facts) or _unguided(facts)
@@ -85,35 +86,39 @@ def blocked(facts: Facts) -> str | None:
     try:
         plan_seed(facts.checkpoint, starts=told or None, watermark_ms=watermark)
     except Refused as refusal:
-        return refusal.sentence
+        return Blocker(BlockerCode.SEED_REFUSED, refusal.sentence)
     return sinks.block(facts, _start(facts, _reread(facts)))
 
 
-def _pointless(facts: Facts) -> str | None:
+def _pointless(facts: Facts) -> Blocker | None:
     """Code for which nothing is to be built anew, or could be."""
     operators = facts.new_code.operators or ()
     if not operators:
-        return "The code keeps no state, so there is none to build anew: take continue."
+        says = "The code keeps no state, so there is none to build anew: take continue."
+        return Blocker(BlockerCode.CODE_KEEPS_NO_STATE, says)
     same = operators == tuple(o.name for o in facts.checkpoint.state_operators)
     if same and not common.other_code(facts):
-        return (
+        return Blocker(
+            BlockerCode.CODE_KEEPS_SAME_STATE,
             f"The code has the {common.names(operators)} step that the checkpoint holds state for. If it is the old "
-            "code, take revert; if its steps changed within, take full-refresh."
+            "code, take revert; if its steps changed within, take full-refresh.",
         )
     if any(name in WINDOWED for name in operators) and not facts.checkpoint.closed_ms:
-        return (
+        return Blocker(
+            BlockerCode.NO_WATERMARK,
             "The checkpoint has no watermark, so nothing tells which windows are written already, and they would be "
-            "written again. Take full-refresh."
+            "written again. Take full-refresh.",
         )
     return None
 
 
-def _unguided(facts: Facts) -> str | None:
+def _unguided(facts: Facts) -> Blocker | None:
     """Progress that is unclear, or a start that nobody chose."""
     if reconciled(facts.checkpoint) is not facts.checkpoint:
-        return (
+        return Blocker(
+            BlockerCode.BATCH_UNSETTLED,
             f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put the "
-            "old code back (revert) and let it finish that batch, then go back."
+            "old code back (revert) and let it finish that batch, then go back.",
         )
     if not any(s.start and not sources.nothing_in(s.start.reread) for s in facts.sources):
         after = moment(facts.checkpoint.closed_ms or 0)
@@ -122,9 +127,10 @@ def _unguided(facts: Facts) -> str | None:
             if _guarded(facts)
             else "that the state stands for"
         )
-        return (
-            f"{START_FIRST}: every row {of} has to be read again. From the committed position on the "
-            "state would stay without them."
+        return Blocker(
+            BlockerCode.START_NEEDED,
+            f"Choose how far to go back first: every row {of} has to be read again. From the committed position on "
+            "the state would stay without them.",
         )
     return None
 
@@ -144,6 +150,13 @@ def _guarded(facts: Facts) -> bool:
 def _told(facts: Facts) -> bool:
     """Whether the code's own query was run over this input, and an update would write and drop the same."""
     return facts.counts.rehearsed and not facts.counts.rehearsed_why
+
+
+def _never_late(facts: Facts) -> bool:
+    """Whether no row can come late: code that drops repeats is counted without a rehearsal only where it has no
+    watermark."""
+    counted = facts.counts.waiting is not None and not facts.counts.rehearsed
+    return counted and set(facts.new_code.operators or ()) == {"dedupe"}
 
 
 def _new_rows(facts: Facts) -> int | None:
@@ -172,16 +185,15 @@ def _doubled(facts: Facts) -> Amount:
     reread = _reread(facts)
     found = sinks.doubled(facts, _start(facts, reread), "Nothing is written again.")
     steps = common.names(facts.new_code.operators or ())
-    said = found.why.removeprefix(AT_MOST)
-    why = f"{AT_MOST}The state of {steps} is built from the rows that are read again alone. {said}"
-    return Amount(found.rows, found.files, None, None, False, why)
+    why = f"The state of {steps} is built from the rows that are read again alone. {found.why}"
+    return Amount(found.rows, found.files, None, None, False, why, Bound.AT_MOST)
 
 
 def _lost(facts: Facts) -> Amount:
     """Rows of the state that lie before the start are not read; nobody can count them without reading them."""
     found = starts.lost(facts)
     if found.rows != 0:
-        return Amount(found.rows, found.files, found.start, found.end, False, found.why)
+        return replace(found, exact=False)
     later = [s for s in facts.sources if not _from_the_first(s)]
     if later:
         who = " and ".join(str(s.position.source) for s in later)
@@ -193,7 +205,7 @@ def _lost(facts: Facts) -> Amount:
     why = "Every row that the sources ever had is read again."
     if _told(facts) and not late.written(facts):
         return Amount(None, 0, None, None, False, f"{why} {late.says(facts)}")
-    return Amount(0, 0, None, None, found.exact and _told(facts), why)
+    return Amount(0, 0, None, None, found.exact and (_told(facts) or _never_late(facts)), why)
 
 
 def _from_the_first(source: SourceFacts) -> bool:

@@ -7,15 +7,18 @@ from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.sinks import registry
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Risk, Start, in_words
-from recovery.sources.base import AT_MOST, Distance, Precision
 from recovery.sources.base import Amount as Counted
+from recovery.sources.base import Bound, Distance, Precision
 from recovery.sources.comparing import ZERO, count
 from recovery.strategies.base import Amount, Facts
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import distance_of, nothing
 
+# Criteria that only a table can be asked for: a topic has rows of before, and of others, of which nothing is known.
+ON_TABLES = ("ROWS_OF_BEFORE_UNTOUCHED", "TABLE_GREW_BY_NEW_BATCHES", "NO_KEY_TWICE")
 # Criteria that compare the rows which the update wrote with those that were expected.
 ON_ROWS = (
-    "TABLE_GREW_BY_NEW_BATCHES",
+    *ON_TABLES,
     "EVERY_ROW_ONCE",
     "COUNTS_EQUAL_FORECAST",
     "FURTHER_UPDATE_ADDS_NOTHING",
@@ -40,7 +43,7 @@ def not_measured(sink: SinkReport) -> frozenset[str]:
     measured: such a recovery is never proven."""
     if not compared(sink):
         return frozenset(ON_ROWS) - {"EVERY_ROW_ONCE"}
-    return frozenset() if registry.of(sink.kind).TABLE else frozenset({"TABLE_GREW_BY_NEW_BATCHES"})
+    return frozenset() if registry.of(sink.kind).TABLE else frozenset(ON_TABLES)
 
 
 def not_required(sink: SinkReport) -> frozenset[str]:
@@ -94,7 +97,7 @@ def risk(facts: Facts, of: Start) -> Risk:
     return kind.risk(of, kind.facts_of(facts.sink))
 
 
-def block(facts: Facts, of: Start) -> str | None:
+def block(facts: Facts, of: Start) -> Blocker | None:
     """Why such a start must not be made at this sink, with the rows that would vanish; None when it may."""
     found = risk(facts, of)
     if not found.bars:
@@ -106,7 +109,7 @@ def block(facts: Facts, of: Start) -> str | None:
         said.append(DISAGREE.format(next=of.next_batch, following=found.following))
     elif found.do:
         said.append(found.do)
-    return " ".join(said)
+    return Blocker(BlockerCode.SINK_BARS, " ".join(said))
 
 
 def unsettled(facts: Facts, of: Start) -> dict[str, int]:
@@ -127,9 +130,7 @@ def doubled(facts: Facts, of: Start, otherwise: str) -> Amount:
         again = of.reread.rows is None or of.reread.rows.value
         return Amount(0, 0, None, None, True, found.says if again else otherwise)
     exact = found.doubled.exact and not loose
-    return Amount(
-        found.doubled.value, 0, None, None, exact, found.says if exact else f"{AT_MOST}{found.says}"
-    )
+    return Amount(found.doubled.value, 0, None, None, exact, found.says, Bound.AT_MOST)
 
 
 def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
@@ -154,12 +155,12 @@ def _run_too(facts: Facts) -> tuple[Finding, ...]:
 def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:
     if at_least_once(facts):
         kind = registry.of(facts.sink.kind)
-        says = found.says if "least-once" in found.says else f"At-least-once: {found.says}"
         return (
             Finding(
                 "SINK_AT_LEAST_ONCE",
                 Severity.WARNING,
-                f"{kind.memory(kind.facts_of(facts.sink)).says} {says} At risk: {in_words(found.doubled)}.",
+                f"{kind.memory(kind.facts_of(facts.sink)).says} At-least-once. {found.says} "
+                f"At risk: {in_words(found.doubled)}.",
                 found.do or "Let those who read it drop repeats by a key of the row.",
             ),
         )
@@ -173,7 +174,8 @@ def _planned_rows(facts: Facts, batch: int) -> Counted | None:
     counts = [c.waiting for c in (facts.old_counts, facts.counts) if c is not None and c.waiting is not None]
     if not counts or any(s.start for s in facts.sources):
         return None
-    return Counted(max(counts), False, f"{AT_MOST}all that waits, of which batch {batch} is the first")
+    why = f"all that waits, of which batch {batch} is the first"
+    return Counted(max(counts), False, why, Bound.AT_MOST)
 
 
 def _waiting(facts: Facts) -> str:

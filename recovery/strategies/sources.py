@@ -6,10 +6,11 @@ from datetime import datetime
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import seedable
 from recovery.sources import file_facts, files, labels, registry
-from recovery.sources.base import AT_MOST, Distance, Fresh, InputFile, SourceFacts
 from recovery.sources.base import Amount as Counted
+from recovery.sources.base import Bound, Distance, Fresh, InputFile, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.strategies.base import Amount, Facts
+from recovery.strategies.blockers import Blocker, BlockerCode
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
 NOT_ASKED = "Nobody could ask it what it still holds."
@@ -25,11 +26,13 @@ def name_of(source: SourceFacts) -> str:
     return f"Source {source.position.source}"
 
 
-def block(facts: Facts) -> str | None:
+def block(facts: Facts) -> Blocker | None:
     """Why no stream over these sources can be continued from where it stands or shall start; None when it can."""
     going_on = [s for s in facts.checkpoint.sources if not facts.source_map or s.index in facts.source_map]
-    reasons = [seedable(s) for s in going_on]
-    reasons += [_unmet(s) or _unreachable(s) for s in concerned(facts)]
+    for source in going_on:
+        if why := seedable(source):
+            return Blocker(BlockerCode.SOURCE_NOT_SEEDABLE, why)
+    reasons = (_unmet(s) or _unreachable(s) for s in concerned(facts))
     return next((reason for reason in reasons if reason), None)
 
 
@@ -101,8 +104,8 @@ def again(facts: Facts, otherwise: str) -> Amount:
     found = twice(facts)
     if not found:
         return nothing(otherwise)
-    why = f"{AT_MOST}{files.said_twice([f.path for f in found])}"
-    return Amount(facts.counts.reread, len(found), None, None, False, why)
+    why = files.said_twice([f.path for f in found])
+    return Amount(facts.counts.reread, len(found), None, None, False, why, Bound.AT_MOST)
 
 
 def twice(facts: Facts) -> tuple[InputFile, ...]:
@@ -145,7 +148,7 @@ def standing(facts: Facts) -> str | None:
 
 def distance_of(rows: Amount) -> Distance:
     """An amount as sinks are asked about it."""
-    return Distance(rows=None if rows.rows is None else Counted(rows.rows, rows.exact))
+    return Distance(rows=None if rows.rows is None else Counted(rows.rows, rows.exact, inexact=rows.inexact))
 
 
 def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
@@ -177,22 +180,23 @@ def nothing(why: str) -> Amount:
     return Amount(rows=0, files=0, start=None, end=None, exact=True, why=why)
 
 
-def _unmet(source: SourceFacts) -> str | None:
+def _unmet(source: SourceFacts) -> Blocker | None:
     """The source was asked, and yet there is a problem: a start was wished that it does not have."""
     if source.problem and source.facts is not None and source.start is None:
-        return f"{name_of(source)}: {source.problem}"
+        return Blocker(BlockerCode.START_NOT_FOUND, f"{name_of(source)}: {source.problem}")
     return None
 
 
-def _unreachable(source: SourceFacts) -> str | None:
+def _unreachable(source: SourceFacts) -> Blocker | None:
     reach = source.reach
     if reach is None or reach.readable is not False or not reach.stops:
         return None
     rows = reach.lost.rows if reach.lost else None
     size = f" That is {'' if rows.exact else 'about '}{count(rows.value, 'row')}." if rows else ""
-    return (
+    return Blocker(
+        BlockerCode.INPUT_GONE,
         f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that (continue), or "
-        "take full-refresh."
+        "take full-refresh.",
     )
 
 

@@ -7,22 +7,24 @@ from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.starts import SourceStart
 from recovery.checkpoints.uris import decoded
 from recovery.sources import registry
-from recovery.sources.base import AT_MOST, Distance, SourceFacts
+from recovery.sources.base import Bound, Distance, SourceFacts, joint_bound
 from recovery.sources.comparing import count, moment
 from recovery.sources.file_positions import FileCandidate
 from recovery.strategies import mapped
 from recovery.strategies.base import Amount, Facts
+from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import again, kept, name_of, nothing_in, number_of, unit
 
 
-def takes_no_start(facts: Facts, strategy: str) -> str | None:
+def takes_no_start(facts: Facts, strategy: str) -> Blocker | None:
     """Why a strategy that keeps the checkpoint's positions cannot run while another one is chosen."""
     chosen = [s for s in facts.sources if moved(s)]
     if not chosen:
         return None
     who = _told(chosen)
-    return (
-        f"{strategy} takes the positions of the checkpoint, and {who} shall start elsewhere; take continue."
+    return Blocker(
+        BlockerCode.START_NOT_TAKEN,
+        f"{strategy} takes the positions of the checkpoint, and {who} shall start elsewhere; take continue.",
     )
 
 
@@ -126,8 +128,9 @@ def _at_least(facts: Facts, found: Amount) -> Amount:
     stays = kept(facts, "")
     if stays.exact:
         return found
-    why = f"{found.why.removeprefix(AT_MOST)} {stays.why} So it may be more."
-    return replace(found, exact=False, why=why)
+    why = f"{found.why} {stays.why} So it may be more."
+    least = joint_bound((found.bound, Bound.AT_LEAST))
+    return replace(found, exact=False, why=why, inexact=least)
 
 
 def reread(facts: Facts, otherwise: str) -> Amount:
@@ -174,8 +177,9 @@ def _between(facts: Facts, sources: Sequence[SourceFacts], way: str, counted: in
 
 def _together(one: Amount, other: Amount) -> Amount:
     rows = None if one.rows is None or other.rows is None else one.rows + other.rows
+    exact, why = one.exact and other.exact, f"{one.why} {other.why}"
     return Amount(
-        rows, one.files + other.files, None, None, one.exact and other.exact, f"{one.why} {other.why}"
+        rows, one.files + other.files, None, None, exact, why, joint_bound((one.bound, other.bound))
     )
 
 
@@ -200,8 +204,12 @@ def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
     ):
         if nothing_in(distance):
             continue
-        size = _size(counted if alone else None, distance, of)
-        says = f"{where} {size} in between {_are(size)} {what}. {words}".rstrip()
+        number, noun, bound = _size(counted if alone else None, distance, of)
+        if number is None:
+            size, verb = f"{of.capitalize()}s whose number is not known", "are"
+        else:
+            size, verb = f"{bound.before_number}{count(number, noun)}", "is" if number == 1 else "are"
+        says = f"{where} {size} in between {verb} {what}. {words}".rstrip()
         yield Finding(code, Severity.WARNING, says, f"Take the committed position, unless {unless}.")
     if words and nothing_in(start.lost) and nothing_in(start.reread):
         yield Finding(
@@ -209,22 +217,16 @@ def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
         )
 
 
-def _size(counted: int | None, distance: Distance, of: str) -> str:
-    """How much, as well as it is known: rows that the code makes, rows or files that the source counts."""
+def _size(counted: int | None, distance: Distance, of: str) -> tuple[int | None, str, Bound]:
+    """How much, of what, and what that number is, as well as it is known: rows that the code makes, rows or files
+    that the source counts."""
     if counted is not None:
-        return count(counted, "row")
+        return counted, "row", Bound.EXACT
     if distance.rows is not None:
-        exact = (
-            "" if distance.rows.exact else "at most " if distance.rows.why.startswith(AT_MOST) else "about "
-        )
-        return f"{exact}{count(distance.rows.value, of if of != 'file' else 'row')}"
+        return distance.rows.value, "row" if of == "file" else of, distance.rows.bound
     if distance.files is not None:
-        return count(distance.files.value, "file")
-    return f"{of.capitalize()}s whose number is not known"
-
-
-def _are(size: str) -> str:
-    return "is" if size.removeprefix("about ").removeprefix("at most ").startswith("1 ") else "are"
+        return distance.files.value, "file", distance.files.bound
+    return None, of, Bound.UNKNOWN
 
 
 def _told(sources: Sequence[SourceFacts]) -> str:

@@ -28,7 +28,7 @@ SHOWN = 5  # names in a sentence
 def first_batch_at_position(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     """The batch number and the start offset of every source, by progress event and by checkpoint."""
     if "offsets" not in expected or evidence.new is None:
-        return _unknown("The checkpoint could not be read after the rerun.")
+        return unknown("The checkpoint could not be read after the rerun.")
     batch = expected.get("batch") or 0
     offsets = [_value(o) for o in expected["offsets"]]
     on_disk = _offsets_before(evidence.new, batch)
@@ -56,7 +56,7 @@ def _nothing_due(batch: int, offsets: list[Any], evidence: Evidence) -> Finding:
     """No new batch: right where no file waited and the checkpoint still stands at the position."""
     new = evidence.new
     if new is None or evidence.old is None or evidence.listed is None:
-        return _unknown("No batch was seen, and it is not known whether one was due.")
+        return unknown("No batch was seen, and it is not known whether one was due.")
     stands = [_value(s.offset_json) for s in new.sources]
     waited = _listed(evidence) - _files(batches(evidence.scope, evidence.old, new).before)
     waited |= {str(n) for n, r in evidence.reached.items() if not r.left_empty}
@@ -65,18 +65,18 @@ def _nothing_due(batch: int, offsets: list[Any], evidence: Evidence) -> Finding:
         return Finding(
             {"batch": None, "offsets": stands},
             True,
-            f"{nothing} waited, so no batch was due; the position stands.",
+            f"{nothing} waited, so no batch was due; the position is as planned.",
         )
-    return _unknown(f"No committed batch {batch} was seen in the checkpoint or among the progress events.")
+    return unknown(f"No committed batch {batch} was seen in the checkpoint or among the progress events.")
 
 
 def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     """Every listed file in exactly one committed batch, source by source; of other sources, everything up to what
     was there before the rerun. Their batches have no gap and no overlap: each begins where the last one ended."""
     if evidence.old is None or evidence.new is None or evidence.listed is None:
-        return _unknown("The checkpoint or the list of input files could not be read.")
+        return unknown("The checkpoint or the list of input files could not be read.")
     if expected.get("scope", evidence.scope) != evidence.scope:
-        return _unknown(f"The plan speaks of scope {expected['scope']}, measured was {evidence.scope}.")
+        return unknown(f"The plan speaks of scope {expected['scope']}, measured was {evidence.scope}.")
     held = batches(evidence.scope, evidence.old, evidence.new)
     missing, twice, total = [], [], 0
     for index in sorted({*evidence.listed, *held.before, *held.after}):
@@ -95,7 +95,9 @@ def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
             measured, False, f"The plan knew {expected['files']} files, and only {known} are known now."
         )
     late = arrivals(evidence)
-    more = f" {plural(len(late), 'file')} arrived after the plan was sealed: {_names(late)}." if late else ""
+    more = (
+        f" {plural(len(late), 'file')} arrived after the plan was sealed: {names_of(late)}." if late else ""
+    )
     read = f"{plural(total, 'file')}, each in one batch." if total or not evidence.reached else ""
     beside = f" {_all_read(evidence.reached)}" if evidence.reached else ""
     return Finding(measured, True, f"{read}{beside}{more}".strip())
@@ -121,10 +123,10 @@ def _all_read(reached: Mapping[int, Reached]) -> str:
 
 def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     """Rows of the whole table, before and after, beside the rows in the data files of the new batches."""
-    measure, problem = _usable(evidence)
+    measure, problem = usable(evidence)
     before = expected.get("before")
     if measure is None or before is None or measure.table_rows is None or measure.new_rows is None:
-        return _unknown(problem or "The rows of the table before or after are not known.")
+        return unknown(problem or "The rows of the table before or after are not known.")
     grew = measure.table_rows - before
     measured = {"before": before, "after": measure.table_rows, "new_batches": measure.new_rows}
     if measure.listed_rows != measure.table_rows:
@@ -135,7 +137,7 @@ def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -
             f"{measure.listed_rows if measure.listed_rows is not None else 'an unknown number'}.",
         )
     if measure.vanished:
-        says = f"{plural(measure.vanished, 'row')} that the table had before the rerun stand in it no more."
+        says = f"{plural(measure.vanished, 'row')} that the table had before the rerun are no longer in it."
         return Finding({**measured, "vanished": measure.vanished}, False, says)
     if grew != measure.new_rows:
         return Finding(
@@ -164,14 +166,14 @@ def every_row_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
 
 
 def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
-    measure, problem = _usable(evidence)
+    measure, problem = usable(evidence)
     if evidence.sink_after is not None and not compared(evidence.sink_after):
-        return _unknown(f"Rows cannot be compared at a sink of kind {evidence.sink_after.kind}.")
+        return unknown(f"Rows cannot be compared at a sink of kind {evidence.sink_after.kind}.")
     if measure is None or measure.missing is None or measure.extra is None:
-        return _unknown(problem or "The rows could not be compared.")
+        return unknown(problem or "The rows could not be compared.")
     planned = [str(k).lower() for k in expected.get("key") or ()]
     if planned and planned != [k.lower() for k in measure.key]:
-        return _unknown(f"The plan tells rows apart by {', '.join(planned)}; measured was {_key(measure)}.")
+        return unknown(f"The plan tells rows apart by {', '.join(planned)}; measured was {key_of(measure)}.")
     if measure.strange is not None:
         return topics.every_row_once(expected, measure)
     added = _difference(measure.duplicates_in_table, measure.duplicates_before)
@@ -186,15 +188,22 @@ def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         "key": list(measure.key),
     }
     if measure.missing or measure.extra or measure.expected_rows != measure.new_rows:
-        says = f"Told apart by {_key(measure)}: {plural(measure.missing, 'row')} missing, {measure.extra} too many."
+        by = _compared_by(expected, measure).capitalize()
+        says = f"{by}: {plural(measure.missing, 'row')} missing, {measure.extra} too many."
         return Finding(measured, False, says)
     chosen = bool(expected.get("again"))  # rows that were read before are read again, and the plan said so
     if not chosen and (added is None or added != measure.duplicates_explained):
         return Finding(measured, False, "The table has repeats that the input does not explain.")
     if unsettled := _open_batch(expected, measure, added):
         return Finding(measured, None, unsettled)
-    says = f"{plural(measure.new_rows or 0, 'row')}, told apart by {_key(measure)} ({measure.key_from})."
+    says = f"{plural(measure.new_rows or 0, 'new row')}, {_compared_by(expected, measure)}."
     return Finding(measured, True, says + _repeats(measure, added or 0, chosen=chosen))
+
+
+def _compared_by(expected: Mapping[str, Any], measure: Measure) -> str:
+    if expected.get("whole_rows"):
+        return "compared in every column"
+    return f"told apart by {key_of(measure)} ({measure.key_from})"
 
 
 def _open_batch(expected: Mapping[str, Any], measure: Measure, added: int | None) -> str:
@@ -210,7 +219,7 @@ def _open_batch(expected: Mapping[str, Any], measure: Measure, added: int | None
     rows = "Rows" if held is None else plural(held, "row")
     return (
         f"{rows} that the rerun wrote stood in the table before. Batch {batch} had been planned and was never "
-        "committed, and nobody can tell whether the table had taken it: if it had, they are there twice. Compare them "
+        "committed, and it is not known whether the table had taken it: if it had, they are there twice. Compare them "
         "with the input by hand."
     )
 
@@ -232,9 +241,9 @@ def _repeats(measure: Measure, added: int, *, chosen: bool) -> str:
 
 def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     """Measured counts beside those of the sealed forecast, to the row."""
-    measure, problem = _usable(evidence)
+    measure, problem = usable(evidence)
     if measure is None:
-        return _unknown(problem)
+        return unknown(problem)
     got = {
         "new_rows": measure.new_rows,
         "table_after": measure.table_rows,
@@ -243,12 +252,12 @@ def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Fi
     }
     wanted = {k: v for k, v in expected.items() if v is not None}
     if not wanted or not wanted.keys() <= got.keys():
-        return _unknown("The plan has no forecast that can be measured.")
+        return unknown("The plan has no forecast that can be measured.")
     late = arrivals(evidence)
     beyond = [str(n) for n, r in evidence.reached.items() if r.arrived]
     if (late or beyond) and evidence.arrived_rows is None:
         came = plural(len(late), "file") if late else f"More of source {', '.join(beyond)}"
-        return _unknown(f"{came} arrived after the forecast, and their rows were not counted.")
+        return unknown(f"{came} arrived after the forecast, and their rows were not counted.")
     if measure.strange:
         return topics.written_by_others(measure)
     more = (evidence.arrived_rows or 0) if late or beyond else 0
@@ -274,32 +283,40 @@ def nothing_else_changed(expected: Mapping[str, Any], evidence: Evidence) -> Fin
     """Fingerprints of other flows' checkpoints and other tables, before and after."""
     before, after = evidence.others_before, evidence.others_after
     if before is None or after is None or None in before.values() or None in after.values():
-        return _unknown("Not every other checkpoint and table could be read.")
+        return unknown("Not every other checkpoint and table could be read.")
     changed = sorted(n for n in before.keys() & after.keys() if before[n] != after[n])
     gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
     measured = {"watched": len(before), "changed": [*changed, *gone, *new]}
     parts = [
-        f"{word}: {_names(names)}"
+        f"{word}: {names_of(names)}"
         for word, names in (("changed", changed), ("gone", gone), ("new", new))
         if names
     ]
     if parts:
         return Finding(measured, False, f"Beside this flow, {'; '.join(parts)}.")
-    return Finding(
-        measured, True, f"{plural(len(before), 'other checkpoint or table')} watched; none changed."
+    return Finding(measured, True, _watched(list(before)))
+
+
+def _watched(names: Sequence[str]) -> str:
+    """What was compared, and how: no more is claimed."""
+    if not names:
+        return "This pipeline has no other checkpoint and no other table that could be watched."
+    told = ", ".join(sorted(names)[:SHOWN]) + (
+        f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     )
+    return f"Watched: {told}. Their files have the names, sizes and times that they had before."
 
 
 def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     """One more update: as many rows and the same data files as before it."""
     further = evidence.further
     if further is None:
-        return _unknown("No further update was run.")
+        return unknown("No further update was run.")
     if further.state != "COMPLETED":
         return Finding({"state": further.state}, False, f"The further update ended as {further.state}.")
     sides = (further.rows_before, further.rows_after, further.files_before, further.files_after)
     if None in sides:
-        return _unknown("The table could not be read before or after the further update.")
+        return unknown("The table could not be read before or after the further update.")
     files = sorted(set(further.files_before or ()) ^ set(further.files_after or ()))
     measured = {
         "rows_before": further.rows_before,
@@ -312,7 +329,7 @@ def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence)
         return Finding(
             measured,
             None,
-            f"{plural(len(further.arrived), 'file')} arrived meanwhile ({_names(further.arrived)}), so what the "
+            f"{plural(len(further.arrived), 'file')} arrived meanwhile ({names_of(further.arrived)}), so what the "
             "further update added says nothing; verify again.",
         )
     grew = (further.rows_after or 0) - (further.rows_before or 0)
@@ -321,7 +338,7 @@ def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence)
     return Finding(measured, False, f"It changed the table by {plural(grew, 'row')} without new input.")
 
 
-def _usable(evidence: Evidence) -> tuple[Measure | None, str]:
+def usable(evidence: Evidence) -> tuple[Measure | None, str]:
     """The measure, if it looked at exactly the inputs and data files of the new batches; else why not."""
     measure = evidence.measure
     if measure is None:
@@ -396,23 +413,26 @@ def _difference(after: int | None, before: int | None) -> int | None:
     return None if after is None or before is None else after - before
 
 
-def _key(measure: Measure) -> str:
+def key_of(measure: Measure) -> str:
+    """By what rows are told apart, in words."""
     return ", ".join(measure.key) or "the whole row"
 
 
 def _bad_files(missing: Sequence[str], twice: Sequence[str]) -> str:
     parts = []
     if missing:
-        parts.append(f"{plural(len(missing), 'file')} in no committed batch: {_names(missing)}.")
+        parts.append(f"{plural(len(missing), 'file')} in no committed batch: {names_of(missing)}.")
     if twice:
-        parts.append(f"{plural(len(twice), 'file')} in more than one batch: {_names(twice)}.")
+        parts.append(f"{plural(len(twice), 'file')} in more than one batch: {names_of(twice)}.")
     return " ".join(parts)
 
 
-def _names(paths: Sequence[str]) -> str:
+def names_of(paths: Sequence[str]) -> str:
+    """The first of them by their last part, and how many more there are."""
     shown = ", ".join(p.rsplit("/", 1)[-1] for p in paths[:SHOWN])
     return shown if len(paths) <= SHOWN else f"{shown} and {len(paths) - SHOWN} more"
 
 
-def _unknown(why: str) -> Finding:
+def unknown(why: str) -> Finding:
+    """What could not be measured, and why."""
     return Finding(None, None, why)

@@ -11,12 +11,15 @@ EACH_FILE_ONCE = "EACH_FILE_ONCE"
 TABLE_GREW_BY_NEW_BATCHES = "TABLE_GREW_BY_NEW_BATCHES"
 EVERY_ROW_ONCE = "EVERY_ROW_ONCE"
 COUNTS_EQUAL_FORECAST = "COUNTS_EQUAL_FORECAST"
+ROWS_OF_BEFORE_UNTOUCHED = "ROWS_OF_BEFORE_UNTOUCHED"
+NO_KEY_TWICE = "NO_KEY_TWICE"
 NOTHING_ELSE_CHANGED = "NOTHING_ELSE_CHANGED"
 FURTHER_UPDATE_ADDS_NOTHING = "FURTHER_UPDATE_ADDS_NOTHING"
 
 _ALL = tuple(WORDS)
 # COUNTS_EQUAL_FORECAST is in a plan only where rows could be forecast, so no strategy requires it.
-_ON_DATA = tuple(code for code in _ALL if code != COUNTS_EQUAL_FORECAST)
+_SINCE_2 = (ROWS_OF_BEFORE_UNTOUCHED, NO_KEY_TWICE)
+_ON_DATA = tuple(code for code in _ALL if code not in (COUNTS_EQUAL_FORECAST, *_SINCE_2))
 REQUIRED: dict[str, tuple[str, ...]] = {
     "continue": _ON_DATA,
     "revert": _ON_DATA,
@@ -26,6 +29,19 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     # On a copy only, where the point is that the losses are those forecast.
     "empty": (FIRST_BATCH_AT_POSITION, EACH_FILE_ONCE, COUNTS_EQUAL_FORECAST),
 }
+
+
+# What a proof asks for. A plan names its edition (`proof` of its body); those sealed before there were editions have 1.
+EDITION = 2
+
+
+def required(strategy: str, *, edition: int, key: bool) -> tuple[str, ...]:
+    """The criteria that a plan of this strategy must name. `key`: one is known by which rows are told apart."""
+    codes = REQUIRED.get(strategy, ())
+    if edition < EDITION or EVERY_ROW_ONCE not in codes:
+        return codes
+    before = () if strategy == "full-refresh" else (ROWS_OF_BEFORE_UNTOUCHED,)  # the table was emptied
+    return (*codes, *before, *((NO_KEY_TWICE,) if key else ()))
 
 
 def says(code: str) -> str:

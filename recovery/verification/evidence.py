@@ -6,12 +6,14 @@ The workflow gathers these. None means "could not be measured", and is never rea
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decoded
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
+from recovery.verification.below import Refreshed
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,45 @@ class FurtherUpdate:
 
 
 @dataclass(frozen=True)
+class OldFiles:
+    """The data files that the table had right before the rerun, as they are after it.
+
+    `files`: how many there were; None: of a Delta table, which tells by its commits. `touched`: names of those that the
+    table's log names no more, that are gone, or whose size or time is another; of a Delta table those that a commit
+    since took away with their rows. `rewritten`: taken away by a commit that says it changed no row (OPTIMIZE).
+    `versions`: of a Delta table, before and after. `problem`: why it could not be told; "": it could.
+    """
+
+    files: int | None = None
+    touched: tuple[str, ...] = ()
+    rewritten: int = 0
+    versions: tuple[int, int] | None = None
+    problem: str = ""
+
+
+class NotWhole(StrEnum):
+    """Why the whole flow was not compared."""
+
+    OVER_BUDGET = "over-budget"
+    OTHER_SOURCES = "other-sources"  # the code reads other sources than the old one
+    NOT_READABLE = "not-readable"  # a source that cannot be read again in batch
+    NOT_COMPARED = "not-compared"  # Spark could not compare
+
+
+@dataclass(frozen=True)
+class WholeFlow:
+    """What the whole flow was compared over: `files` of all input that was ever committed and is there, `gone` of it;
+    `others`: sources that are no files. `size`: bytes of input and table together; None: not known. `why` not None: it
+    was not compared."""
+
+    files: int = 0
+    gone: int = 0
+    others: int = 0
+    size: int | None = None
+    why: NotWhole | None = None
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything a verdict may look at.
 
@@ -82,7 +123,10 @@ class Evidence:
     planned: Mapping[int, tuple[str, ...]] | None = None  # as sealed, where `listed` has later files too
     arrived_rows: int | None = None
     reached: Mapping[int, Reached] = field(default_factory=dict)  # sources that are no file sources
+    below: tuple[Refreshed, ...] | None = ()  # datasets downstream after the refresh; None: it was not done
     measured_since: int | None = None  # version of a Delta table beyond which the measure looked
+    old_files: OldFiles | None = None
+    whole_flow: WholeFlow | None = None  # None: nobody tried to compare it
 
 
 @dataclass(frozen=True)

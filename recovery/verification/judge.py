@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recovery.strategies.base import Criterion
+from recovery.strategies.downstream import AGREES
 from recovery.strategies.sinks import not_required
-from recovery.verification import checks, criteria
+from recovery.verification import below, checks, criteria, whole
 from recovery.verification.evidence import Evidence
 from recovery.verification.finding import Finding
 
@@ -48,12 +49,23 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
     criteria.EVERY_ROW_ONCE: checks.every_row_once,
     criteria.COUNTS_EQUAL_FORECAST: checks.counts_equal_forecast,
     criteria.NOTHING_ELSE_CHANGED: checks.nothing_else_changed,
+    criteria.ROWS_OF_BEFORE_UNTOUCHED: whole.rows_of_before_untouched,
+    criteria.NO_KEY_TWICE: whole.no_key_twice,
     criteria.FURTHER_UPDATE_ADDS_NOTHING: checks.further_update_adds_nothing,
+    AGREES: lambda expected, evidence: below.downstream_agrees(expected, evidence.below),
 }
 
 
-def judge(strategy: str, planned: Sequence[Criterion | Mapping[str, Any]], evidence: Evidence) -> Verdict:
+def judge(
+    strategy: str,
+    planned: Sequence[Criterion | Mapping[str, Any]],
+    evidence: Evidence,
+    *,
+    edition: int = criteria.EDITION,
+) -> Verdict:
     """The verdict over a plan's criteria (as `Criterion` or as `{code, says, expected}`).
+
+    `edition`: of the proof, as the plan names it.
 
     A criterion that the strategy requires and the plan does not name counts as not measured, unless nobody could
     measure it at this sink.
@@ -62,7 +74,9 @@ def judge(strategy: str, planned: Sequence[Criterion | Mapping[str, Any]], evide
     named = {c["code"] for c in given}
     sink = evidence.sink_after
     without = frozenset[str]() if sink is None else not_required(sink)
-    absent = [c for c in criteria.REQUIRED.get(strategy, ()) if c not in named and c not in without]
+    key = any(c["code"] == criteria.EVERY_ROW_ONCE and (c.get("expected") or {}).get("key") for c in given)
+    must = criteria.required(strategy, edition=edition, key=key)
+    absent = [c for c in must if c not in named and c not in without]
     judged = [_one(c, evidence) for c in given] + [_absent(code) for code in absent]
     return Verdict(bool(judged) and all(j.ok is True for j in judged), tuple(judged))
 

@@ -5,7 +5,7 @@ commit. A refusal or denial is a row as well (`trying`), in a transaction of its
 """
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -14,11 +14,15 @@ from django.utils import timezone
 from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.audit.actions import attempt
+from recovery.diagnosis.advice import Meant
 from recovery.errors import Refused, RepriseError
-from recovery.models import Flow, Plan, Recovery, Step
+from recovery.models import Flow, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor, Right
+from recovery.pipelines.workspaces import refuse_inactive
+from recovery.plans.accepted import Effect, stored_accepted
 from recovery.strategies.catalogue import EXECUTABLE, settled_later
 from recovery.workflow import (
+    accepting,
     broker,
     diagnosing,
     engine,
@@ -30,7 +34,7 @@ from recovery.workflow import (
     starting,
     studies,
 )
-from recovery.workflow.chosen import basis
+from recovery.workflow.chosen import LEFT, basis, without_acceptance
 from recovery.workflow.journal import right_to_run, trying
 from recovery.workflow.moves import get as _get
 from recovery.workflow.moves import held_by, lock, move, only_in
@@ -52,6 +56,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
         environment=flow.pipeline.environment,
     ) as attempted:  # fmt: skip
         by.check(Right.RECOVER, flow.pipeline.environment)
+        refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         _refuse_second(flow)
         if flow.state != "failed":
             raise Refused(
@@ -63,7 +68,10 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
             with transaction.atomic():
                 recovery = Recovery.objects.create(
                     flow=flow,
-                    diagnosis=diagnosis,
+                    diagnosis={
+                        **diagnosis,
+                        "failed_at": flow.failing_since.isoformat() if flow.failing_since else None,
+                    },
                     facts={"status": "none"},
                     created_by=by.name,
                     owner=by.name,
@@ -139,12 +147,33 @@ def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (),
         _may_choose(recovery, strategy)
         before = {k: recovery.choices.get(k) for k in ("strategy", "key")}
         after = {"strategy": strategy, "key": [k.strip() for k in key if k.strip()]}
-        kept = dict(recovery.choices)
+        same = (before["strategy"], before["key"] or []) == (after["strategy"], after["key"])
+        kept = dict(recovery.choices) if same else without_acceptance(recovery.choices)
         if kept.get("strategy") != strategy:
             for stale in ("patch", "editors", "original", "validation", *positioning.CHOICES):
                 kept.pop(stale, None)
         Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
         attempted.done(f"Strategy {strategy} chosen.", before=before, after=after)
+
+
+def say_whether_meant(*, recovery_id: int, meant: Meant, by: Actor) -> None:
+    """Save whether the change that made code and checkpoint differ was meant. It sets what is recommended, and changes
+    nothing that was chosen."""
+    recovery = _get(recovery_id)
+    with trying("recovery.meant", recovery, by) as attempted:
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing")
+        before = {"meant": recovery.choices.get("meant")}
+        after = {"meant": meant.value}
+        Recovery.objects.filter(pk=recovery_id).update(choices={**recovery.choices, **after})
+        attempted.done(f"{SAID_OF_CHANGE[meant]}.", before=before, after=after)
+
+
+SAID_OF_CHANGE: Mapping[Meant, str] = {
+    Meant.YES: "The change of the code was meant",
+    Meant.NO: "The change of the code was a mistake",
+    Meant.UNKNOWN: "Whether the change of the code was meant is not known",
+}
 
 
 def _may_choose(recovery: Recovery, strategy: str) -> None:
@@ -161,13 +190,28 @@ def _may_choose(recovery: Recovery, strategy: str) -> None:
         raise Refused(f"{strategy} cannot be taken: {blocked}", code="blocked")
 
 
+def choose_below(*, recovery_id: int, refresh: bool, by: Actor) -> None:
+    """Whether the plan refreshes what stands downstream of the flow's table; it does unless somebody leaves it out."""
+    recovery = _get(recovery_id)
+    with trying("recovery.below", recovery, by) as attempted:
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing")
+        kept = {k: v for k, v in recovery.choices.items() if k != "below"}
+        after = {} if refresh else {"below": LEFT}
+        Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
+        says = "The plan refreshes what is below." if refresh else "The plan leaves what is below as it is."
+        attempted.done(
+            says, before={"below": recovery.choices.get("below")}, after={"below": after.get("below")}
+        )
+
+
 def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None:
-    """Save edited source in the recovery (nothing is written to the workspace yet).
+    """Save edited source in the recovery (nothing is written to the workspace yet); no file: the code is kept.
 
     Raises Refused for a Python file that does not parse, naming file and line.
     """
     recovery = _get(recovery_id)
-    with trying("recovery.patch", recovery, by) as attempted:
+    with trying("recovery.patch" if files else "recovery.keep", recovery, by) as attempted:
         recovery = lock(recovery_id)
         only_in(recovery, "diagnosing")
         for path, text in files.items():
@@ -176,9 +220,11 @@ def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None
         patch = {
             path: lineends.unix(text) for path, text in files.items()
         }  # as browsers and editors do not agree
+        if patch != (kept.get("patch") or {}):
+            kept = without_acceptance(kept)
         editors = _editors(kept, patch, by)
         Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": patch, "editors": editors})
-        attempted.done(f"Edited source saved: {', '.join(files) or 'no file'}.")
+        attempted.done(f"Edited source saved: {', '.join(files)}." if files else "The code is kept as it is.")
 
 
 def _editors(
@@ -222,19 +268,48 @@ def request_validation(*, recovery_id: int, by: Actor) -> None:
         attempted.done("Validation of the edited source requested.")
 
 
-def request_plan(*, recovery_id: int, by: Actor) -> None:
-    """Have a worker gather again with the saved choices and seal a plan."""
-    from recovery.workflow import tasks
-
+def request_plan(*, recovery_id: int, by: Actor, accept: Collection[Effect] | None = None) -> None:
+    """Have a worker gather again with the saved choices and seal a plan. `accept`: as `sealing.seal_recovery`."""
     recovery = _get(recovery_id)
     with trying("plan.seal", recovery, by):  # the worker that seals records it
         broker.check()
         recovery = lock(recovery_id)
         only_in(recovery, "diagnosing", *sorted(WAITS))
-        role = by.grant(recovery.flow.pipeline.environment).role.value
-        who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
-        ticket = studies.begin(recovery, "sealing", by=who, basis=basis(recovery))
-        broker.send_on_commit(tasks.seal_plan, recovery_id, ticket)
+        _ask_for_plan(recovery, by, accept)
+
+
+def accept_and_seal(
+    *, recovery_id: int, effects: Collection[Effect], shown: str, reason: str, by: Actor
+) -> None:
+    """Accept these effects of the next plan, with the rows that were shown (`accepted.written_costs`), and have it
+    sealed; both or neither.
+
+    Raises Refused while a plan is sealed and where the costs are others by now, Unreachable without a broker.
+    """
+    recovery = _get(recovery_id)
+    with trying("recovery.accept", recovery, by, reason=reason) as attempted:
+        broker.check()
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing")
+        before = recovery.choices.get("accepted")
+        held = accepting.save_accepted(recovery, effects=effects, shown=shown, reason=reason.strip(), by=by)
+        _ask_for_plan(recovery, by, None)
+        attempted.done(
+            accepting.says_accepted(held),
+            before={"accepted": stored_accepted(before).as_dict()},
+            after={"accepted": held.as_dict()},
+        )
+
+
+def _ask_for_plan(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> None:
+    """Note that a plan of these choices was asked for, and wake a worker on commit. `recovery` is locked."""
+    from recovery.workflow import tasks
+
+    role = by.grant(recovery.flow.pipeline.environment).role.value
+    who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
+    effects = None if accept is None else sorted(effect.value for effect in accept)
+    ticket = studies.begin(recovery, "sealing", by=who, basis=basis(recovery), accept=effects, costs=[])
+    broker.send_on_commit(tasks.seal_plan, recovery.pk, ticket)
 
 
 def edit_again(*, recovery_id: int, by: Actor) -> None:

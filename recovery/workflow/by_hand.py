@@ -9,22 +9,30 @@ from typing import Any
 from django.utils import timezone
 
 from recovery.audit.actions import attempt
+from recovery.diagnosis.advice import Meant, meant_of
+from recovery.diagnosis.platforms import Storage
 from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
+from recovery.plans.accepted import effects_of, stored_accepted
 from recovery.sources import wishes
 from recovery.sources.base import Wanted
 from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
+from recovery.strategies.readers import stored
+from recovery.strategies.recommending import default_strategy
 from recovery.workflow import actions, positioning, sealing
+from recovery.workflow.chosen import chosen
 from recovery.workflow.deployed import read_code
 from recovery.workflow.gather import gather
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.moves import words
 from recovery.workflow.patching import apply_diff
+from recovery.workflow.places import checkpoint_of
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps.stop import active_update
+from recovery.workflow.verdicts import where_of
 
 Say = Callable[[str], None]
 MOVING = frozenset({"running", "verifying"})
@@ -42,23 +50,33 @@ def make_plan(
     accept_loss: bool = False,
     accept_repeats: bool = False,
     confirmed: Sequence[str] = (),
+    meant: Meant | None = None,
+    refresh_below: bool | None = None,
 ) -> tuple[Recovery, Plan]:
     """Open (or go on with) the flow's recovery, save the choices, gather and seal, all before returning.
 
-    `strategy`, `patch`, `key`: None is what the open recovery has, where it has any; else continue, no edit, no key.
+    `strategy`, `patch`, `key`: None is what the open recovery has, where it has any; else
+    `recommending.default_strategy`, no edit, no key.
     `positions`: where sources shall start, as `sources.wishes.by_source` takes them; none: where they were committed.
-    `confirmed`: which source goes on as which, as `positioning.confirm_sources` takes it.
-    `again`: a sealed plan that has not run is taken back first. When sealing is refused, a recovery that this
+    `confirmed`: which source goes on as which, as `positioning.confirm_sources` takes it. `accept_loss`,
+    `accept_repeats`: a plan that loses or repeats rows, or may, is refused without (`accepting.NotAccepted`).
+    `meant`: whether the change was meant, kept with the recovery. `refresh_below`: whether the plan refreshes what is
+    downstream; None is what was chosen before, else it does. `again`: a sealed plan that has not run is taken back
+    first. When sealing is refused, a recovery that this
     call opened is cancelled again: nothing is left behind.
     """
     opened = open_recovery_of(flow.pk)
-    strategy = strategy or (opened.choices.get("strategy") if opened else None) or "continue"
+    before = opened.choices if opened else {}
+    strategy = strategy or before.get("strategy")
+    strategy = strategy or default_strategy(meant or meant_of(before.get("meant")))
     _can_be_planned(flow, strategy, by)
     if positions and strategy not in POSITIONED:
         raise WrongUse(f"{strategy} takes no --position; {' and '.join(POSITIONED)} do.")
     wishes.by_source(positions)  # what cannot be read is said before anything is opened
     recovery = open_or_go_on(flow, by=by, again=again)
     try:
+        if meant is not None:
+            actions.say_whether_meant(recovery_id=recovery.pk, meant=meant, by=by)
         held = recovery.choices.get("key") or ()
         actions.choose_strategy(
             recovery_id=recovery.pk, strategy=strategy, key=held if key is None else key, by=by
@@ -68,9 +86,12 @@ def make_plan(
         recovery.refresh_from_db()
         if confirmed or recovery.choices.get("confirmed"):
             positioning.confirm_sources(recovery_id=recovery.pk, confirmed=confirmed, by=by)
+        if refresh_below is not None and refresh_below != chosen(recovery).refresh_below:
+            actions.choose_below(recovery_id=recovery.pk, refresh=refresh_below, by=by)
         _choose_positions(recovery, positions, by, accept_loss=accept_loss, accept_repeats=accept_repeats)
         recovery.refresh_from_db()
-        plan = sealing.seal_recovery(recovery=recovery, by=by)
+        accept = effects_of(loss=accept_loss, repeats=accept_repeats)
+        plan = sealing.seal_recovery(recovery=recovery, by=by, accept=accept)
     except RepriseError as failure:
         if opened is None:
             actions.cancel(recovery_id=recovery.pk, reason=f"No plan: {failure.sentence}", by=by)
@@ -90,6 +111,7 @@ def _choose_positions(recovery: Recovery, given: Sequence[str], by: Actor, **acc
 def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
     """Raise WrongUse for a name that is no strategy; Refused, with this flow's rows, for one that never runs."""
     if strategy in EXECUTABLE:
+        _is_reachable(flow, by)
         return
     if strategy not in JUDGES and strategy not in NOT_HERE:
         raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
@@ -99,6 +121,16 @@ def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
     reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
     with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name, environment=there):
         raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
+
+
+def _is_reachable(flow: Flow, by: Actor) -> None:
+    """Raise Refused, before anything is opened, for a flow whose workspace keeps the checkpoint itself."""
+    if where_of(flow).storage is Storage.REACHABLE:
+        return
+    there = flow.pipeline.environment
+    with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name, environment=there):
+        by.check(Right.RECOVER, there)
+        checkpoint_of(flow)
 
 
 def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False) -> Recovery:
@@ -326,9 +358,10 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def forecast(plan: Plan) -> dict[str, Any]:
-    """`{lost, doubled, reread, flows[]}` as the contract says, with the table's growth beside them."""
+    """`{lost, doubled, reread, downstream[], flows[]}` as the contract says, with the table's growth beside them."""
     body = plan.body
-    return {**body["forecast"], "flows": [{"flow": body["flow"], **body["forecast"]}]}
+    told = {**body["forecast"], "downstream": [d.as_dict() for d in stored(body["forecast"])]}
+    return {**told, "flows": [{"flow": body["flow"], **told}]}
 
 
 def planned(recovery: Recovery, plan: Plan) -> dict[str, Any]:
@@ -339,6 +372,7 @@ def planned(recovery: Recovery, plan: Plan) -> dict[str, Any]:
         "plan_hash": plan.hash,
         "strategy": body["strategy"],
         "forecast": forecast(plan),
+        "accepted": stored_accepted(body.get("accepted")).as_dict(),
         "findings": body["findings"],
         "steps": body["steps"],
         "positions": body["positions"],

@@ -7,9 +7,11 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.diagnosis import diagnose
 from recovery.errors import RepriseError
 from recovery.models import Flow
+from recovery.pipelines.failures import UpdateFailure
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.places import checkpoint_of
+from recovery.workflow.verdicts import where_of
 
 
 def diagnose_flow(flow: Flow) -> dict[str, Any]:
@@ -18,7 +20,20 @@ def diagnose_flow(flow: Flow) -> dict[str, Any]:
     What cannot be read (storage, code) makes it say less, never fail: the error itself is known.
     """
     old, new = _code(flow)
-    found: dict[str, Any] = diagnose(causes=flow.error, report=_report(flow), old_text=old, new_text=new)
+    found: dict[str, Any] = diagnose(
+        causes=flow.error,
+        report=_report(flow),
+        old_text=old,
+        new_text=new,
+        condition=flow.condition,
+        where=where_of(flow),
+    )
+    return found
+
+
+def diagnose_pipeline(failure: UpdateFailure) -> dict[str, Any]:
+    """The diagnosis of a pipeline whose newest update failed before or beside its flows, in the same shape."""
+    found: dict[str, Any] = diagnose(causes=failure.causes, condition=failure.condition, of_flow=False)
     return found
 
 

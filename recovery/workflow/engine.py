@@ -16,12 +16,13 @@ from recovery.errors import OutcomeUnknown, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.pipelines.tasks import poll_workspace
-from recovery.workflow import broker
+from recovery.verification.words import Claim, headline
+from recovery.workflow import broker, probing
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, halt_of, move, step_to
-from recovery.workflow.steps import backup, patch, rerun, rollback, seed, stop, verify
-from recovery.workflow.steps.base import Context, PlanVoid, Probed
+from recovery.workflow.steps import backup, patch, refresh, rerun, rollback, seed, stop, verify
+from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ KINDS: Mapping[str, Any] = {
     "patch": patch,
     "seed": seed,
     "rerun": rerun,
+    "refresh": refresh,
     "verify": verify,
     "rollback": rollback,
 }
@@ -123,7 +125,7 @@ def _conclude(recovery: Recovery, step: Step) -> None:
     """Only measured proof ends a recovery as succeeded."""
     measured = dict(step.result.get("measured") or {})
     if measured.get("verified") is True:
-        told = ["Every criterion of the plan holds.", *map(skipped, _skipped_of(step))]
+        told = ["Every criterion of the plan holds.", *_accepted(measured), *map(skipped, _skipped_of(step))]
         end(recovery, "succeeded", " ".join(told), measured=measured)
         return
     failed = [c["code"] for c in measured.get("criteria", []) if c["ok"] is not True]
@@ -131,6 +133,12 @@ def _conclude(recovery: Recovery, step: Step) -> None:
     move(recovery, "needs_attention", measured=measured, reason=reason)
     says = f"Verification did not hold: {', '.join(failed)}."
     note("recovery.end", recovery, says, outcome="failed", after={"failed": failed})
+
+
+def _accepted(measured: Mapping[str, Any]) -> list[str]:
+    """What a proof that holds does not say: rows that are there twice, or lost, as the plan accepted."""
+    found = headline(measured)
+    return [] if found.claim is Claim.ONCE else [found.says]
 
 
 def _skipped_of(step: Step) -> list[Step]:
@@ -197,27 +205,32 @@ def probe_step(step_id: int, fence: int) -> None:
     step = Step.objects.select_related("recovery__flow__pipeline__workspace", "plan").get(pk=step_id)
     if step.state != "unknown" or step.fence != fence:
         return
+    began = timezone.now()
     try:
         seen: Probed = KINDS[step.kind].probe(step)
     except RepriseError as failure:
-        Step.objects.filter(pk=step_id, fence=fence, state="unknown").update(
-            evidence=[{"proven": None, "says": f"Could not be found out: {failure.sentence}"}]
-        )
-        return
+        seen = Probed("unclear", [saw(None, f"Could not be found out: {failure.sentence}")])
+    moves = seen.outcome in ("done", "again")  # by itself: nobody has to judge it by more
+    probe = {} if moves else {"probe": probing.probe_of(step, began, seen.evidence).as_dict()}
     with transaction.atomic():
-        changed = Step.objects.filter(pk=step_id, fence=fence, state="unknown").update(
-            evidence=seen.evidence, result={**step.result, **(seen.result or {})}
-        )
-        if not changed:
+        held = Step.objects.select_for_update().filter(pk=step_id, fence=fence, state="unknown").first()
+        if held is None:
             return
-        step.refresh_from_db()
-        _audit(
-            step,
-            "step.probe",
-            "done",
-            f"Probe of step {step.kind}: {seen.outcome.replace('_', ' ')}.",
-            after={"evidence": seen.evidence},
+        news = held.evidence != seen.evidence
+        # what was said or asked for meanwhile stays: the probe's own result was made of an older row
+        told = {k: v for k, v in (seen.result or {}).items() if k not in ("statements", "stopping", "probe")}
+        Step.objects.filter(pk=step_id).update(
+            evidence=seen.evidence, result={**held.result, **told, **probe}
         )
+        step.refresh_from_db()
+        if news:
+            _audit(
+                step,
+                "step.probe",
+                "done",
+                f"Probe of step {step.kind}: {seen.outcome.replace('_', ' ')}.",
+                after={"evidence": seen.evidence},
+            )
     if seen.outcome == "done":
         finish(step, {})
     elif seen.outcome == "again":
@@ -245,7 +258,7 @@ def wake(step: Step) -> None:
 
 def _brief(result: Mapping[str, Any]) -> dict[str, Any]:
     """The artefact without its long lists; those stay on the step."""
-    return {k: v for k, v in result.items() if k not in ("sink_files", "others", "measured")}
+    return {k: v for k, v in result.items() if k not in ("sink_files", "sink_marks", "others", "measured")}
 
 
 def _audit(step: Step, action: str, outcome: str, says: str, after: Mapping[str, Any] | None = None) -> None:

@@ -16,7 +16,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.live import looking
 from recovery.sources.slices import Slice
-from recovery.spark.api import Measure, MeasureRequest, count, measure, study
+from recovery.spark.api import Measure, MeasureRequest, WholeInput, count, measure, study
 from recovery.strategies.common import plural
 from recovery.verification.evidence import (
     Evidence,
@@ -28,9 +28,10 @@ from recovery.verification.evidence import (
     new_data_files,
     new_inputs,
 )
-from recovery.workflow import rehearsing, topics
+from recovery.workflow import rehearsing, topics, whole
 from recovery.workflow.gather import Scene, listing, request_for
 from recovery.workflow.inputs import Counted
+from recovery.workflow.planned_inputs import held_of, is_named, of_files
 from recovery.workflow.readers import Readers
 
 Ask = Callable[[MeasureRequest], Measure]
@@ -54,7 +55,7 @@ def seen(body: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for n, source in enumerate(body["inputs"]):
         number = str(n)
-        if _of_files(source):
+        if of_files(source):
             found[number] = [f.path for f in listing(source["location"], source["options"])]
             continue
         found[number] = {"latest": looking.latest(readers.of(number), source["kind"], source["start"])}
@@ -94,13 +95,14 @@ def collect(
     version_before: int | None,
     update_ids: Sequence[str],
     topic_before: topics.Noted | None = None,
+    marks_before: whole.Marks | None = None,
 ) -> Evidence:
     """Evidence of one rerun, but for the other places and the further update, which come after.
 
     `update_ids`: every update that the rerun has started: one that failed may have committed batches before.
     `readers`: those of the scene's code. `seen`: what was there right before the rerun. `sink_before`: the data files
     of the table's log then; `version_before`: its version, of a table that counts its commits.
-    `topic_before`: where a topic ended then.
+    `topic_before`: where a topic ended then. `marks_before`: of the table's data files then.
     """
     scope = scope_of(body)
     new = scene.checkpoint
@@ -116,14 +118,17 @@ def collect(
         sink_after=scene.sink,
         measure=None,
         planned=_planned(old, new, body, scope),
+        old_files=None if scope == "new" else whole.old_files(scene, before, marks_before),
     )
     stretches = _stretches(scene, body, readers)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, scene.sink)
     since = measured_from(scope, before)
     wanted = Counted({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
+    flow, every = whole.input_of(scene, body, readers, old)
     evidence = replace(
         evidence,
-        measure=_measure(scene, body, scope, wanted, files, sink_before, since, topic_before),
+        whole_flow=flow,
+        measure=_measure(scene, body, scope, wanted, files, sink_before, since, topic_before, every),
         measured_inputs=inputs,
         measured_files=files,
         measured_since=since,
@@ -137,39 +142,23 @@ def collect(
     return evidence
 
 
-def _of_files(source: Mapping[str, Any]) -> bool:
-    return bool(source.get("kind", "files") == "files")
-
-
 def _others(body: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
     """The inputs that are no files, each with its index in the plan: what readers and looks are told by."""
-    return [(n, source) for n, source in enumerate(body["inputs"]) if not _of_files(source)]
-
-
-def _named(source: Mapping[str, Any]) -> bool:
-    return isinstance(source["source"], str) and not source["source"].isdigit()
-
-
-def _held(report: CheckpointReport, n: int, source: Mapping[str, Any]) -> SourceProgress | None:
-    """The source of a checkpoint that is the plan's `n`th input: by its name, where the checkpoint knows names (they
-    may stand there in another order), else by its place."""
-    if _named(source):
-        return next((s for s in report.sources if s.name == source["source"]), None)
-    return next((s for s in report.sources if s.index == n), None)
+    return [(n, source) for n, source in enumerate(body["inputs"]) if not of_files(source)]
 
 
 def _index(new: CheckpointReport, n: int, source: Mapping[str, Any]) -> int:
     """By what the evidence knows the plan's `n`th input: its index in the checkpoint; none of theirs for a name that
     is not there."""
-    held = _held(new, n, source)
+    held = held_of(new, n, source)
     if held is not None:
         return held.index
-    return len(new.sources) + n if _named(source) else n
+    return len(new.sources) + n if is_named(source) else n
 
 
 def _end(scene: Scene, n: int, source: Mapping[str, Any]) -> str | None:
     """How far a source is committed now."""
-    held = _held(scene.checkpoint, n, source)
+    held = held_of(scene.checkpoint, n, source)
     return None if held is None else held.offset_json
 
 
@@ -270,8 +259,8 @@ def _planned(
     """
     found = {}
     for n, source in enumerate(body["inputs"]):
-        if _of_files(source):
-            held = _held(old, n, source)
+        if of_files(source):
+            held = held_of(old, n, source)
             read = tuple(decoded(e.path) for e in held.committed) if held and held.kind == "files" else ()
             more = source.get("ignored", ()) if scope == "new" else ()
             found[_index(new, n, source)] = (*read, *source["waiting"], *more)
@@ -292,7 +281,7 @@ def _listed(
     """
     planned, found = _planned(old, new, body, scope), {}
     for n, source in enumerate(body["inputs"]):
-        if _of_files(source):
+        if of_files(source):
             index = _index(new, n, source)
             never = set(source["gone"] if scope == "new" else source.get("ignored", ()))
             known = dict.fromkeys((*planned[index], *seen.get(str(n), ())))
@@ -333,6 +322,7 @@ def _measure(
     sink_before: Sequence[str],
     since: int | None,
     topic: topics.Noted | None,
+    every: WholeInput | None,
 ) -> Measure:
     key = tuple(body["key"])
     asked = MeasureRequest(
@@ -344,6 +334,8 @@ def _measure(
         study=request_for(scene, scene.code, wanted, key),
         key=key or None,
         state_kept=body["state"] == "keep",
+        whole_rows=bool(body.get("whole_rows")),
+        whole=every,
     )
     if is_declared(body):
         ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))

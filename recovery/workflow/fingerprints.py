@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from recovery import variables
 from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.storage import MAX_FILES, READERS, Entry, Store, reaching
 from recovery.errors import Unreachable
@@ -34,7 +35,12 @@ def of_settings(spec: Mapping[str, Any]) -> dict[str, str]:
     said. Retries stand in the configuration, and a recovery pauses them: they are left out. A configuration may hold
     secrets: only the hash is kept."""
     configuration = {k: v for k, v in (spec.get("configuration") or {}).items() if k != ATTEMPTS}
-    told = {**spec, "schema": spec.get("schema") or spec.get("target"), "configuration": configuration}
+    told = {
+        **spec,
+        "schema": spec.get("schema") or spec.get("target"),
+        "configuration": configuration,
+        "variables": variables.of_settings(spec),
+    }
     return {part: seal({part: told.get(part) or None}) for part in SETTINGS}
 
 
@@ -53,19 +59,26 @@ def of_tree(location: str, *, leave_out: Callable[[str], bool] = lambda name: Fa
     is a change. Raises Unreachable when the storage does not answer, or where there is more than is looked at:
     nothing could be said of the rest.
     """
-    with reaching(location):
-        store = Store.open(location)
-        try:
-            top = store.entries()
-        except FileNotFoundError:
-            return "absent"
-        files = _below(store, top)
+    files = files_below(location)
+    if files is None:
+        return "absent"
     digest = hashlib.sha256()
     for name in sorted(n for n in files if not leave_out(n)):
         size, stamp = files[name]
         line = f"{name}\0{size}\0{'' if stamp is None else stamp}\n"
         digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
+
+
+def files_below(location: str) -> Files | None:
+    """Every file below a place; None when there is no such place. Raises Unreachable as `of_tree` does."""
+    with reaching(location):
+        store = Store.open(location)
+        try:
+            top = store.entries()
+        except FileNotFoundError:
+            return None
+        return _below(store, top)
 
 
 def _below(store: Store, top: Iterable[Entry]) -> Files:

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery.checkpoints import inspect
+from recovery.checkpoints.held import HeldState, held_states
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.repair import RepairPlan, damaged
 from recovery.checkpoints.report import CheckpointReport, Finding
@@ -24,17 +25,26 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.base import InputFile, SourceFacts, Wanted
 from recovery.sources.live import asking
 from recovery.sources.live import files as live_files
-from recovery.spark.api import Study, StudyRequest, Whereabouts, study, whereabouts
+from recovery.spark.api import (
+    FROM_CODE,
+    FROM_OLD_CODE,
+    Study,
+    StudyRequest,
+    Whereabouts,
+    study,
+    whereabouts,
+)
 from recovery.spark.process import prepare
-from recovery.strategies import late
-from recovery.strategies.base import Counts, Facts
-from recovery.workflow import declared, fingerprints, inputs, leaving, rehearsing, repairing
+from recovery.strategies import late, state_rows
+from recovery.strategies.base import Counts, Facts, OutputMode
+from recovery.workflow import below, declared, fingerprints, inputs, leaving, rehearsing, repairing
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.studied import code_facts, code_request, counts
+from recovery.workflow.usual import usual_update_seconds
 
 Ask = Callable[[StudyRequest, Mapping[str, Mark]], Study]  # with the marks of the input files that are known
 
@@ -73,6 +83,7 @@ class Scene:
     )  # the sink as the code declares it, secrets included
     driver: str = ""  # the run of Spark that told where the tables lie; "": it was not asked
     made: str = ""  # when the catalog says that the table was made
+    usual_seconds: float | None = None  # of an update of this pipeline; None: none was seen
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -133,6 +144,7 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         noted=all_noted_ids(flow),
         driver=told.driver,
         made=told.tables[flow.dataset].made if flow.dataset in told.tables else "",
+        usual_seconds=usual_update_seconds(flow),
     )
     return scene if own else _into_sink(scene)
 
@@ -171,12 +183,14 @@ def gather(
     key: tuple[str, ...] = (),
     wishes: Mapping[str, Wanted] | None = None,
     confirmed: Sequence[str] = (),
+    refresh_below: bool = True,
 ) -> tuple[Scene, Facts]:
     """Look, look at the inputs, and let Spark count what each code would yield.
 
     `patch` changes the code of `continue` and `full-refresh`; for `revert` it is the code to put back. `wishes`: where
     sources shall start, by their index as text; a wish that cannot be met is refused. `confirmed`: which source goes on
-    as which, where that was asked (`mapping.Proposal.unconfirmed`).
+    as which, where that was asked (`mapping.Proposal.unconfirmed`). `refresh_below`: whether a plan refreshes what is
+    downstream.
     """
     prepare()  # the first question to Spark is only seconds away
     scene = look(flow)
@@ -187,7 +201,13 @@ def gather(
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
     found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared, ask=reusing(scene))
     beside = declared.beside(flow) if scene.sink.declared else ()
-    found = replace(found, confirmed=tuple(confirmed), beside=beside)
+    found = replace(
+        found,
+        confirmed=tuple(confirmed),
+        beside=beside,
+        readers=below.readers_of(flow, new_files),
+        refresh_below=refresh_below,
+    )
     old = found.old_code
     written_by = old if old and old.sources else found.new_code
     digest = fingerprints.digest_of_code(written_by.files)
@@ -236,6 +256,7 @@ def facts_of(
     """
     flow, ask = scene.flow, ask or _each_time
     known, old_known = _both(scene, new_files, old_files, NOTHING, key, ask)
+    proposed = key or key_of_old(scene, known, old_known)
     repair = _repair(scene, known, old_known)
     found = _inputs(scene, known.sources or (old_known.sources if old_known else ()), repair, wishes)
     for n, source in enumerate(found.sources):  # as wishes name them, whatever the checkpoint calls them
@@ -250,8 +271,11 @@ def facts_of(
         old_wanted = leaving.asked(old_wanted, before, left, settings.REPRISE_COUNT_BYTES)
     files = {**inputs.marks(before or ()), **inputs.marks(found.sources)}
     new_study, old_study = _both(
-        scene, new_files, old_files, wanted, key, ask, old_wanted=old_wanted, files=files
+        scene, new_files, old_files, wanted, proposed, ask, old_wanted=old_wanted, files=files
     )
+    if proposed and not key:
+        new_study = replace(new_study, key_from=FROM_OLD_CODE)
+        old_study = replace(old_study, key_from=FROM_CODE) if old_study else None
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
     apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",))
@@ -273,7 +297,7 @@ def facts_of(
         old_code=old_code,
         code=code_facts(scene.code, new_study),
         new_code=new_code,
-        counts=_counted(scene, new_study, wanted, apart, new_files, key),
+        counts=_counted(scene, new_study, wanted, apart, new_files, proposed),
         old_counts=counts(old_study) if old_study else None,
         old_sources=before,
         old_problem=problem,
@@ -282,7 +306,26 @@ def facts_of(
         source_map=found.old,
         unread_of=leaving.unread(before, left),
         yields_of=leaving.yields(old_study, left),
+        held=_held(scene),
+        usual_update_seconds=scene.usual_seconds,
+        output_mode=OutputMode.APPEND,  # pipelines write in no other (StreamingTableWrite, SinkWrite)
     )
+
+
+def _held(scene: Scene) -> tuple[HeldState, ...]:
+    """What the state holds where the next batch goes on, of operators that may hold rows of the table."""
+    asked = [o for o in scene.checkpoint.state_operators if o.name not in state_rows.WRITTEN_AT_ONCE]
+    last = reconciled(scene.checkpoint).last_committed
+    return held_states(scene.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
+
+
+def key_of_old(scene: Scene, known: Study, old_known: Study | None) -> tuple[str, ...]:
+    """The columns of a dropDuplicates that the last good code had, where the new code yields them and has no key of its
+    own; () elsewhere. A topic's records have no such columns."""
+    if old_known is None or known.operators is None or known.key or scene.sink.declared:
+        return ()
+    own = tuple(old_known.dedupe or ())
+    return own if {c.lower() for c in own} <= {c.lower() for c in known.columns} else ()
 
 
 def _counted(

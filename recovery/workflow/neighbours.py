@@ -4,6 +4,7 @@ from recovery.checkpoints.place import shared
 from recovery.checkpoints.report import Finding
 from recovery.errors import Refused
 from recovery.models import Flow
+from recovery.pipelines.losses import is_of_files
 from recovery.sinks.files import several_writers
 from recovery.workflow.places import checkpoint_of
 
@@ -38,5 +39,4 @@ def _called(flow: Flow) -> str:
 
 def writes_files(flow: Flow) -> bool:
     """Is the flow's table one of files, as its newest progress names the sink (`FileSink[...]`)?"""
-    sink = flow.last_progress.get("sink") if isinstance(flow.last_progress, dict) else None
-    return isinstance(sink, dict) and str(sink.get("description") or "").startswith("FileSink")
+    return is_of_files(flow.last_progress)

@@ -13,7 +13,8 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
     root = (storage or flow.pipeline.spec.get("storage") or "").rstrip("/")
     if not root:
         raise Refused(
-            f"Pipeline {flow.pipeline.name} names no storage root, so its checkpoints cannot be reached from here.",
+            f"Pipeline {flow.pipeline.name} names no storage root: its workspace keeps the checkpoints where "
+            f"they cannot be reached from here. bin/manage diagnose {flow.pipeline.name} says what its API can do.",
             code="no_storage",
         )
     if not flow.dataset:

@@ -13,11 +13,13 @@ from django.utils import timezone
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
+from recovery.plans.accepted import Effect, effects_of
 from recovery.sources import showing, wishes
 from recovery.sources.base import Wanted
 from recovery.sources.mapping import confirmable
 from recovery.strategies.catalogue import POSITIONED
 from recovery.workflow import broker, studies
+from recovery.workflow.chosen import without_acceptance
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import get, lock, only_in
 from recovery.workflow.studies import LOOK
@@ -53,8 +55,10 @@ def choose_positions(
 ) -> None:
     """Save where each source shall start; one that is not named, or None, starts where it was committed.
 
-    Raises Refused for a source that is not there, for positions that nobody has looked up, for those that leave rows
-    out or read them again unless that is accepted, for a strategy without positions, and while a plan is sealed.
+    `accept_loss`, `accept_repeats`: that rows are left out or read again there. What a plan does to the table is
+    accepted of its forecast. Raises Refused for a source that is not there, for positions that were not looked up, for
+    those that leave rows out or read them again without these, for a strategy without positions, and while a plan is
+    sealed.
     """
     recovery = get(recovery_id)
     with trying("recovery.positions", recovery, by) as attempted:
@@ -66,11 +70,13 @@ def choose_positions(
         if wanted:
             _may_choose(recovery, wanted, accept_loss, accept_repeats)
         before = recovery.choices.get("positions") or {}
-        Recovery.objects.filter(pk=recovery.pk).update(choices={**recovery.choices, "positions": wanted})
+        ticked = [e.value for e in effects_of(loss=accept_loss, repeats=accept_repeats)]
+        after = {**without_acceptance(recovery.choices), "positions": wanted}
+        Recovery.objects.filter(pk=recovery.pk).update(choices=after)
         attempted.done(
             f"Start positions chosen: {_told(wanted)}.",
             before={"positions": before},
-            after={"positions": wanted},
+            after={"positions": wanted, **({"accepted": ticked} if ticked else {})},
         )
 
 
@@ -149,7 +155,8 @@ def confirm_sources(*, recovery_id: int, confirmed: Sequence[str], by: Actor) ->
         keys = sorted(set(confirmed))
         _refuse_strange(keys, mapping_of(recovery))
         before = recovery.choices.get("confirmed") or []
-        Recovery.objects.filter(pk=recovery.pk).update(choices={**recovery.choices, "confirmed": keys})
+        kept = recovery.choices if keys == before else without_acceptance(recovery.choices)
+        Recovery.objects.filter(pk=recovery.pk).update(choices={**kept, "confirmed": keys})
         attempted.done(
             f"Confirmed which source continues which: {', '.join(keys) or 'nothing'}.",
             before={"confirmed": before},
@@ -195,12 +202,14 @@ def refuse_costs(
     if told.lost and not accept_loss:
         raise Refused(
             f"These positions leave rows out, and that was not accepted: {'; '.join(told.lost)}.",
-            code="loses_rows",
+            code=Effect.LOSS.refusal,
+            flags=(Effect.LOSS.flag,),
         )
     if told.repeated and not accept_repeats:
         raise Refused(
             f"These positions read rows again, and that was not accepted: {'; '.join(told.repeated)}.",
-            code="repeats_rows",
+            code=Effect.REPEATS.refusal,
+            flags=(Effect.REPEATS.flag,),
         )
 
 

@@ -2,8 +2,8 @@
 
 import difflib
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -13,13 +13,18 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
+from recovery.plans.accepted import Accepted, Effect, stored_accepted
 from recovery.plans.values import seal
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
+from recovery.spark.api import NO_SUCH_COLUMN
 from recovery.strategies.base import Facts, Option
+from recovery.strategies.blockers import SettledBy
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
-from recovery.strategies.common import files_of, state_keys
+from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
+from recovery.verification.criteria import EDITION
+from recovery.workflow.accepting import accepted_of, says_accepted
 from recovery.workflow.chosen import basis, chosen, refuse_other
 from recovery.workflow.gather import Scene, gather
 from recovery.workflow.journal import note
@@ -27,20 +32,28 @@ from recovery.workflow.moves import lock, move
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.validation import validate
 
+SETTLED_WITH: Final[Mapping[SettledBy | None, str]] = {
+    SettledBy.START: "--position",
+    SettledBy.SOURCES: "--confirm",
+}
+"""The option of the command line that takes a blocker away."""
 
-def seal_recovery(*, recovery: Recovery, by: Actor) -> Plan:
+
+def seal_recovery(*, recovery: Recovery, by: Actor, accept: Collection[Effect] | None = None) -> Plan:
     """Gather with the saved choices, check that the strategy can run, write the plan and its steps.
 
-    Raises Refused (blocked strategy, patch that does not validate, nothing chosen), Unreachable.
+    `accept`: effects that this call accepts of whatever the forecast says (commands, API), in place of what was
+    accepted on Review; None: what was accepted there. Raises Refused (blocked strategy, patch that does not validate,
+    nothing chosen; `NotAccepted`), Unreachable.
     """
     try:
-        return _seal(recovery, by)
+        return _seal(recovery, by, accept)
     except RepriseError as failure:
         note("plan.seal", recovery, failure.sentence, outcome="failed", by=by)
         raise
 
 
-def _seal(recovery: Recovery, by: Actor) -> Plan:
+def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> Plan:
     strategy = recovery.choices.get("strategy") or ""
     if strategy not in EXECUTABLE:
         raise Refused(f"Choose how the flow shall go on first: one of {', '.join(EXECUTABLE)}.")
@@ -54,16 +67,20 @@ def _seal(recovery: Recovery, by: Actor) -> Plan:
         key=key,
         wishes=picked.wishes,
         confirmed=picked.confirmed,
+        refresh_below=picked.refresh_below,
     )
     option = next(o for o in judge_all(facts) if o.strategy == strategy)
     if option.blocked:
-        raise Refused(f"{strategy} cannot run: {option.blocked}", code="blocked")
+        flag = SETTLED_WITH.get(option.blocker.settled_by) if option.blocker else None
+        flags = (flag,) if flag else ()
+        raise Refused(f"{strategy} cannot run: {option.blocked}", code="blocked", flags=flags)
     _key_exists(facts, key)
+    held = accepted_of(recovery, option.forecast.as_dict(), effects=accept, by=by)
     target = wanted_code(scene, facts, strategy)
     changed = {p: text for p, text in target.items() if scene.code.get(p) != text}
     if changed:
         _must_validate(recovery, changed)
-    body = build(recovery, scene, facts, option, changed)
+    body = build(recovery, scene, facts, option, changed, held)
     return _write(recovery, body, by)
 
 
@@ -76,8 +93,8 @@ def wanted_code(scene: Scene, facts: Facts, strategy: str) -> Mapping[str, str]:
 
 
 def _key_exists(facts: Facts, key: tuple[str, ...]) -> None:
-    if key and facts.new_code.problem and "key" in facts.new_code.problem:
-        raise Refused(facts.new_code.problem)
+    if key and facts.new_code.problem and facts.new_code.problem_code == NO_SUCH_COLUMN:
+        raise Refused(facts.new_code.problem, code=NO_SUCH_COLUMN)
 
 
 def _must_validate(recovery: Recovery, changed: Mapping[str, str]) -> None:
@@ -94,9 +111,14 @@ def _editors(recovery: Recovery, changed: Mapping[str, str]) -> list[dict[str, A
 
 
 def build(
-    recovery: Recovery, scene: Scene, facts: Facts, option: Option, changed: Mapping[str, str]
+    recovery: Recovery,
+    scene: Scene,
+    facts: Facts,
+    option: Option,
+    changed: Mapping[str, str],
+    accepted: Accepted,
 ) -> dict[str, Any]:
-    """The plan's body (docs/wiring.md); plain JSON."""
+    """The plan's body (docs/wiring.md); plain JSON. `accepted`: what people accepted of its costs."""
     shown = option.as_dict()
     if option.strategy == "revert":
         facts = put_back(facts)
@@ -122,17 +144,21 @@ def build(
         "strategy": option.strategy,
         "key": list(code.key),
         "key_from": code.key_from,
+        "whole_rows": whole_rows(code),
+        "proof": EDITION,
         "positions": shown["positions"],
         "numbering": {
             "next_batch": 0 if option.strategy == "full-refresh" or last is None else last + 1,
             "query_id": "kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
         },
         "state": "keep" if kept else "drop",
+        "code_operators": None if code.operators is None else list(code.operators),
         "state_held": state_keys(facts),
         "watermark_ms": reconciled(facts.checkpoint).closed_ms,
         "patch": [_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())],
         "editors": _editors(recovery, changed),
         "forecast": shown["forecast"],
+        "accepted": accepted.as_dict(),
         "table_rows": facts.counts.table,
         "preconditions": scene.preconditions(),
         "waiting_files": [
@@ -200,6 +226,7 @@ def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
         refuse_other(fresh, basis(recovery))
         if fresh.state in WAITS:
             withdraw(fresh, "A newer plan was sealed in its place.")
+        _save_accepted(fresh, stored_accepted(body.get("accepted")), by)
         move(fresh, "planned", strategy=body["strategy"])
         plan = Plan.objects.create(recovery=fresh, hash=digest, body=dict(body), sealed_by=by.name)
         begun = fresh.steps.count()
@@ -217,6 +244,24 @@ def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
         after = {"plan": digest, "strategy": body["strategy"], "forecast": body["forecast"]}
         note("plan.seal", fresh, says, by=by, after=after)
     return plan
+
+
+def _save_accepted(recovery: Recovery, held: Accepted, by: Actor) -> None:
+    """What the call that seals has accepted itself is a choice of the recovery too, and an act in the log."""
+    before = stored_accepted(recovery.choices.get("accepted"))
+    if all(one is None or one == before.of(one.effect) for one in (held.loss, held.repeats)):
+        return
+    recovery.choices = {**recovery.choices, "accepted": held.as_dict()}
+    Recovery.objects.filter(pk=recovery.pk).update(choices=recovery.choices)
+    told = {"accepted": held.as_dict()}
+    note(
+        "recovery.accept",
+        recovery,
+        says_accepted(held),
+        by=by,
+        before={"accepted": before.as_dict()},
+        after=told,
+    )
 
 
 def withdraw(recovery: Recovery, says: str, *, what: str = "plan") -> None:

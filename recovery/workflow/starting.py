@@ -8,7 +8,7 @@ from recovery.errors import Refused
 from recovery.models import Recovery, Step
 from recovery.notify.actions import announce
 from recovery.people.roles import Actor
-from recovery.workflow import engine, studies
+from recovery.workflow import engine, probing, studies
 from recovery.workflow.moves import move, only_in
 from recovery.workflow.selectors import plan_of
 from recovery.workflow.transitions import WAITS
@@ -66,7 +66,7 @@ def _resume(recovery: Recovery, by: Actor) -> Started:
 
 def may_go_on(recovery: Recovery, step: Step, *, then: str) -> None:
     """Refused while nobody knows what the step has done, and where the environment's rules do not let its plan run."""
-    if step.state == "unknown" and not step.evidence:
+    if not probing.is_answered(step):
         raise Refused(
             f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then {then}.",
             code="probe_open",

@@ -3,8 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.spark.api import Study, StudyRequest
-from recovery.strategies.base import CodeFacts, Counts
+from recovery import variables
+from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Study, StudyRequest
+from recovery.strategies.base import CodeFacts, Counts, GroupRows, KeyKind
+
+KEY_KINDS: Mapping[str, KeyKind] = {
+    NAMED: KeyKind.NAMED,
+    FROM_CODE: KeyKind.CODE,
+    FROM_OLD_CODE: KeyKind.OLD_CODE,
+    WHOLE_ROW: KeyKind.WHOLE_ROW,
+}
 
 
 def code_request(
@@ -20,6 +28,7 @@ def code_request(
         catalog=spec.get("catalog") or "spark_catalog",
         schema=spec.get("schema") or spec.get("target") or "default",
         flow=flow,
+        variables=variables.of_settings(spec),
     )
 
 
@@ -28,11 +37,20 @@ def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
         files=dict(files),
         operators=answer.operators,
         problem=answer.problem,
+        problem_code=answer.problem_code,
         sources=tuple(answer.sources),
         key=tuple(answer.key or ()),
         key_from=answer.key_from,
+        key_kind=_kind(answer),
         windows=answer.windows,
+        groups=GroupRows(answer.groups),
     )
+
+
+def _kind(answer: Study) -> KeyKind:
+    """A key that a person named is the code's own where its dropDuplicates has the same columns."""
+    own, named = ({c.lower() for c in columns or ()} for columns in (answer.dedupe, answer.key))
+    return KeyKind.CODE if own and own == named else KEY_KINDS[answer.key_from]
 
 
 def counts(answer: Study) -> Counts:
@@ -44,7 +62,14 @@ def counts(answer: Study) -> Counts:
         repeats_waiting=answer.repeats.get("waiting"),
         fresh_waiting=answer.fresh.get("waiting"),
         repeats_processed=answer.repeats.get("processed"),
+        repeats_everything=_repeats(answer, "everything"),
         reread=answer.rows.get("reread"),
         skipped=answer.rows.get("skipped"),
         by_file=dict(answer.by_file),
     )
+
+
+def _repeats(answer: Study, label: str) -> int | None:
+    """Rows beyond one per key; None where no key is known, or they were not counted."""
+    rows, distinct = answer.rows.get(label), answer.distinct.get(label)
+    return None if not answer.key or rows is None or distinct is None else rows - distinct

@@ -17,12 +17,14 @@ from recovery.checkpoints.formats import Malformed
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
+from recovery.plans.accepted import Effect
 from recovery.sources import showing, wishes
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all, not_applicable
-from recovery.strategies.common import files_of, state_keys
+from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.workflow import sealing
+from recovery.workflow.accepting import NotAccepted
 from recovery.workflow.chosen import chosen, refuse_other
 from recovery.workflow.gather import gather, positions
 from recovery.workflow.validation import validate
@@ -93,6 +95,7 @@ def _run(recovery_id: int, field: str, ticket: str, work: Callable[[Recovery], M
             "problem": failure.sentence,
             "says": failure.sentence,
             "code": failure.code,
+            "costs": [c.as_dict() for c in failure.costs] if isinstance(failure, NotAccepted) else [],
         }
     except Exception as bug:
         _finish(recovery_id, field, ticket, {"status": "failed", "problem": f"A fault in Reprise: {bug}"})
@@ -106,7 +109,13 @@ def gather_facts(recovery_id: int, ticket: str) -> None:
     def work(recovery: Recovery) -> Mapping[str, Any]:
         key = tuple(recovery.choices.get("key") or ())
         picked = chosen(recovery)
-        _, facts = gather(recovery.flow, key=key, wishes=picked.wishes, confirmed=picked.confirmed)
+        _, facts = gather(
+            recovery.flow,
+            key=key,
+            wishes=picked.wishes,
+            confirmed=picked.confirmed,
+            refresh_below=picked.refresh_below,
+        )
         return shown(facts)
 
     _run(recovery_id, "facts", ticket, work)
@@ -134,7 +143,9 @@ def shown(facts: Facts) -> dict[str, Any]:
         "state_keys": state_keys(facts),
         "key": list(facts.new_code.key),
         "key_from": facts.new_code.key_from,
+        "whole_rows": whole_rows(facts.new_code),
         "checkpoint": facts.checkpoint.as_dict(),
+        "code_operators": None if facts.code.operators is None else list(facts.code.operators),
     }
 
 
@@ -196,7 +207,15 @@ def seal_plan(recovery_id: int, ticket: str) -> None:
         refuse_other(recovery, request["basis"])
         asked = request["by"]
         by = Actor(asked["name"], Role(asked["role"]), asked["user_id"], "task", asked["request_id"])
-        plan = sealing.seal_recovery(recovery=recovery, by=by)
+        named = request.get("accept")
+        accept = None if named is None else [Effect(effect) for effect in named]
+        try:
+            plan = sealing.seal_recovery(recovery=recovery, by=by, accept=accept)
+        except (
+            NotAccepted
+        ):  # of choices that were changed meanwhile: these costs are not those of the next plan
+            refuse_other(Recovery.objects.get(pk=recovery.pk), request["basis"])
+            raise
         return {"status": "ready", "plan": plan.hash}
 
     _run(recovery_id, "sealing", ticket, work)

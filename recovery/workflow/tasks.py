@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from recovery.models import Step
 from recovery.pipelines.locks import only_study
-from recovery.workflow import engine, holds, learning, studies
+from recovery.workflow import engine, holds, learning, studies, unknowns
+from recovery.workflow.probing import Probe
 
 
 @shared_task(name="recovery.workflow.tasks.run_step")
@@ -20,6 +21,11 @@ def run_step(step_id: int, fence: int) -> None:
 @shared_task(name="recovery.workflow.tasks.probe_step")
 def probe_step(step_id: int, fence: int) -> None:
     engine.probe_step(step_id, fence)
+
+
+@shared_task(name="recovery.workflow.tasks.stop_and_prove")
+def stop_and_prove(step_id: int, fence: int) -> None:
+    unknowns.carry_out(step_id, fence)
 
 
 @shared_task(name="recovery.workflow.tasks.gather_facts")
@@ -57,6 +63,9 @@ def reap() -> None:
         )
     for step in Step.objects.filter(state="unknown", evidence=[]):
         probe_step.delay(step.pk, step.fence)
+    for step in Step.objects.filter(state="unknown").exclude(evidence=[]):
+        if (probe := Probe.of(step)) is not None and probe.is_due:
+            probe_step.delay(step.pk, step.fence)
     for step in Step.objects.filter(state="pending", woken_at__lt=silent):
         run_step.delay(step.pk, step.fence)
     studies.reap(older_than=silent)

@@ -132,6 +132,11 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
         "rerun": SkipRule(
             False, "It is what recovers the flow; without it there is nothing that could be proven."
         ),
+        "refresh": SkipRule(
+            True,
+            "The flow's own table is recovered without it. What is below stays stale or empty until an update selects "
+            "it, so the plan's criterion on it cannot hold.",
+        ),
         "verify": SkipRule(
             True,
             "It changes no checkpoint, no code and no table; what is given up is the proof, and that is said.",

@@ -12,13 +12,12 @@ from typing import Any
 from recovery.errors import Refused, Unreachable
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
-from recovery.pipelines.events import failure_of
+from recovery.pipelines.events import ENDED, failure_of
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.deployed import read_code
 from recovery.workflow.lineends import laid_over
 
 SECONDS = 120
-TERMINAL = {"COMPLETED", "FAILED", "CANCELED"}
 
 
 def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
@@ -79,7 +78,7 @@ def _wait(client: PipelinesClient, pipeline_id: str, update_id: str) -> str:
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         state = str(client.get_update(pipeline_id, update_id).get("state"))
-        if state in TERMINAL:
+        if state in ENDED:
             return state
         time.sleep(0.2)
     raise Unreachable(f"validate_only did not end within {SECONDS} s. Look at the Pipelines API server.")

@@ -31,6 +31,7 @@ def addresses() -> dict[str, str]:
     User.objects.update(password=make_password(f.PASSWORD))
     failed = f.incident()
     seen = _with_api()
+    above = f.right_above(f.failed_flow(f.pipeline(f.workspace(), "sales")))
     long = _with_versions().pk
     main = f.pipeline(f.workspace("main-eu", environment="production"), "orders", environment="production")
     standing = f.flow(main, "orders_flow", history=["ok", "failed", "ok", "ok", "stopped"], state="stopped")
@@ -85,6 +86,8 @@ def addresses() -> dict[str, str]:
         "patch-away": ("patch", of(f.at_patch)),
         "review-none": ("review", of(f.at_review)),
         "review": ("review", of(f.planned)),
+        "review-accept": ("review", of(f.to_accept)),
+        "review-accepted": ("review", of(f.losing)),
         "review-revert": ("review", of(f.planned, "revert")),
         "confirm": ("run/confirm", of(f.planned, "full-refresh")),
         "void": ("review", of(f.void)),
@@ -101,6 +104,9 @@ def addresses() -> dict[str, str]:
         "unproven": ("verify", of(f.unproven)),
         "verify": ("verify", of(f.verified)),
         "verify-failed": ("verify", of(f.not_proven)),
+        "verify-repeated": ("verify", of(f.repeated)),
+        "review-below": ("review", of(f.review_below)),
+        "verify-below": ("verify", of(f.verified_below)),
         "rolled-back": ("run", of(f.rolled_back)),
         "cancelled": ("diagnose", of(f.cancelled)),
         "review-ask": ("review", of_place(f.planned).pk),
@@ -132,6 +138,8 @@ def addresses() -> dict[str, str]:
         "flow-production": f"/flows/{production.pk}",
         "flow-unread": f"/flows/{standing.pk}",
         "flow-batches": f"/flows/{seen.pk}",
+        "flow-below": f"/flows/{above.pk}",
+        "flow-empty": f"/flows/{above.pipeline.flows.get(streaming=False).pk}",
         "checkpoint-away": f"/flows/{failed.pk}/checkpoint",
         "events-away": f"/flows/{failed.pk}/events",
         "code-away": f"/flows/{failed.pk}/code",
@@ -168,6 +176,7 @@ def addresses() -> dict[str, str]:
         "audit-chain": "/audit/chain",
         "forgotten": "/forgotten",
         "settings": "/settings",
+        **_doors(of(f.verified), of(f.unknown)),
         "notifications": "/settings/notifications",
         "channel-new": "/settings/notifications/new",
         "channel": f"/settings/notifications/{channel}",
@@ -175,6 +184,38 @@ def addresses() -> dict[str, str]:
         "account": "/account",
         "missing": "/no-such-page",
         "denied": "/audit/export?format=csv&as=viewer",
+    }
+
+
+def _doors(proven: int, unknown: int) -> dict[str, str]:
+    """Workspaces with the answers of their tests, search, a report, and what somebody knows of an unknown step."""
+    from recovery.models import Workspace
+    from recovery.pipelines.workspace_answers import Answer, Lack, Missing, Question, Result, WorkspaceTest
+    from tests import factories as f
+
+    lacks = (
+        Lack(Missing.CHECKPOINTS, ("loyalty",), "Access Denied"),
+        Lack(Missing.STORAGE, ("orders", "customers")),
+    )
+    answers = (
+        Answer(
+            Question.ANSWERS, Result.HOLDS, milliseconds=84, certificate_until="2027-03-02T00:00:00+00:00"
+        ),
+        Answer(Question.TOKEN, Result.HOLDS, account="svc-reprise-stage"),
+        Answer(Question.READ, Result.HOLDS, pipelines=31, tried=20, held=20),
+        Answer(Question.ACT, Result.UNKNOWN, (Lack(Missing.ACCOUNT),)),
+        Answer(Question.CHECKPOINTS, Result.PART, lacks, tried=20, held=17, new=1),
+        Answer(Question.SPARK, Result.FAILS, (Lack(Missing.SPARK_ADDRESS),)),
+    )
+    test = WorkspaceTest(f.ago(minutes=12).isoformat(), 3.4, answers)
+    Workspace.objects.filter(name="main-eu").update(tested=test.as_dict())
+    return {
+        "workspace-new": "/settings/workspaces/new",
+        "workspace": "/settings/workspaces/main-eu",
+        "search": "/search?q=customers",
+        "search-nothing": "/search?q=nothing-like-this",
+        "report": f"/recoveries/{proven}/report",
+        "statement": f"/recoveries/{unknown}/run/statement",
     }
 
 

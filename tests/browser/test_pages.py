@@ -27,16 +27,17 @@ NAMES = (
     "forgotten",
     "invitation-used",
     "inventory", "inventory-all", "inventory-at-risk", "inventory-none-fits",
-    "flow", "flow-production", "flow-batches", "checkpoint-away",
+    "flow", "flow-production", "flow-batches", "flow-below", "flow-empty", "review-below", "verify-below",
+    "checkpoint-away",
     "flow-unread", "events-away", "code-away", "checkpoint", "checkpoint-batch", "checkpoint-beside",
     "checkpoint-no-batch", "checkpoint-long", "checkpoint-old", "checkpoint-files", "checkpoint-kafka",
     "checkpoint-damaged", "events", "code", "patch", "patch-revert",
     "flow-recoveries", "diagnose", "stop-before", "stop-done", "offset-none", "offset-working",
     "offset-failed", "offset", "positions-none", "positions-working", "positions-failed", "positions",
     "positions-time", "positions-chosen", "positions-part", "positions-many", "positions-sources",
-    "patch-away", "review-none", "review", "review-revert", "confirm", "void",
+    "patch-away", "review-none", "review", "review-accept", "review-accepted", "review-revert", "confirm", "void",
     "run", "run-unknown", "run-failed", "run-paused", "rollback", "cancel", "skip", "skip-never", "owner",
-    "owner-take", "unproven", "verify", "verify-failed", "rolled-back",
+    "owner-take", "unproven", "verify", "verify-failed", "verify-repeated", "rolled-back",
     "review-ask", "review-waiting", "review-approved", "review-rejected", "review-expired", "confirm-production",
     "break-glass", "break-glass-none", "run-glass", "approval", "approval-revert", "approval-approved",
     "approval-rejected", "approval-void", "approval-expired", "approvals", "environments",
@@ -44,6 +45,7 @@ NAMES = (
     "cancelled", "recoveries", "audit", "audit-entry", "audit-chain", "audit-review", "audit-signed-off",
     "audit-to-review", "audit-story", "audit-filtered", "audit-none-fits", "settings", "notifications",
     "channel-new", "channel", "components", "account",
+    "workspace-new", "workspace", "search", "search-nothing", "report", "statement",
     "missing",
 )  # fmt: skip
 
@@ -108,11 +110,13 @@ def test_a_slash_leads_to_the_search(signed_in: Page, gallery: Gallery) -> None:
     signed_in.keyboard.type("orders")
     signed_in.keyboard.press("Enter")
 
-    expect(signed_in.get_by_label("Flow, pipeline, error or recovery contains")).to_have_value("orders")
+    expect(signed_in.get_by_label("Search", exact=True)).to_have_value("orders")
+    assert "/search?q=orders" in signed_in.url
 
 
 def test_the_chosen_strategy_shows_its_own_positions(signed_in: Page, gallery: Gallery) -> None:
     signed_in.goto(gallery.at("offset"))
+    signed_in.locator("#st-continue").check()
     expect(signed_in.get_by_role("heading", name="Positions with continue")).to_be_visible()
 
     signed_in.locator("#st-full-refresh").check()
@@ -158,6 +162,6 @@ def test_a_viewer_reads_why_a_button_is_disabled(browser: object, gallery: Galle
     button = page.get_by_role("button", name="Run recovery of 1 flow")
     expect(button).to_be_disabled()
     expect(button).to_have_accessible_description(
-        "Your role, viewer, may not open, plan and run recoveries. Ask a responder."
+        "Your role, viewer, may not open, plan and run recoveries. Ask a responder or an admin."
     )
     context.close()

@@ -225,3 +225,17 @@ def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
 
     assert lines[0] == "*"
     assert {line[1:] for line in lines if line.startswith("!")} == needed
+
+
+def test_setting_up_makes_no_demo_people_and_no_open_environment() -> None:
+    setup = SERVICES["setup"]
+
+    assert setup["command"][-1] == "instance"
+    assert setup["environment"]["REPRISE_ADMIN_PASSWORD_FILE"] == "/run/secrets/admin_password"
+    assert (
+        setup["environment"]["REPRISE_PIPELINES_ENVIRONMENT"]
+        == "${REPRISE_PIPELINES_ENVIRONMENT:-production}"
+    )
+    having = {name for name, service in SERVICES.items() if "admin_password" in service.get("secrets", [])}
+    assert having == {"setup"}
+    assert "people.json" not in FILE.read_text()

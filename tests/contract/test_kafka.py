@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from recovery.errors import Refused, Unreachable
 from recovery.sources import kafka as adapter
-from recovery.sources.base import Amount, Moved, Wanted
+from recovery.sources.base import Amount, Bound, Moved, Wanted
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.sources.live import kafka as live
 from tests.kafka import KafkaBroker, until
@@ -205,7 +205,7 @@ def test_a_compacted_topic_is_counted_where_it_can_be_and_else_estimated(
 
     estimated = rows(live.facts(options, positions=[start], count_up_to=5), start, end)
     assert estimated == Amount(
-        6, False, "at most: the topic is compacted, so not every offset is still a record"
+        6, False, "the topic is compacted, so not every offset is still a record", Bound.AT_MOST
     )
     assert adapter.reach(start, asked(kafka, topic, start)).until_ms is None
 

@@ -7,7 +7,6 @@ from tests.damages.bases import Place
 from tests.damages.case import Case
 from tests.damages.cases_logs import Hurt, cut, gone, holds
 
-NO_TRACE = "commits in format 1 do not say that there was state, and nothing else is left"
 DEDUPE, ZIPS, LOGS2, CHANGES = (
     "dropDuplicates",
     "RocksDB snapshots",
@@ -74,18 +73,8 @@ def checksum_says_other(place: Place) -> None:
 STATE = [
     Case("all state missing", LOGS2, gone("state")),
     Case("one of two operators missing", "sums of distinct rows", gone("state/0")),
-    Case(
-        "the only operator missing",
-        DEDUPE,
-        gone("state/0"),
-        untold=NO_TRACE,
-    ),
-    Case(
-        "all state missing, commits in format 1",
-        DEDUPE,
-        gone("state"),
-        untold=NO_TRACE,
-    ),
+    Case("the only operator missing", DEDUPE, gone("state/0")),
+    Case("all state missing, commits in format 1", DEDUPE, gone("state")),
     Case("a partition missing", DEDUPE, gone("state/0/1")),
     Case("a store of a join missing", "join", gone("state/0/1/right-keyToNumValues")),
     Case("operator metadata missing", DEDUPE, gone("state/0/_metadata")),

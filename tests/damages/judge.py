@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recovery.checkpoints import inspect
+from recovery.checkpoints.absent import KeepsState
 from recovery.checkpoints.report import CheckpointReport, Outcome
 from tests.damages import frozen
 from tests.damages.bases import Base, Place, Rows, run
@@ -91,9 +92,10 @@ def foretell(place: Place, case: Case) -> Prediction:
     """Damage this copy of the case's base, and predict."""
     base = ALL_BASES[case.base]
     before = _content(place)
+    keeps_state = KeepsState.YES if (place.checkpoint / "state").is_dir() else KeepsState.NO
     case.hurt(place)
     after = _content(place)
-    report = predict(place, base, case)
+    report = predict(place, base, case, keeps_state=keeps_state)
     return Prediction(
         damage=case.name,
         base=case.base,
@@ -104,10 +106,10 @@ def foretell(place: Place, case: Case) -> Prediction:
     )
 
 
-def predict(place: Place, base: Base, case: Case) -> CheckpointReport:
-    """As a person would ask: the flow's directory, and its table where the table is Spark's own."""
+def predict(place: Place, base: Base, case: Case, *, keeps_state: KeepsState) -> CheckpointReport:
+    """As a person would ask who knows the code: the flow's directory, and its table where the table is Spark's own."""
     table = str(place.table) if base.file_sink and place.table.exists() else None
-    return inspect(str(place.flow), sink=table, deep=case.deep, inputs=True)
+    return inspect(str(place.flow), sink=table, deep=case.deep, inputs=True, keeps_state=keeps_state)
 
 
 def _content(place: Place) -> dict[str, str]:

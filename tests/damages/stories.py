@@ -103,7 +103,10 @@ def move_to_the_new_name(spark: Any, root: Path) -> None:
 
 def find_in_new(root: Path) -> Sequence[Finding]:
     _, new = old_and_new(root)
-    return [*survey(str(root)).findings, *inspect(str(new.flow), sink=str(new.table)).findings]
+    return [
+        *survey(str(root)).findings,
+        *inspect(str(new.flow), sink=str(new.table)).findings,
+    ]
 
 
 def run_new(*right: int) -> Callable[[Any, Path], StoryEnd]:

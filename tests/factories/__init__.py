@@ -5,6 +5,7 @@ files waiting, the state of a dropDuplicates that the code no longer has.
 """
 
 from tests.factories.approvals import approved, asked, expired, glass, rejected, voided, vote, voted
+from tests.factories.below import BELOW, below, review_below, right_above, verified_below
 from tests.factories.flows import (
     CODE,
     CONDITION,
@@ -23,7 +24,17 @@ from tests.factories.flows import (
     view,
     workspace,
 )
-from tests.factories.judged import CHECKPOINT, CRITERIA, DIAGNOSIS, amount, facts, option, options, position
+from tests.factories.judged import (
+    CHECKPOINT,
+    CRITERIA,
+    DIAGNOSIS,
+    REPORT,
+    amount,
+    facts,
+    option,
+    options,
+    position,
+)
 from tests.factories.notices import channel, channels, delivery, message
 from tests.factories.runs import (
     advance,
@@ -34,6 +45,7 @@ from tests.factories.runs import (
     measured,
     not_proven,
     paused,
+    repeated,
     rolled_back,
     running,
     unknown,
@@ -42,26 +54,31 @@ from tests.factories.runs import (
     void,
 )
 from tests.factories.wizard import (
+    STATE_ROWS,
     at_offset,
     at_patch,
     at_review,
     body,
     choices,
     hold,
+    losing,
     opened,
     planned,
     sealed,
     step,
     stopped,
+    to_accept,
     with_jobs,
 )
 
 __all__ = [
-    "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD",
-    "PATH", "SCHEMA_PATH", "advance", "ago", "amount", "approved", "asked", "at_offset", "at_patch",
-    "at_review", "body", "cancelled", "channel", "channels", "choices", "delivery", "expired", "facts",
-    "failed_flow", "failed_step", "flow", "glass", "halted", "hold", "incident", "into", "measured",
-    "message", "not_proven", "opened", "option", "options", "paused", "person", "pipeline", "planned", "position",
-    "rejected", "rolled_back", "running", "sealed", "source", "step", "stopped", "unknown", "unproven", "verified",
-    "view", "void", "voided", "vote", "voted", "with_jobs", "workspace",
+    "BELOW", "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD",
+    "PATH", "REPORT", "SCHEMA_PATH", "STATE_ROWS", "advance", "ago", "amount", "approved", "asked",
+    "at_offset", "at_patch", "at_review", "below", "body", "cancelled", "channel", "channels", "choices",
+    "delivery", "expired", "facts", "failed_flow", "failed_step", "flow", "glass", "halted", "hold",
+    "incident", "into", "losing", "measured", "message", "not_proven", "opened", "option", "options",
+    "paused", "person", "pipeline", "planned", "position", "rejected", "repeated", "review_below",
+    "right_above", "rolled_back", "running", "sealed", "source", "step", "stopped", "to_accept", "unknown",
+    "unproven", "verified", "verified_below", "view", "void", "voided", "vote", "voted", "with_jobs",
+    "workspace",
 ]  # fmt: skip

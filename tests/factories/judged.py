@@ -25,6 +25,21 @@ DIAGNOSIS: dict[str, Any] = {
         "If the step was taken out on purpose, continue after the last committed batch without its state.",
         "If it was taken out by mistake, put the old code back.",
     ],
+    "advice": [
+        {
+            "says": "If the step was taken out on purpose, continue after the last committed batch without its state.",
+            "strategy": "continue",
+            "right_if": "yes",
+            "undoable": True,
+        },
+        {
+            "says": "If it was taken out by mistake, put the old code back.",
+            "strategy": "revert",
+            "right_if": "no",
+            "undoable": True,
+        },
+    ],
+    "storage": "reachable",
     "dont": ["Do not delete the checkpoint or start from an empty one: the table would silently miss rows."],
     "operators": {"checkpoint": ["dedupe"], "code": []},
     "causes": [
@@ -37,7 +52,7 @@ DIAGNOSIS: dict[str, Any] = {
     "attempts": 3,
 }
 
-CHECKPOINT = CheckpointReport(
+REPORT = CheckpointReport(
     location="file:/nowhere/storage/_checkpoints/spark_catalog/crm/customers_changes/customers_incremental_flow/0",
     format="structured-streaming",
     version=0,
@@ -78,7 +93,8 @@ CHECKPOINT = CheckpointReport(
     ),
     fingerprint="9" * 64,
     size_bytes=90112,
-).as_dict()
+)
+CHECKPOINT = REPORT.as_dict()
 
 
 def amount(rows: int | None, files: int = 0, why: str = "", exact: bool = True) -> dict[str, Any]:
@@ -117,14 +133,27 @@ CRITERIA = [
         "expected": {"scope": "both", "files": 7},
     },
     {
+        "code": "ROWS_OF_BEFORE_UNTOUCHED",
+        "says": "The rows of before are untouched.",
+        "expected": {"rows": 12},
+    },
+    {
         "code": "TABLE_GREW_BY_NEW_BATCHES",
         "says": "The table grew by exactly the rows that the new batches wrote.",
         "expected": {"before": 12},
     },
     {
         "code": "EVERY_ROW_ONCE",
-        "says": "Every expected row is in the table exactly once.",
-        "expected": {"scope": "new", "key": ["customer_id", "sequence_num"]},
+        "says": "The new batches wrote every expected row exactly once.",
+        "expected": {"scope": "new", "key": ["customer_id", "sequence_num"], "whole_rows": True},
+    },
+    {
+        "code": "NO_KEY_TWICE",
+        "says": "No key of a new row is in the table twice.",
+        "expected": {
+            "key": ["customer_id", "sequence_num"],
+            "accepted": {"rows": 0, "bound": "exact"},
+        },
     },
     {
         "code": "COUNTS_EQUAL_FORECAST",

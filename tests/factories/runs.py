@@ -1,13 +1,18 @@
 """Recoveries that ran: void, running, unknown, failed, proven, not proven, rolled back."""
 
+from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
 
-from recovery.models import Flow, Recovery, Step
+from recovery.models import Flow, Plan, Recovery, Step
+from recovery.sources.base import Bound
+from recovery.spark.api import FROM_OLD_CODE, Whole
+from recovery.verification.evidence import WholeFlow
+from recovery.verification.outcome import Accepted, Outcome, compared_whole
 from tests.factories.flows import PATH, ago
-from tests.factories.judged import CRITERIA
+from tests.factories.judged import CRITERIA, amount
 from tests.factories.wizard import opened, planned, step
 
 
@@ -85,10 +90,24 @@ def running(of: Flow | None = None, strategy: str = "continue") -> Recovery:
 
 def unknown(of: Flow | None = None) -> Recovery:
     made = planned(of)
+    at = timezone.now().isoformat()
+    readings = [
+        {"asked": asked, "proven": proven, "says": says, "at": at}
+        for asked, proven, says in (
+            ("effect", None, "Whether update 7c1f02d4 still runs could not be read."),
+            ("worker", True, "host:4711 gave its last sign of life at 03:24:02 UTC."),
+            ("active", None, "The Pipelines API at https://dev-eu.example does not answer in time."),
+            ("checkpoint", True, "Version 1: batch 2 committed last, batch 3 planned and not committed."),
+            ("spark", None, "Spark does not answer."),
+        )
+    ]
+    following = ago(seconds=-22).isoformat()
+    probe = {"number": 1, "began": at, "ended": at, "readings": readings, "following": following}
     advance(
         made,
         "rerun",
         "unknown",
+        result={"update_id": "7c1f02d4", "probe": probe},
         problem="Its worker (host:4711) has given no sign of life since 03:24:02 UTC.",
         evidence=[
             {"proven": True, "says": "Batch 3 is not in the table: its log ends at 2."},
@@ -127,12 +146,15 @@ def paused(of: Flow | None = None) -> Recovery:
     return into(made, "running", choices={**made.choices, "halt": halt})
 
 
-def measured(verified: bool = True) -> dict[str, Any]:
+def measured(verified: bool = True, *, repeats: int = 0) -> dict[str, Any]:
+    """`repeats`: rows that the plan accepted to be there twice."""
     found: dict[str, dict[str, Any]] = {
         "FIRST_BATCH_AT_POSITION": {"batch": 3, "offsets": ['{"logOffset":2}']},
         "EACH_FILE_ONCE": {"files": 7, "twice": 0, "missing": 0},
+        "ROWS_OF_BEFORE_UNTOUCHED": {"rows": 12, "files": 4, "touched": 0, "rewritten": 0},
         "TABLE_GREW_BY_NEW_BATCHES": {"before": 12, "after": 20 if verified else 18},
         "EVERY_ROW_ONCE": {"missing": 0 if verified else 2, "extra": 0},
+        "NO_KEY_TWICE": {"rows": repeats, "keys": repeats, "accepted": repeats, "table_keys": 20 - repeats},
         "COUNTS_EQUAL_FORECAST": {"new_rows": 8 if verified else 6},
         "FURTHER_UPDATE_ADDS_NOTHING": {"rows": 0},
     }
@@ -142,27 +164,63 @@ def measured(verified: bool = True) -> dict[str, Any]:
         "at": timezone.now().isoformat(),
         "criteria": [
             {
-                **c,
+                **_accepting(c, repeats),
                 "measured": found[str(c["code"])],
                 "ok": c["code"] not in wrong,
                 "why": "2 expected rows are not in the table." if c["code"] in wrong else "Equal.",
             }
             for c in CRITERIA
         ],
-        "new_rows": 8 if verified else 6,
-        "table_rows": 20 if verified else 18,
-        "samples": {}
-        if verified
-        else {
-            "missing": [{"customer_id": 1004, "sequence_num": 3}, {"customer_id": 1007, "sequence_num": 2}]
-        },
+        **_outcome(verified=verified, repeats=repeats).as_dict(),
     }
+
+
+def _accepting(criterion: dict[str, Any], repeats: int) -> dict[str, Any]:
+    """The criterion of a plan that accepts so many repeats."""
+    if criterion["code"] != "NO_KEY_TWICE":
+        return criterion
+    return {
+        **criterion,
+        "expected": {**criterion["expected"], "accepted": {"rows": repeats, "bound": "exact"}},
+    }
+
+
+def _outcome(*, verified: bool, repeats: int) -> Outcome:
+    missing = [{"customer_id": 1004, "sequence_num": 3}, {"customer_id": 1007, "sequence_num": 2}]
+    keys, lost = (20 if verified else 18) - repeats, 0 if verified else 2
+    whole = Whole(21, keys + lost, 20 - lost, keys, lost, repeats, 0)
+    flow = WholeFlow(files=7, gone=1 if repeats else 0, size=4_812)
+    return Outcome(
+        new_rows=8 - lost, expected_rows=8, before_rows=12, table_rows=20 - lost, table_keys=keys,
+        lost=lost, lost_bound=Bound.EXACT, lost_before=0, doubled=repeats, doubled_bound=Bound.EXACT, doubled_before=0,
+        doubled_accepted=Accepted(repeats), key=("customer_id", "sequence_num"), key_from=FROM_OLD_CODE,
+        samples={} if verified else {"missing": missing}, whole=compared_whole(flow, whole),
+    )  # fmt: skip
 
 
 def verified(of: Flow | None = None, strategy: str = "continue") -> Recovery:
     made = planned(of, strategy)
     advance(made, "verify", "done", result={"measured": measured()})
     return into(made, "succeeded", measured=measured(), reason="Every criterion of the plan holds.")
+
+
+def repeated(of: Flow | None = None) -> Recovery:
+    """Proven, with rows that are there twice, as the plan accepted."""
+    made, found = planned(of), measured(repeats=6)
+    plan = made.plans.get()
+    body = deepcopy(plan.body)
+    body["forecast"]["doubled"] = amount(6, why="Source 0 starts before its committed position.")
+    body["accepted"] = {
+        "loss": False,
+        "repeats": True,
+        "by": "responder",
+        "reason": "Twice is better than missing.",
+    }
+    next(c for c in body["criteria"] if c["code"] == "NO_KEY_TWICE")["expected"]["accepted"]["rows"] = 6
+    Plan.objects.filter(pk=plan.pk).update(body=body)
+    advance(made, "verify", "done", result={"measured": found})
+    says = "Every criterion of the plan holds. 8 new rows are in the table."
+    return into(made, "succeeded", measured=found, reason=says)
 
 
 def not_proven(of: Flow | None = None) -> Recovery:

@@ -7,7 +7,10 @@ from typing import Any
 from django.utils import timezone
 
 from recovery.models import Flow, Hold, Plan, Recovery, Step
+from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect
 from recovery.plans.values import seal
+from recovery.sources.base import Bound
+from recovery.workflow.accepting import NotAccepted
 from tests.factories.flows import CODE, OLD_CODE, PATH, ago, incident
 from tests.factories.judged import DIAGNOSIS, facts, options
 
@@ -105,6 +108,36 @@ def at_patch(of: Flow | None = None, strategy: str = "continue", **values: Any) 
 def at_review(of: Flow | None = None, strategy: str = "continue", **values: Any) -> Recovery:
     """The patch is kept; no plan yet."""
     return at_offset(of, **{"choices": choices(strategy, patch={}), **values})
+
+
+STATE_ROWS = Cost(
+    Effect.LOSS,
+    9,
+    Bound.EXACT,
+    "9 groups of windows that end after 2026-11-22 19:04:10.000 UTC, the watermark, are in the state of operator 0 and "
+    "in no table.",
+)
+
+
+def to_accept(of: Flow | None = None, *costs: Cost) -> Recovery:
+    """No plan was sealed: it would lose rows, and that is not accepted."""
+    refused = NotAccepted(costs or (STATE_ROWS,))
+    told = {"status": "failed", "problem": refused.sentence, "code": refused.code}
+    sealing = {**told, "costs": [c.as_dict() for c in refused.costs]}
+    return at_offset(of, choices=choices(patch={}, sealing=sealing))
+
+
+def losing(of: Flow | None = None) -> Recovery:
+    """A sealed plan that loses rows, as somebody has accepted."""
+    made = at_review(of)
+    lost = {"rows": 9, "files": 0, "from": None, "to": None, "exact": True, "why": STATE_ROWS.why}
+    held = Accepted(Acceptance(Effect.LOSS, "responder", "The windows are counted by hand.", 9, Bound.EXACT))
+    written = body(made)
+    written |= {"forecast": {**written["forecast"], "lost": lost}, "accepted": held.as_dict()}
+    Plan.objects.create(recovery=made, hash=seal(written), body=written, sealed_by="responder")
+    Recovery.objects.filter(pk=made.pk).update(state="planned", strategy="continue")
+    made.refresh_from_db()
+    return made
 
 
 def body(of: Recovery, strategy: str = "continue") -> dict[str, Any]:

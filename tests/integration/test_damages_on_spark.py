@@ -28,7 +28,7 @@ EVERY_DAY = (
     "newest log entry holds its version line alone",
     "an empty checkpoint over the old table",
     "an entry of the table's log missing",
-    "the only operator missing",
+    "as Spark 2.1 left it",
 )
 
 
@@ -56,7 +56,7 @@ def recorded() -> Iterator[Recorded]:
 def test_each_outcome_is_asked_of_spark_every_day() -> None:
     record = load_record()
     outcomes = {record[name]["outcome"] for name in EVERY_DAY}
-    assert outcomes == {o.value for o in Outcome if o is not Outcome.UNKNOWN}
+    assert outcomes == {o.value for o in Outcome if o not in (Outcome.UNKNOWN, Outcome.OPEN)}
 
 
 @pytest.mark.skipif(RECORDING, reason="the record is being made")

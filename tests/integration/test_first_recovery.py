@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from console.incident.data import File, change
@@ -46,20 +47,68 @@ def recover(stack: Stack, incident: Incident, *more: str, alone: bool = False) -
     return code, json.loads(out)
 
 
+def view_rows(stack: Stack, incident: Incident) -> list[dict[str, Any]]:
+    """What the data files of the view hold: a batch writes them, so they have no log."""
+    name = incident.table.replace("_changes", "")
+    files = sorted(place(stack, incident, name).glob("*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def view_in_list(stack: Stack, incident: Incident, *more: str) -> dict[str, Any]:
+    """The view that people read, as `flows` lists it."""
+    _, out, err = stack.manage("flows", "--fresh", "--json", *more, token="responder")
+    assert out, err
+    mine = [f for f in json.loads(out)["flows"] if f["pipeline"]["name"] == incident.name]
+    return next(f for f in mine if f["flow_type"] == "MATERIALIZED_VIEW")
+
+
 @pytest.mark.smoke
 def test_continue_puts_every_row_into_the_table_exactly_once(stack: Stack) -> None:
     incident = stack.incident("first")
     before = tree(checkpoint(stack, incident))
+    view = view_in_list(stack, incident, "--failing")
+    assert (view["state"], view["behind"]["why"]) == ("empty", "emptied")
+    assert view_rows(stack, incident) == [], "Spark did not empty it at set-up"
     code, answer = recover(stack, incident, alone=True)
     assert (code, answer["state"]) == (0, "succeeded"), answer
     assert held(stack, incident) == wanted(incident)
     assert all(c["ok"] is True for c in answer["verification"])
-    assert len(answer["verification"]) == 7
+    assert len(answer["verification"]) == 10
     forecast, measured = answer["forecast"], answer["measured"]
     assert (forecast["lost"]["rows"], forecast["doubled"]["rows"], forecast["reread"]["rows"]) == (0, 0, 0)
-    assert (measured["lost"], measured["doubled"]) == (0, 0)
+    assert (measured["lost"], measured["doubled"], measured["table_rows"]) == (0, 0, 20)
+    assert measured["key"] == ["customer_id", "sequence_num"], "that of the dropDuplicates that is gone"
+    assert (measured["whole"]["files"], measured["whole"]["input_keys"], measured["whole"]["absent"]) == (
+        7,
+        20,
+        0,
+    )
     assert forecast["new_rows"] == measured["new_rows"] == 8
+    _view_is_whole(stack, incident, answer)
     assert tree(checkpoint(stack, incident)) == before, "the old version was touched"
+
+
+def _view_is_whole(stack: Stack, incident: Incident, answer: dict[str, Any]) -> None:
+    """The view that people read holds the newest state of each customer, and everybody says so."""
+    view = view_in_list(stack, incident)
+    assert (view["state"], view["since"]) == ("ok", None)
+    assert [(d["dataset"], d["effect"]) for d in answer["forecast"]["downstream"]] == [
+        (view["dataset"], "refreshed")
+    ]
+    (below,) = answer["measured"]["downstream"]
+    assert (below["status"], below["agrees"], answer["measured"]["left_behind"]) == ("COMPLETED", True, [])
+    changes, first = (
+        tables.rows(place(stack, incident)),
+        "_snapshot".join(incident.table.rsplit("_changes", 1)),
+    )
+    newest = {
+        r["customer_id"]: {**r, "operation": "UPSERT"} for r in tables.rows(place(stack, incident, first))
+    }
+    for row in sorted(changes, key=lambda r: r["sequence_num"]):
+        newest[row["customer_id"]] = row
+    wanted_ = {k: (r["name"], r["city"]) for k, r in newest.items() if r["operation"] != "DELETE"}
+    assert {r["customer_id"]: (r["name"], r["city"]) for r in view_rows(stack, incident)} == wanted_
+    assert below["rows"] == len(wanted_) > 0
 
 
 def test_a_union_of_two_sources_with_compacted_logs_goes_on_where_each_stood(stack: Stack) -> None:
@@ -82,7 +131,7 @@ def test_revert_keeps_the_state_and_loses_nothing(stack: Stack) -> None:
 
 def test_a_full_refresh_brings_back_exactly_the_repeats_it_forecast(stack: Stack) -> None:
     incident = stack.incident("anew")
-    code, answer = recover(stack, incident, "--strategy", "full-refresh")
+    code, answer = recover(stack, incident, "--strategy", "full-refresh", "--accept-repeats")
     assert (code, answer["state"]) == (0, "succeeded"), answer
     every = incident.arrivals.processed() + [r for f in incident.arrivals.waiting for r in f.records]
     assert held(stack, incident) == Counter(tables.key(r) for r in every)
@@ -90,6 +139,7 @@ def test_a_full_refresh_brings_back_exactly_the_repeats_it_forecast(stack: Stack
     assert forecast["doubled"]["rows"] == len(every) - len(incident.arrivals.expected()) == 1
     assert forecast["reread"]["rows"] == len(incident.arrivals.processed())
     assert forecast["table_after"] == sum(held(stack, incident).values())
+    assert (answer["measured"]["doubled"], answer["measured"]["table_rows"]) == (1, forecast["table_after"])
 
 
 def test_an_empty_reset_loses_exactly_the_rows_for_which_it_is_blocked(stack: Stack) -> None:

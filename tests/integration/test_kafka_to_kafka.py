@@ -23,8 +23,9 @@ def ask(stack: Stack, *command: str) -> tuple[int, dict[str, Any]]:
 
 
 def recover(stack: Stack, made: SinkFlow, strategy: str = "continue") -> dict[str, Any]:
-    """From stop to proof, however that ends."""
-    _, answer = ask(stack, "recover", made.name, "--flow", FLOW, "--strategy", strategy)
+    """From stop to proof, however that ends; rows may be sent again, of the batch that the failed update planned."""
+    wanted = ("--flow", FLOW, "--strategy", strategy, "--accept-repeats")
+    _, answer = ask(stack, "recover", made.name, *wanted)
     assert "verification" in answer, answer
     return answer
 

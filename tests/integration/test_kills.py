@@ -135,7 +135,7 @@ def test_a_worker_killed_in_the_middle_of_rerun_watches_the_same_update_on(stack
         now = resume(stack, recovery)
     assert now["state"] == "succeeded"
     updates = stack.client.list_updates(incident.pipeline_id, limit=50)
-    assert len(updates) == before + 2, "the rerun and the further update, and no third"
+    assert len(updates) == before + 3, "the rerun, the refresh and the further update, and no fourth"
     assert held(stack, incident) == wanted(incident)
 
 

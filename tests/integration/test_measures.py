@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recovery.errors import Refused
-from recovery.spark.api import location, table_location, whereabouts
+from recovery.spark.api import Whole, WholeInput, location, table_location, whereabouts
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, Written, compared, row
 
 pytestmark = pytest.mark.spark
@@ -107,6 +107,45 @@ def test_a_changed_value_shows_by_whole_row_and_not_by_key(room: Room, written: 
     assert compared(room, written, (uri,), (), new, code, key=("id",)).missing == 0
     whole = compared(room, written, (uri,), (), new, code)
     assert (whole.missing, whole.extra) == (1, 1)
+
+
+def test_a_key_is_looked_for_in_the_whole_table_while_rows_are_compared_in_every_column(
+    room: Room, written: Written
+) -> None:
+    first = room.put("a/1.json", row(1), row(2), row(2, "y"))
+    old = written.run()
+    uri = room.put("a/2.json", row(1, "z"), row(3))
+    new = written.run()
+    every = WholeInput((first, uri))
+    found = compared(room, written, (uri,), old, new, key=("id",), whole_rows=True, whole=every)
+    assert (found.problem, found.missing, found.extra, found.expected_rows) == (None, 0, 0, 2)
+    assert (found.table_keys, found.keys_twice, found.new_repeats) == (3, 1, 1)
+    assert (found.duplicates_in_table, found.duplicates_before, found.held_before) == (2, 1, 1)
+    assert found.whole == Whole(5, 3, 5, 3, absent=0, doubled=2, beyond=0)
+    code = SIMPLE.replace('json("IN/a")', 'json("IN/a").where("kind != \'z\'")')
+    other = compared(room, written, (uri,), old, new, code, key=("id",), whole_rows=True)
+    assert (other.missing, other.extra, other.new_repeats) == (0, 1, 1)
+    assert [s["key"]["kind"] for s in other.samples["extra"]] == ["z"]
+    assert compared(room, written, (uri,), old, new, code, key=("id",)).extra == 1
+
+
+def test_the_whole_flow_finds_what_was_lost_and_doubled_long_ago(room: Room, written: Written) -> None:
+    gone, first = room.put("a/0.json", row(9)), room.put("a/1.json", row(1), row(2), row(2))
+    old = written.run()
+    lost = room.put("b/1.json", row(7), row(7))
+    code = SIMPLE.replace("/a", "/*")
+    every = WholeInput((first, lost))
+    by_key = compared(room, written, (), old, (), code, key=("id",), whole=every).whole
+    assert by_key == Whole(5, 3, 4, 3, 1, 1, 1, samples=({"key": {"id": "7"}, "times": 1},))
+    by_row = compared(room, written, (), old, (), code, whole=every).whole
+    assert (by_row.absent, by_row.doubled, by_row.beyond) == (2, 0, 1)
+    assert gone not in every.files
+    counted = SIMPLE.replace('json("IN/a")', 'json("IN/a").groupBy("id").count()')
+    stateful = compared(room, written, (), old, (), counted, whole=every).whole
+    assert (stateful.absent, stateful.problem is None) == (None, False)
+    timed = SIMPLE.replace('json("IN/a")', 'json("IN/a").selectExpr("id", "kind", "rand() as amount")')
+    random = compared(room, written, (), old, (), timed, whole=every).whole
+    assert (random.absent, random.problem is None) == (None, False), "no two runs yield the same rows"
 
 
 def test_a_kept_state_does_not_let_known_keys_through_again(room: Room, written: Written) -> None:

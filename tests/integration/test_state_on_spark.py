@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints import inspect
+from recovery.checkpoints.held import held_states
 from recovery.checkpoints.report import Severity
 from tests.state_checkpoints import CASES, Case, put, run, session, write
 from tests.state_damages import DAMAGES, RUNS, Damage, bare, flip_each, take_back
@@ -139,6 +140,19 @@ def test_rows_and_columns_are_those_of_spark_s_own_reader(
         assert {c.name: c.type for c in schema.key} == kinds
         assert {c.name: c.type for c in schema.value} == dict(frame.select("value.*").dtypes)
     assert operator.rows == count
+
+
+@pytest.mark.parametrize("name", ["hdfs-window", "hdfs-session-window", "rocksdb-changelog-later"])
+def test_entries_are_as_many_as_spark_s_own_reader_finds(
+    spark: Any, written: Callable[[str], tuple[Case, Path, Path]], name: str
+) -> None:
+    case, root, copy = written(name)
+    checkpoint = root / case.name / "checkpoint"
+    shutil.rmtree(checkpoint)
+    shutil.copytree(copy, checkpoint)
+    report = inspect(str(checkpoint))
+    (held,) = held_states(str(checkpoint), report.state_operators, batch=report.last_committed, limit=1 << 30)
+    assert held.entries == spark.read.format("statestore").load(str(checkpoint)).count() > 0
 
 
 def emitted(spark: Any, case: Case, root: Path) -> list[int]:

@@ -58,7 +58,7 @@ def test_records_are_readable_until_the_first_unread_one_is_too_old_and_what_is_
     row = looked(flow)
 
     assert (row.readable, row.problem, row.place) == (True, "", f"kept at {kafka.address}")
-    assert row.unread["rows"] == {"value": 6, "exact": True, "why": ""}
+    assert row.unread["rows"] == {"value": 6, "exact": True, "why": "", "bound": "exact"}
     assert row.until is not None
     assert round(row.until.timestamp() * 1000) == written + 6 * HOUR_MS
     assert judged(row) is Standing.SOON
@@ -156,4 +156,9 @@ def test_a_worker_learns_by_itself_where_a_flow_reads_from_and_looks_there(learn
     (source,) = found["sources"]
     assert (found["standing"], found["problem"], source["problem"]) == ("safe", None, None)
     assert (source["kind"], found["code_seen_at"] is None) == ("files", False)
-    assert source["unread"]["files"] == {"value": len(incident.arrivals.waiting), "exact": True, "why": ""}
+    assert source["unread"]["files"] == {
+        "value": len(incident.arrivals.waiting),
+        "exact": True,
+        "why": "",
+        "bound": "exact",
+    }

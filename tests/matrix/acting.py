@@ -2,19 +2,20 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from recovery.errors import RepriseError
-from recovery.strategies.base import Facts, Option
+from recovery.strategies.base import Facts, KeyKind, Option
+from recovery.strategies.sinks import compared, is_table
 from recovery.workflow import sealing
 from recovery.workflow.gather import Scene
 from recovery.workflow.steps import seed
 from tests.matrix import judging
 from tests.matrix.room import first
-from tests.matrix.world import PLAIN, World
+from tests.matrix.world import IN_WINDOWS, LIMITED, PLAIN, World, still_open
 
 PASS_OVER = ("parquet", "guarded")  # sinks that skip batches by their number
 WITHOUT_STATE = ("continue",)  # the others keep it, or build it from everything again
@@ -46,7 +47,24 @@ def perform(world: World, scene: Scene, found: Facts, option: Option, body: Mapp
                 said = ACTS[step.kind](world, step, body, code) or said
             except RepriseError as problem:
                 raise Failed(f"{step.kind}: {problem.sentence}") from problem
-    return outcome(world, option, before, int(said["answer"]), chosen=bool(body["wishes"]))
+    came = outcome(world, option, before, int(said["answer"]), chosen=bool(body["wishes"]))
+    if option.strategy in KEYED and found.new_code.key_kind is KeyKind.OLD_CODE and counts_keys(found):
+        stood = Counter[int]() if option.strategy == "full-refresh" else before
+        return replace(came, doubled=sum(repeats_of_keys(stood, world.rows()).values()))
+    return came
+
+
+KEYED = ("continue", "full-refresh")  # their forecast tells repeats of the key that dropDuplicates had
+
+
+def counts_keys(found: Facts) -> bool:
+    """Whether keys can be counted there: a table whose rows are compared."""
+    return is_table(found) and compared(found.sink)
+
+
+def repeats_of_keys(before: Counter[int], after: Counter[int]) -> Counter[int]:
+    """Rows that came beyond the first of their key."""
+    return Counter({n: more for n, times in after.items() if (more := times - max(before[n], 1)) > 0})
 
 
 def _seed(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, str]) -> None:
@@ -92,7 +110,7 @@ def outcome(world: World, option: Option, before: Counter[int], read: int, *, ch
     after = world.rows()
     sources, operator = _ran(world, option)
     waiting = world.waiting(sources)
-    should = before + _yielded(world, option, waiting, operator)
+    should = before + _written_later(world, option) + _yielded(world, option, waiting, operator)
     lost, doubled = should - after, after - should
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
     untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] in PASS_OVER)
@@ -105,6 +123,13 @@ def outcome(world: World, option: Option, before: Counter[int], read: int, *, ch
     emptied = option.strategy == "full-refresh" and world.sink.is_table
     new_rows = after.total() - (0 if emptied else before.total())
     return Outcome(lost.total(), doubled.total(), new_rows, after.total(), reread)
+
+
+def _written_later(world: World, option: Option) -> Counter[int]:
+    """What the state alone held and should be there then: all of it, unless the old code goes on and keeps it open."""
+    if option.strategy != "revert":
+        return world.held()
+    return world.held() - still_open(world.read + world.waiting(world.old.sources if world.old else ()))
 
 
 def _ran(world: World, option: Option) -> tuple[Sequence[Any], str]:
@@ -122,7 +147,12 @@ def _ran(world: World, option: Option) -> tuple[Sequence[Any], str]:
 
 def _yielded(world: World, option: Option, waiting: Counter[int], operator: str) -> Counter[int]:
     """Rows that should come of what waits: repeats once where the code drops them, none of those that it has seen."""
-    if operator == PLAIN:
+    if operator in (PLAIN, LIMITED):
         return waiting
+    if (
+        operator in IN_WINDOWS
+    ):  # the old code goes on: what it had read, and what is new, but for what stays open
+        every = world.read + waiting
+        return Counter({n: 1 for n in waiting if n not in world.read}) - still_open(every)
     seen = Counter[int]() if option.strategy in WITHOUT_STATE else world.read
     return Counter({n: 1 for n in waiting if n not in seen})

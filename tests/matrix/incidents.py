@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tests.damages import hands
 from tests.matrix.room import first
 from tests.matrix.sources import Source, Unread
-from tests.matrix.world import ONCE, ONCE_TOO, PLAIN, World
+from tests.matrix.world import LIMITED, ONCE, ONCE_TOO, PLAIN, SESSIONS, WINDOWED, World
 
 
 @dataclass(frozen=True)
@@ -127,5 +127,10 @@ INCIDENTS = (
     Incident("offsets damaged", PLAIN, damaged),
     Incident("retention passed", PLAIN, expired, positioned=True),
     Incident("uncommitted batch", ONCE, uncommitted),
+    Incident("windowed aggregation removed", WINDOWED, operator(PLAIN), positioned=True),
+    Incident("session windows removed", SESSIONS, operator(PLAIN)),
+    Incident("limit removed", LIMITED, operator(PLAIN)),
 )
-NAMES = tuple(i.name for i in INCIDENTS)
+OF_STATE = ("windowed aggregation removed", "session windows removed", "limit removed")
+"""What becomes of rows in the state hangs neither on the source nor on the sink: run with few of them."""
+NAMES = tuple(i.name for i in INCIDENTS if i.name not in OF_STATE)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from recovery.checkpoints import inspect
+from recovery.plans.accepted import Accepted
 from recovery.sources import wishes as wishing
 from recovery.sources.base import Wanted
 from recovery.strategies import mapped
@@ -18,7 +19,7 @@ from tests.matrix.world import PATH, World
 
 def scene_of(world: World) -> Scene:
     """What the API and the disk would say, of a pipeline that has no API."""
-    workspace = SimpleNamespace(name="matrix", spark_remote_ref=f"env:{REMOTE}")
+    workspace = SimpleNamespace(name="matrix", spark_remote_ref=f"env:{REMOTE}", spark_remote_kept="")
     pipeline = SimpleNamespace(
         workspace=workspace, environment="test", pipeline_id="p", name="p", spec={"storage": str(world.root)}
     )
@@ -60,4 +61,4 @@ def plan(scene: Scene, found: Facts, option: Option, wishes: Mapping[str, Wanted
     recovery: Any = SimpleNamespace(label="R-1", diagnosis={}, choices={"positions": chosen})
     target = sealing.wanted_code(scene, found, option.strategy)
     changed = {p: text for p, text in target.items() if scene.code.get(p) != text}
-    return sealing.build(recovery, scene, found, option, changed)
+    return sealing.build(recovery, scene, found, option, changed, Accepted())

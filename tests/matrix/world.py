@@ -13,6 +13,14 @@ from tests.matrix.sources import Source
 
 PATH = "/p/flow.py"
 PLAIN, ONCE, ONCE_TOO = "", '.dropDuplicates(["id"])', '.dropDuplicates(["id", "k"])'
+LIMITED = ".limit(1000)"
+_TIMED = '.selectExpr("id", "k", "timestamp_seconds(id * 10) as t").withWatermark("t", "20 seconds")'
+_GROUPED = '.agg(f.max("k").alias("k")).select("id", "k")'
+# each id is a group of its own, ten seconds after the one before it
+WINDOWED = f'{_TIMED}.groupBy(f.window("t", "10 seconds"), "id"){_GROUPED}'
+SESSIONS = f'{_TIMED}.groupBy(f.session_window("t", "5 seconds"), "id"){_GROUPED}'
+IN_WINDOWS = (WINDOWED, SESSIONS)
+OPEN = 3  # so many of the newest ids are in windows that end after the watermark
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,9 @@ class World:
         """The pipeline's one file, as it stands now."""
         frame = ".unionByName".join(f"({s.reads})" for s in self.sources)
         text = self.sink.code(f"{frame}{self.operator}")
-        return {PATH: f"from pyspark import pipelines as dp\n\n{text}"}
+        return {
+            PATH: f"from pyspark import pipelines as dp\nfrom pyspark.sql import functions as f\n\n{text}"
+        }
 
     @property
     def dataset(self) -> str:
@@ -80,6 +90,10 @@ class World:
     def waiting(self, sources: Sequence[Source]) -> Counter[int]:
         """Ids that wait in these sources."""
         return Counter(n for source, n in self.unread if source in sources)
+
+    def held(self) -> Counter[int]:
+        """Ids that were read and are in the state of the old code alone, each in one group."""
+        return still_open(self.read) if self.old and self.old.operator in IN_WINDOWS else Counter()
 
     def update(self, code: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Run the flow once over what is there: {"answer": rows read} or {"problem": text}."""
@@ -119,3 +133,8 @@ class World:
     def end(self) -> None:
         self.sink.end()
         shutil.rmtree(self.root)
+
+
+def still_open(read: Counter[int]) -> Counter[int]:
+    """Of these ids those whose window is not over, once each: it ends within the delay of the watermark."""
+    return Counter({n: 1 for n in read if n > max(read) - OPEN})

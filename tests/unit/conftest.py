@@ -1,8 +1,11 @@
 """What every unit test stands on."""
 
+from collections.abc import Iterator
+
 import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.urls import set_urlconf
 
 from recovery.audit import anchor
 
@@ -17,3 +20,10 @@ def _nothing_outlives_the_rollback(monkeypatch: pytest.MonkeyPatch) -> None:
         return "" if asked is connection or asked.alias == connection.alias else real(asked)
 
     monkeypatch.setattr(anchor, "name_of", name_of)
+
+
+@pytest.fixture(autouse=True)
+def _addresses_are_the_consoles() -> Iterator[None]:
+    """The Pipelines API answers with addresses of its own, and keeps them for its thread until an answer is closed."""
+    yield
+    set_urlconf(None)

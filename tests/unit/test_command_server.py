@@ -128,8 +128,11 @@ def test_commands_run_at_the_same_time_and_keep_their_output_apart(environment: 
 def test_a_command_that_takes_too_long_is_killed(environment: dict[str, str], home: Path) -> None:
     code = "import os, pathlib, signal; pathlib.Path('{}').write_text(str(os.getpid())); signal.pause()"
     command_server.run(["help"], environment)  # the server has started
-    with pytest.raises(subprocess.TimeoutExpired):
-        command_server.run(shell(code.format(home / "pid")), environment, seconds=20)
+    for seconds in (2, 5, 20):  # as long as a busy machine needs to reach the first line, and no longer
+        with pytest.raises(subprocess.TimeoutExpired):
+            command_server.run(shell(code.format(home / "pid")), environment, seconds=seconds)
+        if (home / "pid").exists():
+            break
     pid, until = int((home / "pid").read_text()), time.monotonic() + 20
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < until

@@ -25,6 +25,10 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { said.textContent = before; }, 2000);
 });
 
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-print]")) window.print();
+});
+
 const offline = (silent) => {
   const note = document.getElementById("offline");
   if (note) note.hidden = !silent;

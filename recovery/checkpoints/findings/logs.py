@@ -216,9 +216,18 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
     ),
     Kind(
+        "WRITTEN_BEFORE_2_2",
+        W,
+        "There are no commit files and no settings in the headers: so Spark before 2.2 left it, with {partitions} "
+        "state partitions.",
+        "Runs batch {batch} with the session's own spark.sql.shuffle.partitions; fails unless it is {partitions}.",
+        "Set spark.sql.shuffle.partitions to {partitions} for the first run.",
+        outcome=Outcome.OPEN,
+    ),
+    Kind(
         "HEADER_CONF_EMPTY",
         W,
-        "The header of offset file {batch} holds no configuration, which every Spark writes.",
+        "The header of offset file {batch} holds no configuration, which Spark has written since 2.2.",
         "Goes on with the oldest defaults of all settings, without a word.",
         "Put the header back from the offset file before it, or take a reset that drops the state.",
         seed=True,

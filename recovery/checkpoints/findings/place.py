@@ -35,6 +35,15 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
     ),
     Kind(
+        "SIDECAR_DIFFERS",
+        I,
+        "{count} files of the logs are not those that their checksum files were written for, such as {name}: somebody "
+        "has edited or replaced them.",
+        "Goes on: it does not compare them.",
+        "Nothing; find out who changed the file, if nobody meant to.",
+        seed=True,
+    ),
+    Kind(
         "OLDER_FILE_UNREADABLE",
         W,
         "{name} cannot be read: {why}. A restart does not read it.",

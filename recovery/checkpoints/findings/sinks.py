@@ -1,6 +1,6 @@
 """The table beside the checkpoint."""
 
-from recovery.checkpoints.findings.kind import B, Kind, W
+from recovery.checkpoints.findings.kind import B, I, Kind, W
 from recovery.checkpoints.report import Outcome
 
 TABLE: tuple[Kind, ...] = (
@@ -33,9 +33,27 @@ TABLE: tuple[Kind, ...] = (
         "SINK_LOG_MISSING",
         B,
         "The table keeps no log of batches (_spark_metadata), and the next batch would be {next}.",
-        "Writes it, and the table can no longer be read: the log does not begin at 0.",
-        "Put the table's log back, or take a full refresh.",
+        "A file sink writes it, and the table can no longer be read: the log does not begin at 0.",
+        "Where foreachBatch writes these files, nothing: they need no log. Else put the table's log back, or take a "
+        "full refresh.",
         outcome=Outcome.UNREADABLE_TABLE,
+    ),
+    Kind(
+        "SINK_WITHOUT_LOG",
+        I,
+        "The table keeps no log of batches (_spark_metadata): batch jobs or foreachBatch have written it.",
+        "Goes on where the query writes it by foreachBatch. A file sink would begin a log there with batch {next}, and "
+        "the table could no longer be read.",
+        "See that what foreachBatch writes is written once, also when a batch runs again.",
+        seed=True,
+    ),
+    Kind(
+        "SINK_NOT_COMPARED",
+        I,
+        "The table is {kind}, which keeps no log of a file sink; what it remembers of batches was not compared.",
+        "Goes on.",
+        "Nothing.",
+        seed=True,
     ),
     Kind(
         "SINK_LOG_HOLE",

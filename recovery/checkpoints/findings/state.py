@@ -4,6 +4,10 @@ from recovery.checkpoints.findings.kind import B, I, Kind, W
 from recovery.checkpoints.report import Outcome
 
 BACKUP = "Put it back from a backup, go back to batch {back}, or take a reset that drops the state."
+UNTOLD = (
+    "Nothing where the code keeps no state. Where it aggregates, joins, limits or drops duplicates, put state/ back "
+    "from a backup first. The code tells, and so do the stateOperators of its progress events."
+)
 UNCHECKED = "Runs without an error and without checking that the code's operator is the state's."
 
 TABLE: tuple[Kind, ...] = (
@@ -14,6 +18,25 @@ TABLE: tuple[Kind, ...] = (
         "Fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY, or the state cannot be loaded.",
         "Put it back from a backup, or take a reset that drops the state.",
         seed=True,
+    ),
+    Kind(
+        "STATE_UNTOLD",
+        I,
+        "There is no state, and nothing here tells whether the query keeps any: commits in format 1 name no operators.",
+        "Goes on where the code has no stateful step, else fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
+        UNTOLD,
+        seed=True,
+        outcome=Outcome.OPEN,
+    ),
+    Kind(
+        "STATE_UNTOLD_WATERMARK",
+        W,
+        "There is no state, but the watermark has come to {watermark} (epoch milliseconds), which seldom is without a "
+        "stateful step. Nothing here tells: commits in format 1 name no operators.",
+        "Goes on where the code has no stateful step, else fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
+        UNTOLD,
+        seed=True,
+        outcome=Outcome.OPEN,
     ),
     Kind(
         "STATE_PARTITION_MISSING",
@@ -138,6 +161,14 @@ TABLE: tuple[Kind, ...] = (
         "The state schema {file} of operator {operator} is missing.",
         "Runs without an error, writes the schema of whatever query runs, and compares nothing.",
         "Make sure that keys and values of the state did not change; put the file back if in doubt.",
+        seed=True,
+    ),
+    Kind(
+        "STATE_SCHEMA_EARLY",
+        W,
+        "The metadata of operator {operator} names one state schema, as builds before 4.0 did: {file}.",
+        "Runs without an error, takes that for no schema at all, and compares nothing.",
+        "Make sure that keys and values of the state did not change.",
         seed=True,
     ),
     Kind(

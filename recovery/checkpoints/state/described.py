@@ -21,9 +21,10 @@ def read_schemas(
 ) -> tuple[StateSchema, ...]:
     """Schemas in the order of the stores. Findings: missing, unreadable, newer, or at another place."""
     found: list[StateSchema] = []
+    early = {info.name for info in metadata.stores if info.early}
     for store, file in _files(tree, number, metadata, stores, findings):
         try:
-            parsed = parse_schema(tree.bytes_of(file))
+            parsed = parse_schema(tree.bytes_of(file), early=store in early)
         except Malformed as problem:
             if problem.newer:
                 words = {"operator": number, "version": problem.newer}
@@ -48,7 +49,9 @@ def _files(
         return [
             pair
             for info in metadata.stores
-            for pair in _named(tree, number, info.name, info.schema_paths, findings)
+            for pair in (_early if info.early else _named)(
+                tree, number, info.name, info.schema_paths, findings
+            )
         ]
     names = metadata.store_names if metadata is not UNKNOWN else sorted({s for _, s in stores}) or (DEFAULT,)
     files = []
@@ -60,6 +63,15 @@ def _files(
         elif metadata is not UNKNOWN and folder in tree.directories:  # else more than the schema is missing
             findings.append(finding("STATE_SCHEMA_MISSING", file, operator=number))
     return files
+
+
+def _early(
+    tree: Tree, number: int, store: str, paths: tuple[str, ...], findings: list[Finding]
+) -> list[tuple[str, str]]:
+    """The one schema file that a build before 4.0 named. Spark 4.2 does not look for it, wherever it is."""
+    findings.append(finding("STATE_SCHEMA_EARLY", paths[0][:500], operator=number))
+    file = f"state/{number}/_stateSchema/{store}/{paths[0].rsplit('/', 1)[-1]}"
+    return [(store, file)] if file in tree.files else []
 
 
 def _named(

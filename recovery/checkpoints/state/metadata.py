@@ -11,15 +11,21 @@ from recovery.checkpoints.formats import Malformed, json_of, number, object_of, 
 from recovery.checkpoints.state.names import DEFAULT, NUMBER
 from recovery.checkpoints.tree import Tree
 
+EARLY_PATH = "stateSchemaFilePath"  # of builds on the way to 4.0, in place of stateSchemaFilePaths
+
 
 @dataclass(frozen=True)
 class StoreInfo:
-    """One store of an operator. `schema_paths`: absolute URIs as Spark wrote them, v2 only."""
+    """One store of an operator. `schema_paths`: absolute URIs as Spark wrote them, v2 only.
+
+    `early`: it names one path, as builds on the way to 4.0 did. Spark 4.2 takes that for none.
+    """
 
     name: str
     partitions: int
     prefix_columns: int = 0
     schema_paths: tuple[str, ...] = ()
+    early: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,9 +91,12 @@ def _store(info: dict[str, Any]) -> StoreInfo:
     name, paths = info.get("storeName"), info.get("stateSchemaFilePaths") or []
     if not isinstance(name, str) or not name or "/" in name:
         raise Malformed("it has a store without a name")
+    early = not paths and isinstance(info.get(EARLY_PATH), str)
+    paths = [info[EARLY_PATH]] if early else paths
     if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
         raise Malformed("its stateSchemaFilePaths is not a list of paths")
-    return StoreInfo(name, number(info, "numPartitions"), number(info, "numColsPrefixKey"), tuple(paths))
+    partitions, prefix = number(info, "numPartitions"), number(info, "numColsPrefixKey")
+    return StoreInfo(name, partitions, prefix, tuple(paths), early)
 
 
 def _properties(text: object) -> dict[str, Any]:

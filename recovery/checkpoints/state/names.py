@@ -18,6 +18,7 @@ NUMBER = re.compile(r"0|[1-9][0-9]{0,7}")
 BASES = ("snapshot", "zip")  # hold the whole state of their version
 STEPS = ("delta", "changelog")  # hold what their version changed
 ROCKSDB = {"zip", "changelog"}
+TEMPORARY = re.compile(r"temp--?[0-9]+")  # of a task of Spark 2 that has not ended, or ended badly
 PLACES = ("SSTs", "logs")  # RocksDB's own files, shared by the versions of one store
 
 
@@ -96,7 +97,7 @@ def stores_of(tree: Tree) -> dict[int, dict[tuple[int, str], StoreFiles]]:
 
 def _add(store: StoreFiles, name: str, rest: list[str], size: int) -> None:
     last = rest[-1]
-    if last.startswith("."):
+    if last.startswith(".") or TEMPORARY.fullmatch(last):
         return
     store.size += size
     if len(rest) == 2 and rest[0] in PLACES:

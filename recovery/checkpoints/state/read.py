@@ -33,7 +33,8 @@ SHOWN_VERSIONS = 100
 class Standing:
     """Where the query stands: conf of the offset file, newest commit, newest committed and planned batch.
 
-    `partitions`: of the state, where the headers tell it; they are newer than the operators' metadata.
+    `partitions`: of the state, where the headers tell it; they are newer than the operators' metadata. `old`: a Spark
+    before 2.2 wrote it.
     """
 
     conf: Mapping[str, str]
@@ -41,6 +42,7 @@ class Standing:
     committed: int | None
     planned: int | None
     partitions: int | None = None
+    old: bool = False
 
     @property
     def version(self) -> int:
@@ -169,7 +171,8 @@ def _metadata(tree: Tree, number: int, standing: Standing, findings: list[Findin
     try:
         if file in tree.files:
             return parse_metadata(tree.bytes_of(file))
-        code = "OPERATOR_METADATA_NOT_YET" if before_4(standing.conf) else "OPERATOR_METADATA_MISSING"
+        early = standing.old or before_4(standing.conf)
+        code = "OPERATOR_METADATA_NOT_YET" if early else "OPERATOR_METADATA_MISSING"
     except Malformed as problem:
         code = "OPERATOR_METADATA_NEWER" if problem.newer else "OPERATOR_METADATA_UNREADABLE"
         words |= {"version": problem.newer, "why": problem.why}

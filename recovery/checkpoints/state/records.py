@@ -1,4 +1,4 @@
-"""The records inside deltas, snapshots and changelogs, followed without keeping any.
+"""The records inside deltas, snapshots and changelogs, followed one by one.
 
 Delta, snapshot, changelog v1 and v3: key length, key, value length (-1: removed), value; a key length of -1 ends them
 (HDFSBackedStateStoreProvider, StateStoreChangelogWriterV1). Changelog v2 and v4 (column families): a byte for
@@ -6,12 +6,20 @@ the kind of record before each, 0 ends them (StateStoreChangelogWriterV2). Numbe
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.state.rocksdb import KNOWN, LINEAGE
 
 PUT, DELETE, MERGE = 0x01, 0x10, 0x11
 WITH_KINDS = {"v2", "v4"}
+
+
+class Record(NamedTuple):
+    """One key of the state, as it is stored, and whether this file removes it."""
+
+    key: bytes
+    removed: bool
 
 
 class _Plain:
@@ -58,13 +66,35 @@ class _Plain:
 def check_records(pieces: Iterator[bytes], *, changelog: bool) -> None:
     """Follow every record to the end. Malformed: cut short, corrupt, or of a newer format."""
     data = _Plain(pieces)
-    version = _version(data) if changelog else ""
-    if version in LINEAGE:
-        data.skip(int.from_bytes(data.take(2), "big"))
-    if version in WITH_KINDS:
+    if _begin(data, changelog=changelog) in WITH_KINDS:
         _with_kinds(data)
     else:
         _bare(data)
+
+
+def read_records(pieces: Iterator[bytes], *, changelog: bool) -> Iterator[Record]:
+    """Every record in the order of the file; a later one of the same key stands in for an earlier one.
+
+    Raises Malformed as `check_records`, once the place of the damage is reached.
+    """
+    data = _Plain(pieces)
+    if _begin(data, changelog=changelog) in WITH_KINDS:
+        while kind := data.take(1)[0]:
+            if kind not in (PUT, DELETE, MERGE):
+                raise Malformed("it has a record of an unknown kind")
+            key, size = _key(data, data.number()), _skipped(data)
+            yield Record(key, kind == DELETE or size < 0)
+    else:
+        while (size := data.number()) != -1:
+            yield Record(_key(data, size), _skipped(data) < 0)
+
+
+def _begin(data: _Plain, *, changelog: bool) -> str:
+    """The version of a changelog, past its head; "" of all else."""
+    version = _version(data) if changelog else ""
+    if version in LINEAGE:
+        data.skip(int.from_bytes(data.take(2), "big"))
+    return version
 
 
 def _version(data: _Plain) -> str:
@@ -94,7 +124,19 @@ def _rest(data: _Plain, size: int) -> None:
     if size < 0:
         raise Malformed("it has a key of negative length")
     data.skip(size)
-    value = data.number()
-    if value < -1:
+    _skipped(data)
+
+
+def _key(data: _Plain, size: int) -> bytes:
+    if size < 0:
+        raise Malformed("it has a key of negative length")
+    return data.take(size)
+
+
+def _skipped(data: _Plain) -> int:
+    """Pass over a value; its length, -1 where there is none."""
+    size = data.number()
+    if size < -1:
         raise Malformed("it has a value of negative length")
-    data.skip(max(value, 0))
+    data.skip(max(size, 0))
+    return size

@@ -1,8 +1,9 @@
 """State schema files: column names and types of each store's key and value; bytes in, values out.
 
-v2 (`<partition 0>/[<store>/]_metadata/schema`): key and value schema. v3 (`_stateSchema/<store>/<batch>_<uuid>`):
-one entry a column family. Text is written with Java's writeUTF, JSON in chunks of it (SchemaHelper.SchemaWriter).
-The names betray changes that Spark lets pass, since it compares types only.
+v1 and v2 (`<partition 0>/[<store>/]_metadata/schema`): key and value schema, in v1 (Spark 3.1) each as one
+text. v3 (`_stateSchema/<store>/<batch>_<uuid>`): one entry a column family; builds on the way to 4.0 wrote it without
+the two ids of schemas, and 4.2 cannot read that. Text is written with Java's writeUTF, from v2 on JSON in chunks of it
+(SchemaHelper.SchemaWriter). The names betray changes that Spark lets pass, since it compares types only.
 """
 
 import struct
@@ -45,8 +46,9 @@ class _Reader:
         return int(value)
 
     def utf(self) -> str:
+        """What writeUTF wrote: the NUL in two bytes, and each half of a surrogate pair in three."""
         try:
-            return self.take(self.number(">H")).decode("utf-8")
+            return self.take(self.number(">H")).replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise Malformed("it is not UTF-8 text") from error
 
@@ -57,36 +59,64 @@ class _Reader:
         return "".join(self.utf() for _ in range(count))
 
     def columns(self) -> tuple[Column, ...]:
-        return columns_of(object_of(self.text()))
+        return columns_in(self.text())
 
 
-def parse_schema(data: bytes) -> tuple[FamilySchema, ...]:
-    """Column families in the order of the file. Malformed; its `newer` is set for a version not known here."""
+def parse_schema(data: bytes, *, early: bool = False) -> tuple[FamilySchema, ...]:
+    """Column families in the order of the file. Malformed; its `newer` is set for a version not known here.
+
+    `early`: a build on the way to 4.0 may have written it.
+    """
     if not data:
         raise Malformed("it is empty")
     reader = _Reader(data)
     version = reader.utf()
+    if version == "v1":
+        return (FamilySchema(DEFAULT, columns_in(reader.utf()), columns_in(reader.utf())),)
     if version == "v2":
         return (FamilySchema(DEFAULT, reader.columns(), reader.columns()),)
     if version == "v3":
         count = reader.number(">i")
         if not 0 <= count <= MAX_FAMILIES:
             raise Malformed("it is not a state schema")
-        return tuple(_family(reader) for _ in range(count))
+        return _families(reader, count, early=early)
     newer = version if version[:1] == "v" and version[1:].isascii() and version[1:].isdigit() else None
     why = f"it is in format {version[:9]}" if newer else "it is not a state schema"
     raise Malformed(why, newer=newer and newer[:9])
 
 
-def _family(reader: _Reader) -> FamilySchema:
+def _families(reader: _Reader, count: int, *, early: bool) -> tuple[FamilySchema, ...]:
+    """As released versions write them; where that does not fit, perhaps as the builds before 4.0 did."""
+    start = reader.at
+    try:
+        return tuple(_family(reader, ids=True) for _ in range(count))
+    except Malformed:
+        if not early:
+            raise
+        reader.at = start
+        return tuple(_family(reader, ids=False) for _ in range(count))
+
+
+def _family(reader: _Reader, *, ids: bool) -> FamilySchema:
     name = reader.utf()
-    reader.number(">h")
+    if ids:
+        reader.number(">h")
     key = reader.columns()
-    reader.number(">h")
+    if ids:
+        reader.number(">h")
     value = reader.columns()
     reader.text()  # how keys are encoded
     reader.text()  # the key of a map variable, where there is one
     return FamilySchema(name, key, value)
+
+
+def columns_in(text: str) -> tuple[Column, ...]:
+    """Columns of a struct type as Spark's JSON in Java's characters. Malformed."""
+    try:
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise Malformed("it holds half of a character") from error
+    return columns_of(object_of(whole))
 
 
 def columns_of(schema: dict[str, Any]) -> tuple[Column, ...]:

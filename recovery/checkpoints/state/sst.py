@@ -40,6 +40,9 @@ CODECS: dict[int, Literal["snappy", "lz4_raw", "zstd"]] = {
     7: "zstd",
 }
 HELD = {"rocksdb.properties", "rocksdb.index"}
+RANGES = "rocksdb.range_del"
+TAG = 8  # bytes after a key: its sequence number and what kind of entry it is (dbformat.h)
+GONE = (0x00, 0x07)  # kTypeDeletion, kTypeSingleDeletion
 FILTER = "filter."  # fullfilter.<policy>, partitionedfilter.<policy>, of old filter.<policy>
 
 
@@ -53,6 +56,14 @@ class BlockDamaged(Malformed):
 
 class FilterDamaged(Malformed):
     """A filter. RocksDB goes on without it, and reads blocks that the filter would have spared it."""
+
+
+class Entry(NamedTuple):
+    """One entry of a key: the one with the highest `sequence`, in whatever file, is what is true of it."""
+
+    key: bytes
+    sequence: int
+    removed: bool
 
 
 class Handle(NamedTuple):
@@ -94,6 +105,24 @@ def check_sst(stream: Any, size: int) -> None:
     for handle in filters:
         table.check(handle, FilterDamaged)
     table.check_rest()
+
+
+def read_entries(stream: Any, size: int) -> Iterator[Entry]:
+    """Every entry of an SST file of `size` bytes, in the order of its keys. Raises as `check_sst`."""
+    table = _Table(stream, read_footer(stream, size))
+    named = table.named()
+    index = table.footer.index or named.get("rocksdb.index")
+    if index is None:
+        raise Malformed("its metaindex names no index")
+    if RANGES in named:
+        raise Unchecked("it removes ranges of keys, which is not read here")
+    told = table.properties(named.get("rocksdb.properties"))
+    for handle in table.blocks(table.held(index), told):
+        for key, _ in entries(table.held(handle)):
+            if len(key) < TAG:
+                raise Malformed("a key in it is cut short")
+            tag = int.from_bytes(key[-TAG:], "little")
+            yield Entry(key[:-TAG], tag >> 8, tag & 0xFF in GONE)
 
 
 def read_footer(stream: Any, size: int) -> Footer:
@@ -228,7 +257,12 @@ class _Table:
         return {key.decode("utf-8", "replace"): value for key, value in entries(self.held(handle))}
 
     def follow(self, index: bytes, told: dict[str, bytes]) -> None:
-        """Every block that the index names, in their order; of an index in parts the parts' blocks too."""
+        """Check every block that the index names."""
+        for handle in self.blocks(index, told):
+            self.check(handle, BlockDamaged)
+
+    def blocks(self, index: bytes, told: dict[str, bytes]) -> Iterator[Handle]:
+        """Every block that the index names, in their order; of an index in parts the parts' blocks."""
         kind = told.get("rocksdb.block.based.table.index.type", bytes(4))[:4]
         shape = struct.unpack("<I", kind)[0] if len(kind) == 4 else BINARY
         if shape > WITH_KEY:
@@ -236,10 +270,9 @@ class _Table:
         delta = told.get("rocksdb.index.value.is.delta.encoded", b"\0")[:1] != b"\0"
         for handle in handles(index, delta, first_key=shape == WITH_KEY):
             if shape == PARTITIONED:
-                for inner in handles(self._part(handle), delta):
-                    self.check(inner, BlockDamaged)
+                yield from handles(self._part(handle), delta)
             else:
-                self.check(handle, BlockDamaged)
+                yield handle
 
     def _part(self, handle: Handle) -> bytes:
         try:

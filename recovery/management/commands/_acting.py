@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from recovery.approvals import rules, selectors
+from recovery.diagnosis.advice import Meant, meant_of
 from recovery.errors import Refused, WrongUse
 from recovery.management.commands._base import Answer
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.sources import wishes
-from recovery.strategies.common import plural, precision, reason
+from recovery.sources.base import stored_bound, stored_why
+from recovery.strategies.common import plural
+from recovery.strategies.recommending import default_strategy
+from recovery.verification.words import headline, whole_findings
 from recovery.workflow import by_hand
 from recovery.workflow.moves import words
 from recovery.workflow.selectors import open_recovery_of, recovery_or_404
@@ -37,13 +41,20 @@ def flow_options(parser: ArgumentParser) -> None:
 
 
 def plan_options(parser: ArgumentParser) -> None:
-    """What a plan may be told."""
+    """What a plan may be given."""
     flow_options(parser)
     parser.add_argument(
         "--strategy",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
-        "code back), rewind (go back by --position and build the state anew) or full-refresh. Of a recovery, as R-12, "
-        "strategy, code and key stay as they were chosen there, unless an option names others.",
+        "code back; the default with --meant no), rewind (go back by --position and build the state again) or "
+        "full-refresh. Of a recovery, as R-12, strategy, code and key stay as they were chosen there, unless an "
+        "option names others.",
+    )
+    parser.add_argument(
+        "--meant",
+        choices=[meant.value for meant in Meant],
+        help="Whether the change that made code and checkpoint differ was meant; kept with the recovery, for those "
+        "who read or approve it.",
     )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(
@@ -51,6 +62,13 @@ def plan_options(parser: ArgumentParser) -> None:
     )
     change.add_argument("--patch", metavar="FILE.diff", help="Unified diff against the source of today.")
     parser.add_argument("--key", help="Columns by which rows are told apart when verifying: a,b.")
+    _start_options(parser)
+    _acceptance_options(parser)
+    _below_options(parser)
+
+
+def _start_options(parser: ArgumentParser) -> None:
+    """--position, --confirm: where sources start, and which goes on as which."""
     parser.add_argument(
         "--position",
         action="append",
@@ -68,15 +86,37 @@ def plan_options(parser: ArgumentParser) -> None:
         help="Say yes to a proposal which source of the checkpoint goes on as which of the code, 0->1; 0-> where it is "
         "dropped. A plan that needs it is refused with what to confirm.",
     )
+
+
+def _acceptance_options(parser: ArgumentParser) -> None:
+    """--accept-loss, --accept-repeats."""
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="Take positions that leave rows out, or may. Without it they are refused, with their rows.",
+        help="Take a plan, and positions, that lose rows, or may. Without it they are refused, with their rows.",
     )
     parser.add_argument(
         "--accept-repeats",
         action="store_true",
-        help="Take positions that read rows again, or may. Without it they are refused, with their rows.",
+        help="Take positions that read rows again, and a plan that writes rows twice, or may. Without it they "
+        "are refused, with their rows.",
+    )
+
+
+def _below_options(parser: ArgumentParser) -> None:
+    """--refresh-below, --no-refresh-below."""
+    below = parser.add_mutually_exclusive_group()
+    below.add_argument(
+        "--refresh-below",
+        action="store_true",
+        default=None,
+        help="Refresh the views and tables below after the rerun, as a plan does unless they were left out before.",
+    )
+    below.add_argument(
+        "--no-refresh-below",
+        dest="refresh_below",
+        action="store_false",
+        help="Leave them as they are: they stay stale or empty, and the plan says so.",
     )
 
 
@@ -88,10 +128,11 @@ def seal(
     What they do not name is what a named recovery has chosen; of a pipeline: continue, no edit, no key.
     """
     goes_on = bool(RECOVERY.fullmatch(options["pipeline"]))
+    meant = meant_of(options["meant"])
     key = None if options["key"] is None and goes_on else (options["key"] or "").split(",")
     return by_hand.make_plan(
         flow=flow,
-        strategy=options["strategy"] or (None if goes_on else "continue"),
+        strategy=options["strategy"] or (None if goes_on else default_strategy(meant)),
         patch=patch if patch is not None or goes_on else {},
         key=key,
         by=by,
@@ -100,6 +141,8 @@ def seal(
         accept_loss=options["accept_loss"],
         accept_repeats=options["accept_repeats"],
         confirmed=options["confirm"],
+        meant=meant,
+        **({} if options["refresh_below"] is None else {"refresh_below": options["refresh_below"]}),
     )
 
 
@@ -132,7 +175,10 @@ def ended(recovery: Recovery) -> Answer:
     """How a recovery that was waited for has ended: exit 0 only when it is proven."""
     data = by_hand.summary(recovery)
     lines = [f"{recovery.label} is {words(recovery.state)}. {recovery.reason}"]
+    if recovery.state == "succeeded":
+        lines.append(headline(recovery.measured).says)
     lines += [_criterion(c) for c in data["verification"]]
+    lines += [f"  {'whole flow':<13} {f.says}" for f in whole_findings(recovery.measured or {})]
     if recovery.state == "needs_attention":
         lines.append(f"Next: mend the cause, then bin/manage execute {recovery.label} --wait, or rollback.")
     if recovery.state == "diagnosing":
@@ -163,7 +209,7 @@ def awaited(recovery: Recovery, plan: Plan) -> str:
     if told["awaits"] is None:
         return f"It may run: bin/manage execute {recovery.label} --wait"
     voters = (
-        f" Who may vote: {', '.join(told['voters']) or 'nobody, ask an admin'}." if told["missing"] else ""
+        f" Who may vote: {', '.join(told['voters']) or 'no one, ask an admin'}." if told["missing"] else ""
     )
     return (
         f"{recovery.label} is {recovery.state.replace('_', ' ')}: {told['awaits']['says']}{voters}\n"
@@ -184,6 +230,12 @@ def _after(forecast: Mapping[str, Any]) -> str:
     return f"table    {rows} rows afterwards"
 
 
+def _below(one: Mapping[str, Any]) -> str:
+    """What becomes of a dataset below, in a few words."""
+    rows = "" if one["rows"] is None else f", {plural(one['rows'], 'row')}"
+    return f"{one['effect']}{rows}" + (f" ({one['reason'].replace('_', ' ')})" if one["reason"] else "")
+
+
 def forecast_text(data: Mapping[str, Any], then: str) -> str:
     """The forecast, the findings and the steps of a plan, for people."""
     forecast = data["forecast"]
@@ -192,8 +244,9 @@ def forecast_text(data: Mapping[str, Any], then: str) -> str:
         part = forecast[name]
         rows = "unknown" if part["rows"] is None else f"{part['rows']:,}"
         of = f" in {plural(part['files'], 'file')}" if part["files"] else ""
-        lines.append(f"  {name:<8} {rows:>8} rows{of}, {precision(part)}. {reason(part)}".rstrip())
+        lines.append(f"  {name:<8} {rows:>8} rows{of}, {stored_bound(part)}. {stored_why(part)}".rstrip())
     lines.append(f"  {_after(forecast)}; state: {forecast['state']}")
+    lines += [f"  below    {d['dataset']}: {_below(d)}" for d in forecast.get("downstream") or ()]
     for finding in data["findings"]:
         lines += ["", f"{finding['severity'].capitalize()}: {finding['says']}", f"  {finding['do']}"]
     lines += ["", "Steps"] + [

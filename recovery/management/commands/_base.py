@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,9 @@ from django.utils import timezone
 
 from recovery import trace
 from recovery.audit.actions import attempt
+from recovery.audit.aims import find_aim
 from recovery.errors import RepriseError, Unreachable, WrongUse
+from recovery.names import shown
 from recovery.people.actions import actor_for_token
 from recovery.people.roles import Actor, Right
 
@@ -49,6 +51,12 @@ class Parser(CommandParser):
         raise SystemExit(2)
 
 
+def _subparsers(parser: ArgumentParser) -> list[ArgumentParser]:
+    """Those of `audit verify` and the like: made by Django's own class, they would answer wrong use in text alone."""
+    made = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
+    return [one for action in made for one in action.choices.values()]
+
+
 class Formatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
     """Examples stand below the options, a line each."""
 
@@ -66,7 +74,8 @@ class RepriseCommand(BaseCommand):
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         shown = {"formatter_class": Formatter, "epilog": self.examples} if self.examples else {}
         parser = super().create_parser(prog_name, subcommand, **shown, **kwargs)
-        parser.__class__ = Parser
+        for one in (parser, *_subparsers(parser)):
+            one.__class__ = Parser
         return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -115,14 +124,24 @@ class RepriseCommand(BaseCommand):
         right = self.right
         if right is not None and not self.actor.may(right):
             name = self.__class__.__module__.rsplit(".", 1)[-1]
-            with attempt(action="command.denied", by=self.actor, target_kind="command", target=name):
+            aim = find_aim(options)
+            with attempt(
+                action="command.denied",
+                by=self.actor,
+                target_kind="command",
+                target=f"{name}: {aim.target}" if aim.target else name,
+                recovery=aim.recovery,
+                environment=aim.environment,
+            ):
                 self.actor.check(right)
         return self.answer(options)
 
     def _refuse(self, error: RepriseError, as_json: bool) -> NoReturn:
-        self.stderr.write(error.sentence)
+        says = f"{error.sentence} Go on with {' '.join(error.flags)}." if error.flags else error.sentence
+        self.stderr.write(says)
         if as_json:
-            self.stdout.write(json.dumps({"error": {"code": error.code, "says": error.sentence}}))
+            told = {"code": error.code, "says": says, **({"flags": error.flags} if error.flags else {})}
+            self.stdout.write(json.dumps({"error": told}))
         sys.exit(error.exit_code)
 
 
@@ -165,11 +184,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(
         "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
     )
-
-
-def shown(text: str) -> str:
-    """Text from outside, safe on a terminal: control characters are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def plain(text: str) -> str:

@@ -3,11 +3,21 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from recovery import names
 from recovery.checkpoints import said
+from recovery.checkpoints.absent import UNTOLD
 from recovery.checkpoints.batches import Batch, BatchSource, Difference, Moved
 from recovery.checkpoints.logpages import Span
-from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
+from recovery.checkpoints.report import (
+    CheckpointReport,
+    Finding,
+    Outcome,
+    Severity,
+    SourceProgress,
+    StateOperator,
+)
 from recovery.checkpoints.survey import Survey
+from recovery.diagnosis.verdict import UNFIT
 from recovery.sinks.base import SinkReport
 from recovery.sources import labels
 
@@ -32,7 +42,8 @@ def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
     for operator in report.state_operators:
         yield f"State {operator.operator_id:<6} {operator_words(operator)}"
     if not report.state_operators:
-        yield "State        none"
+        untold = any(f.code in UNTOLD for f in report.findings)
+        yield f"State        none{' here; whether the code keeps any, no file tells' if untold else ''}"
     if sink is not None:
         yield f"Sink         {sink_words(sink)}"
     yield f"Size         {report.size_bytes:,} bytes in all"
@@ -57,12 +68,23 @@ def findings(found: Sequence[Finding]) -> Iterator[str]:
 def verdict(report: CheckpointReport) -> str:
     """One line that says whether it is sound."""
     count = len(report.blockers)
+    if count and all(f.code in UNFIT for f in report.blockers):
+        return "Sound, but the code that ran last does not fit it. See below what to do."
     if count:
         return f"Not sound: {count} blocker{'' if count == 1 else 's'}. See below what to do."
     if report.format == "none":
         return "Empty: there is no checkpoint here."
+    if report.outcome is Outcome.OPEN:
+        return (
+            f"No damage found. Whether the next run goes on hangs on what no file tells: see {_open(report)}."
+        )
     warnings = sum(f.severity is Severity.WARNING for f in report.findings)
     return "Sound." if not warnings else f"Sound, with {warnings} warning{'' if warnings == 1 else 's'}."
+
+
+def _open(report: CheckpointReport) -> str:
+    """The findings for which nothing is promised."""
+    return ", ".join(sorted({f.code for f in report.findings if f.outcome is Outcome.OPEN}))
 
 
 def survey_lines(found: Survey) -> Iterator[str]:
@@ -144,7 +166,7 @@ def sink_words(sink: SinkReport) -> str:
     if sink.kind != "files":
         return "not a file table; what it remembers is not known here"
     if sink.head is None:
-        return "the table keeps no log of batches yet"
+        return "the table keeps no log of batches"
     return f"batch {sink.head} is the newest that the table has"
 
 
@@ -155,13 +177,14 @@ def finding_lines(found: Finding) -> Iterator[str]:
     yield f"  {shown(found.says)}"
     if found.spark:
         yield f"  Spark: {shown(found.spark)}"
-    yield f"  {said.next_run(found.outcome)}"
+    if found.outcome is not Outcome.GOES_ON:
+        yield f"  {said.next_run(found.outcome)}"
     yield f"  Do: {found.do}"
 
 
 def shown(text: str) -> str:
     """Text from a file, safe on a terminal: control characters are escaped, length is bounded."""
-    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:500])
+    clean = names.shown(text[:500])
     return clean if len(text) <= 500 else f"{clean}…"
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from recovery.management.commands._base import Answer, shown, table
+from recovery.management.commands._base import Answer, table
 from recovery.management.commands._inspecting import moment
 from recovery.models import Flow
+from recovery.names import shown
 from recovery.sources import showing
 from recovery.sources.base import Wanted
 from recovery.workflow import positioning

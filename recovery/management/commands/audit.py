@@ -12,7 +12,8 @@ from recovery.audit.evidence import pack
 from recovery.audit.listing import Wanted
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import Refused, WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand, shown, table
+from recovery.management.commands._base import Answer, RepriseCommand, table
+from recovery.names import shown
 from recovery.people.roles import Right
 
 HELP = {

@@ -1,19 +1,23 @@
 """`manage.py diagnose PIPELINE`: why a flow fails, what is damaged, what to do and what not to do."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from textwrap import fill
 from typing import Any
 
+from recovery.diagnosis.advice import Meant, asks_meant, recommended, stored_advice
+from recovery.diagnosis.platforms import Storage
 from recovery.diagnosis.row import SEVERITIES
-from recovery.management.commands._base import Answer, RepriseCommand, ago, plain, shown
-from recovery.models import Flow
+from recovery.management.commands._base import Answer, RepriseCommand, ago, plain
+from recovery.models import Flow, Pipeline
+from recovery.names import shown
 from recovery.people.roles import Right
+from recovery.pipelines.failures import UpdateFailure, failure_from, say_failure
 from recovery.pipelines.find import find_flow, find_fresh
 
 
 class Command(RepriseCommand):
-    """Exit 0: the flow is not failing; 1: it is; 2: no such pipeline or flow, or the workspace is away."""
+    """Exit 0: the flow is not failing; 1: it or its pipeline is; 2: no such pipeline or flow, or workspace away."""
 
     help = "Explains why a flow fails."
     right = Right.VIEW
@@ -26,6 +30,9 @@ class Command(RepriseCommand):
 
     def answer(self, options: dict[str, Any]) -> Answer:
         pipeline = find_fresh(options["pipeline"], self.actor)
+        failure = failure_from(pipeline.failure)
+        if options["flow"] is None and pipeline.judged == "failed" and failure and failure.is_whole:
+            return answer_of_pipeline(pipeline, failure)
         flow = find_flow(pipeline, options["flow"])
         about = {
             "pipeline": {"id": pipeline.pipeline_id, "name": pipeline.name},
@@ -43,6 +50,37 @@ class Command(RepriseCommand):
 
         found = diagnose_flow(flow)
         return Answer({**about, "diagnosis": found}, text(flow, found), exit_code=1)
+
+
+def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:
+    """Of an update that failed before or beside its flows: it is the pipeline that fails."""
+    from recovery.workflow.diagnosing import diagnose_pipeline
+
+    found, since = diagnose_pipeline(failure), pipeline.judged_since
+    about = {
+        "pipeline": {"id": pipeline.pipeline_id, "name": pipeline.name},
+        "environment": pipeline.environment,
+        "flow": None,
+        "dataset": None,
+        "state": pipeline.judged,
+        "failing_since": since.isoformat() if since else None,
+        "problem": pipeline.workspace.poll_error or None,
+        "diagnosis": found,
+        "says": say_failure(failure),
+    }
+    lines = [
+        plain(found["title"]), "",
+        f"Pipeline   {shown(pipeline.name)} ({pipeline.environment})",
+        f"Failing    for {ago(since)}, last in update {shown(failure.update_id)}" if since
+        else f"Failing    last in update {shown(failure.update_id)}",
+        f"Condition  {shown(found['condition'] or 'none that Spark names')}",
+        "", fill(plain(say_failure(failure)), 100),
+        "", "Do", *_points(found["do"]), "", "Do not",
+        *_points(t.removeprefix("Do not ") for t in found["dont"]),
+    ]  # fmt: skip
+    if found["causes"]:
+        lines += ["", "The error", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
+    return Answer(about, "\n".join(lines), exit_code=1)
 
 
 def runs(flow: Flow) -> str:
@@ -68,14 +106,24 @@ def text(flow: Flow, found: dict[str, Any]) -> str:
         lines += _points(t.removeprefix("Do not ") for t in found["dont"])
     if found["causes"]:
         lines += ["", "Spark says", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
-    plan = f"bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy {_first(found['do'])}"
-    return "\n".join([*lines, "", f"Next: {plan}"])
+    return "\n".join([*lines, "", *_next(flow, found)])
 
 
-def _first(do: Iterable[str]) -> str:
-    """The strategy to begin with: continue, but where the advice is not to drop the state."""
-    told = " ".join(do)
-    return "revert" if "put the old code back" in told and "continue" not in told else "continue"
+def _next(flow: Flow, found: Mapping[str, Any]) -> list[str]:
+    """The command that goes on: one for each answer to whether the change was meant, where it hangs on that."""
+    if found.get("storage") == Storage.MANAGED:
+        return ["Next: as said above. The workspace keeps this checkpoint, so no plan can be made from here."]
+    plan = f"bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy"
+    advice = stored_advice(found)
+    if not asks_meant(advice):
+        return [f"Next: {plan} {next((a.strategy for a in advice if a.strategy), 'continue')}"]
+    answers = ((Meant.YES, "If the change was meant"), (Meant.NO, "If it was a mistake"))
+    ways = [(says, recommended(advice, meant)) for meant, says in answers]
+    return [
+        f"{says}: {plan} {one.strategy} --meant {one.right_if}"
+        for says, one in ways
+        if one is not None and one.strategy
+    ]
 
 
 def _points(texts: Iterable[str]) -> list[str]:

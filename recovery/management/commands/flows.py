@@ -5,13 +5,18 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 
-from recovery.management.commands._base import Answer, RepriseCommand, ago, lasting, shown, table
-from recovery.models import Flow, Workspace
+from recovery.management.commands._base import Answer, RepriseCommand, ago, lasting, table
+from recovery.models import Flow, Pipeline, Workspace
+from recovery.names import shown
 from recovery.people.roles import Right
 from recovery.people.visible import where
 from recovery.pipelines import retention
+from recovery.pipelines.alone import health_of
+from recovery.pipelines.behind import NOT_OK, since_of
+from recovery.pipelines.failures import failure_from, say_health
 
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
 
@@ -23,33 +28,43 @@ class Command(RepriseCommand):
     polled: there is nothing to answer from.
     """
 
-    help = "Lists pipelines and their flows, and which of them fail."
+    help = "Lists pipelines and their flows, and which of them are not as they should be."
     right = Right.VIEW
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--failing", action="store_true", help="Only flows that fail.")
+        parser.add_argument(
+            "--failing",
+            action="store_true",
+            help="Only pipelines and flows that are failed, empty, stale or unknown.",
+        )
         parser.add_argument("--fresh", action="store_true", help="Ask every workspace first.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        asked = Workspace.objects.all() if options["fresh"] else Workspace.objects.filter(polled_at=None)
+        asked = Workspace.objects.active()
+        asked = asked if options["fresh"] else asked.filter(polled_at=None)
         if workspace_ids := list(asked.values_list("pk", flat=True)):
             poll(workspace_ids)
         workspaces = list(
-            Workspace.objects.order_by("name")
+            Workspace.objects.active().order_by("name")
         )  # before the rows: their age is never understated
         flows = Flow.objects.filter(where(self.actor, "pipeline__"), pipeline__gone=False).select_related(
             "pipeline__workspace"
         )
+        pipelines = Pipeline.objects.filter(where(self.actor), gone=False).select_related("workspace")
         if options["failing"]:
-            flows = flows.filter(state="failed")
+            flows = flows.filter(state__in=NOT_OK)
+            pipelines = pipelines.filter(~Q(failure={}) | Q(judged__in=("", *NOT_OK)))
+        listed_pipelines = list(pipelines.defer("spec", "updates").order_by("name", "pipeline_id"))
         rows = list(retention.with_sources(flows).order_by("pipeline__name", "pipeline__pipeline_id", "name"))
         away = [w for w in workspaces if w.poll_error]
         now = timezone.now()
         data = {
+            "pipelines": [pipeline_json(p) for p in listed_pipelines],
             "flows": [as_json(f) for f in rows],
             "workspaces": [workspace_json(w, now) for w in workspaces],
         }
-        return Answer(data, text(rows, workspaces, failing=options["failing"]), exit_code=2 if away else 0)
+        says = text(rows, listed_pipelines, workspaces, failing=options["failing"])
+        return Answer(data, says, exit_code=2 if away else 0)
 
 
 def poll(workspace_ids: Iterable[int]) -> None:
@@ -58,6 +73,19 @@ def poll(workspace_ids: Iterable[int]) -> None:
 
     for workspace_id in workspace_ids:
         refresh(workspace_id=workspace_id)
+
+
+def pipeline_json(pipeline: Pipeline) -> dict[str, Any]:
+    """One pipeline of the list: how it is by its newest updates, since when, and why in a sentence."""
+    since = pipeline.judged_since
+    return {
+        "id": pipeline.pipeline_id,
+        "name": pipeline.name,
+        "workspace": pipeline.workspace.name,
+        "state": pipeline.judged or "unknown",
+        "since": since.isoformat() if since else None,
+        "says": say_health(health_of(pipeline)),
+    }
 
 
 def as_json(flow: Flow) -> dict[str, Any]:
@@ -75,9 +103,11 @@ def as_json(flow: Flow) -> dict[str, Any]:
         "flow_type": flow.flow_type,
         "streaming": flow.streaming,
         "state": flow.state,
+        "since": since.isoformat() if (since := since_of(flow)) else None,
         "failing_since": flow.failing_since.isoformat() if flow.failing_since else None,
         "failed_update": flow.failed_update or None,
         "condition": flow.condition or None,
+        "behind": {"why": flow.behind_why, "update": flow.behind_update or None} if flow.behind_why else None,
         "last_batch": flow.last_batch,
         "history": flow.history,
         "unread": retention.as_dict(flow, timezone.now()),
@@ -96,9 +126,16 @@ def workspace_json(workspace: Workspace, now: datetime) -> dict[str, Any]:
     }
 
 
-def text(flows: list[Flow], workspaces: list[Workspace], *, failing: bool) -> str:
+def text(flows: list[Flow], pipelines: list[Pipeline], workspaces: list[Workspace], *, failing: bool) -> str:
     """The list, then what is wrong with it, then what to type next, then how old it is."""
-    parts = [listed(flows) if flows else nothing(workspaces, failing=failing)]
+    broken_pipelines = [p for p in pipelines if p.judged == "failed"]
+    parts = [listed(flows)] if flows else [] if broken_pipelines else [nothing(workspaces, failing=failing)]
+    parts += [
+        f"Pipeline {shown(p.name)} ({p.environment}) fails"
+        + (f" since {p.judged_since:%Y-%m-%d %H:%M:%S} UTC" if p.judged_since else "")
+        + f": {shown(say_health(health_of(p)))}"
+        for p in broken_pipelines
+    ]
     parts += [
         f"Workspace {w.name} could not be asked, last seen {ago(w.polled_at)} ago: {shown(w.poll_error)}"
         if w.polled_at
@@ -107,7 +144,10 @@ def text(flows: list[Flow], workspaces: list[Workspace], *, failing: bool) -> st
         if w.poll_error
     ]
     broken = next((f for f in flows if f.state == "failed"), None)
-    if broken:
+    whole = next((p for p in broken_pipelines if (f := failure_from(p.failure)) and f.is_whole), None)
+    if whole:
+        parts.append(f"Next: bin/manage diagnose {whole.pipeline_id}")
+    elif broken:
         parts.append(f"Next: bin/manage diagnose {broken.pipeline.pipeline_id} --flow {broken.name}")
     if workspaces:
         parts.append(age(workspaces))
@@ -132,8 +172,8 @@ def listed(flows: list[Flow]) -> str:
     head = ("PIPELINE", "ENVIRONMENT", "FLOW", "STATE", "SINCE", "LAST RUNS", "READABLE UNTIL", "WHY")
     return table(head, [
         (
-            f.pipeline.name, f.pipeline.environment, f.name, f.state, ago(f.failing_since) if f.failing_since else "",
-            " ".join(MARKS.get(o, o) for o in f.history), readable(f), f.condition,
+            f.pipeline.name, f.pipeline.environment, f.name, f.state, ago(since) if (since := since_of(f)) else "",
+            " ".join(MARKS.get(o, o) for o in f.history), readable(f), f.condition or f.behind_why,
         )
         for f in flows
     ])  # fmt: skip
@@ -152,5 +192,5 @@ def readable(flow: Flow) -> str:
 def nothing(workspaces: list[Workspace], *, failing: bool) -> str:
     """Why the list is empty."""
     if not workspaces:
-        return "No workspace is registered yet."
-    return "No flow fails." if failing else "No pipeline has run yet."
+        return "No workspace is registered yet. Add one: bin/manage workspace add."
+    return "Every pipeline and flow is as it should be." if failing else "No pipeline has run yet."

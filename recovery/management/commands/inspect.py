@@ -3,16 +3,22 @@
 import sys
 import time
 from argparse import ArgumentParser
+from dataclasses import replace
 from typing import Any
 
 from recovery.checkpoints import inspect
+from recovery.checkpoints.absent import UNTOLD, KeepsState
 from recovery.checkpoints.batches import compare, read_batch
+from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.survey import is_storage_root, survey
 from recovery.errors import WrongUse
 from recovery.management.commands import _inspecting as texts
 from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.models import Flow
 from recovery.sinks.live import reading as sinks
 from recovery.sources import labels
+from recovery.workflow import verdicts
+from recovery.workflow.selectors import open_recovery_of
 
 SECONDS_BETWEEN = 0.5  # two words of progress
 
@@ -42,6 +48,12 @@ class Command(RepriseCommand):
             help="Look whether the input files that the logs name are still there.",
         )
         parser.add_argument(
+            "--keeps-state",
+            choices=[KeepsState.YES.value, KeepsState.NO.value],
+            help="Whether the code has a stateful step, where no file tells: a checkpoint that has lost all its state "
+            "may look like one that never had any.",
+        )
+        parser.add_argument(
             "--batch",
             type=int,
             metavar="N",
@@ -63,21 +75,37 @@ class Command(RepriseCommand):
             sink=options["sink"],
             deep=options["deep"],
             inputs=options["inputs"],
+            keeps_state=KeepsState(options["keeps_state"] or KeepsState.UNKNOWN),
             progress=Progress() if options["deep"] else None,
         )
+        known = verdicts.known_flow(report)
+        if known is not None:  # with what the instance knows of the code that runs on it
+            report = _of_flow(*known, report)
         sink = sinks.read(options["sink"], query_id=report.query_id) if options["sink"] else None
         told = report.as_dict()
         for source, progress in zip(told["sources"], report.sources, strict=True):
             source["label"] = labels.words(progress)
-        data = {**told, "sink": sink.as_dict() if sink else None}
+        name = None if known is None else {"pipeline": known[0].pipeline.name, "name": known[0].name}
+        data = {**told, "sink": sink.as_dict() if sink else None, "flow": name}
         return Answer(data, "\n".join(texts.lines(report, sink)), exit_code=1 if report.blockers else 0)
+
+
+def _of_flow(flow: Flow, root: str, report: CheckpointReport) -> CheckpointReport:
+    """The report with what the flow's code adds to it; whether that keeps state hangs on no file where it is known."""
+    recovery = open_recovery_of(flow.pk)
+    found = verdicts.verdict_on(flow, report, recovery=recovery, root=root).findings
+    if verdicts.code_operators(flow, recovery) is not None:
+        found = tuple(f for f in found if f.code not in UNTOLD)
+    return replace(report, findings=found)
 
 
 def _batch(options: dict[str, Any]) -> Answer:
     """One batch, or what differs between two."""
-    for given in ("sink", "deep", "inputs"):
+    for given in ("sink", "deep", "inputs", "keeps_state"):
         if options[given]:
-            raise WrongUse(f"--{given} judges the whole checkpoint: leave it out with --batch.")
+            raise WrongUse(
+                f"--{given.replace('_', '-')} judges the whole checkpoint: leave it out with --batch."
+            )
     if options["beside"] is None:
         one = read_batch(options["path"], options["batch"])
         data = {"batch": one.as_dict(), "difference": None}

@@ -14,7 +14,7 @@ from recovery.workflow import actions, by_hand
 
 
 class Command(RepriseCommand):
-    """Exit 0: every input row is proven to be there exactly once; 1: refused or not proven; 2: wrong use."""
+    """Exit 0: every criterion of the plan is measured and holds; 1: refused or not proven; 2: wrong use."""
 
     help = "Recovers a failed flow, from stop to proof, where the environment needs no approval."
     right = Right.RECOVER

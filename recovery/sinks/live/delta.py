@@ -1,6 +1,8 @@
 """Reads what a Delta table remembers of the streams that write it."""
 
 import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from recovery.checkpoints import deltalog, deltasink
 from recovery.checkpoints.formats import Malformed
@@ -46,14 +48,62 @@ def data_files_since(location: str, version: int) -> tuple[str, ...]:
     What only moves rows to other files (OPTIMIZE) is left out. Raises Unreachable where the log no longer has them.
     """
     with reaching(location):
-        log = deltalog.listed(Store.open(location))
-        if log is None:
-            raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
-        if log.earliest > version + 1:
-            raise Unreachable(f"The log of {location} begins at version {log.earliest}, after {version}.")
-        since = deltalog.commits(log, range(version + 1, log.latest + 1))
+        since = _commits_after(location, version)
         moved = [body for _, actions in since for action in actions if (body := _moved(action))]
     return tuple(str(body["path"]) for body in moved if body.get("dataChange", True))
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Data files of a table at one version that later commits took away: `touched` with their rows, `rewritten` where
+    the commit says that it changed none. `latest`: the last of these commits."""
+
+    touched: tuple[str, ...]
+    rewritten: int
+    latest: int
+
+
+def taken_since(location: str, version: int) -> Taken:
+    """What the commits after `version` took away of the files that the table had then.
+
+    Raises Unreachable where the log no longer has these commits, or cannot be read.
+    """
+    added: set[tuple[str, str]] = set()
+    touched, rewritten, latest = [], 0, version
+    with reaching(location):
+        for number, actions in _commits_after(location, version):
+            latest = number
+            for action in actions:
+                if add := action.get("add"):
+                    added.add(deltalog.file_key(add))
+                elif (remove := action.get("remove")) and deltalog.file_key(remove) not in added:
+                    moved = not remove.get("dataChange", True)
+                    rewritten += moved
+                    touched += [] if moved else [str(remove["path"])]
+    return Taken(tuple(touched), rewritten, latest)
+
+
+def bytes_of(location: str) -> int | None:
+    """Bytes of the data files of the newest version; None: the log does not tell. Raises Unreachable."""
+    with reaching(location):
+        log = deltalog.listed(Store.open(location))
+        try:
+            files = deltalog.state(log, log.latest, files=True).files if log else None
+        except (Malformed, deltalog.Gone):
+            return None
+    return None if files is None else sum(f.size for f in files.values())
+
+
+def _commits_after(location: str, version: int) -> Iterator[tuple[int, list[deltalog.Action]]]:
+    log = deltalog.listed(Store.open(location))
+    if log is None:
+        raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
+    if log.earliest > version + 1:
+        raise Unreachable(f"The log of {location} begins at version {log.earliest}, after {version}.")
+    try:
+        yield from deltalog.commits(log, range(version + 1, log.latest + 1))
+    except (Malformed, deltalog.Gone) as problem:
+        raise Unreachable(f"The log of {location} cannot be read after version {version}.") from problem
 
 
 def _moved(action: deltalog.Action) -> deltalog.Action | None:

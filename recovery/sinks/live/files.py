@@ -2,6 +2,7 @@
 
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.tablekind import other_format
 from recovery.checkpoints.uris import decoded
 from recovery.errors import Unreachable
 from recovery.sinks import unknown
@@ -11,7 +12,7 @@ from recovery.sinks.base import SinkReport
 def read(location: str) -> SinkReport:
     """The table's report; `head` is None where no batch was ever written (or no log is kept).
 
-    A table of another format (Delta, Iceberg) gives kind "unknown". Raises Unreachable when the table's
+    A table of another format (Delta, Hudi, Iceberg) gives kind "unknown". Raises Unreachable when the table's
     directory does not exist or the storage fails.
     """
     with reaching(location):
@@ -19,7 +20,7 @@ def read(location: str) -> SinkReport:
         if not table.is_dir():
             raise Unreachable(f"Table directory {location} does not exist. Check the path and the storage.")
         log = sinklog.read(table)
-        if not log.present and any(_is_other(table, name) for name in ("_delta_log", "metadata")):
+        if not log.present and other_format(table):
             return unknown.report(location)
     return SinkReport(
         kind="files",
@@ -33,10 +34,3 @@ def read(location: str) -> SinkReport:
         size_bytes=log.size_bytes,
         older=tuple(decoded(p) for p in log.older),
     )
-
-
-def _is_other(table: Store, name: str) -> bool:
-    """Delta keeps `_delta_log`, Iceberg a directory `metadata` with its JSON files."""
-    if not table.is_dir(name):
-        return False
-    return name == "_delta_log" or any(e.name.endswith(".metadata.json") for e in table.entries(name))

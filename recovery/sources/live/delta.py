@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from recovery.checkpoints import deltalog
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, reaching
-from recovery.errors import Refused, Unreachable
+from recovery.errors import Refused, RepriseError, Unreachable
 from recovery.sources.delta_facts import (
     Commit,
     DataFile,
@@ -68,7 +68,7 @@ def table_id(location: str) -> str | None:
         with reaching(location):
             log = _log(Store.open(location), location)
             return deltalog.state(log, log.latest).table_id
-    except (Unreachable, Malformed, deltalog.Gone):
+    except (RepriseError, Malformed, deltalog.Gone):
         return None
 
 

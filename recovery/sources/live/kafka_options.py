@@ -21,7 +21,7 @@ SAME = {
     "ssl.cipher.suites", "ssl.key.password", "ssl.keystore.password", "socket.connection.setup.timeout.ms",
 }  # fmt: skip
 USER = re.compile(r"""\b(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;]+)""")
-LOGIN = re.compile(r"\b[\w.]*\.(PlainLoginModule|ScramLoginModule)\b")
+LOGIN = re.compile(r"(?<![\w.])[\w.]*\.(PlainLoginModule|ScramLoginModule)\b")
 
 
 @dataclass(frozen=True)

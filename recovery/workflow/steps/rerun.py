@@ -1,13 +1,13 @@
 """rerun: start one update, limited to this flow's table, and watch it to its end."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
-from recovery.pipelines.events import failure_of
+from recovery.pipelines.events import ENDED, failure_of
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import reviewed
 from recovery.workflow.evidence import places, remade, seen
@@ -16,14 +16,19 @@ from recovery.workflow.readers import Readers
 from recovery.workflow.steps.base import Context, Probed, saw
 
 SECONDS = 6 * 3600
-TERMINAL = {"COMPLETED", "FAILED", "CANCELED"}
 
 
 def run(context: Context) -> Mapping[str, Any]:
     """Start at most one update, whatever happened before: the newest update id is kept before the start."""
+    return carry_out(context, _start)
+
+
+def carry_out(context: Context, begin: Callable[[Context], str]) -> Mapping[str, Any]:
+    """Watch the update of this step to its end; `begin` starts one where none was started. Raises Refused where it did
+    not complete."""
     update_id = context.step.result.get("update_id") or _started_before(context)
     if update_id is None:
-        update_id = _start(context)
+        update_id = begin(context)
     state = watch(context, update_id)
     if state != "COMPLETED":
         context.watch.keep(update_id=None, ended=update_id)
@@ -44,7 +49,12 @@ def _start(context: Context) -> str:
     there = seen(context.body, readers)
     # last of all, and again at each attempt: who mended a cause may have mended it in the code
     reviewed.still(context.body, context.client, context.pipeline_id, so="No update was started.")
-    context.watch.keep(newest_before=newest(context.client, context.pipeline_id), listed=there)
+    return start(context, body, listed=there)
+
+
+def start(context: Context, body: Mapping[str, Any], **noted: Any) -> str:
+    """Start the one update of this step. What is needed to find it again is kept before, with `noted`."""
+    context.watch.keep(newest_before=newest(context.client, context.pipeline_id), **noted)
     context.watch.guard()
     try:
         update_id = context.client.start_update(context.pipeline_id, **body)
@@ -125,7 +135,7 @@ def watch(context: Context, update_id: str) -> str:
         if state != last:
             context.log(f"Update {update_id[:8]} is {state}.")
             last = state
-        if state in TERMINAL:
+        if state in ENDED:
             return str(state)
         context.watch.guard()
         if not asked and (who := context.held_by):
@@ -170,7 +180,7 @@ def probe(step: Step) -> Probed:
             [saw(True, f"Update {update_id} is COMPLETED.")],
             {**step.result, **_noted(step.result, update_id), "state": state},
         )
-    if state in TERMINAL:
+    if state in ENDED:
         return Probed(
             "not_done",
             [saw(True, f"Update {update_id} is {state}. Resuming starts a new one.")],

@@ -14,7 +14,7 @@ from recovery.pipelines.starters import Known, active_runs
 from recovery.pipelines.workspaces import client_for
 from recovery.plans.drift import compare
 from recovery.verification.evidence import data_files
-from recovery.workflow import holds, topics
+from recovery.workflow import holds, topics, whole
 from recovery.workflow.evidence import places
 from recovery.workflow.gather import ACTIVE, look, other_fingerprints
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
@@ -39,6 +39,7 @@ def run(context: Context) -> Mapping[str, Any]:
         "newest_update": scene.last_update,
         "sink_files": list(data_files(scene.sink)) if scene.sink.version is None else [],
         "sink_version": scene.sink.version,
+        "sink_marks": whole.marks(scene),
         "topic": topics.noted(scene),
     }
 

@@ -13,10 +13,12 @@ from django.utils import timezone
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.spark.process import prepare
+from recovery.strategies.readers import left_behind
 from recovery.verification.evidence import Evidence, FurtherUpdate
 from recovery.verification.judge import judge
+from recovery.verification.outcome import outcome_of
 from recovery.workflow import evidence as reading
-from recovery.workflow import reviewed, topics
+from recovery.workflow import refreshed, reviewed, topics
 from recovery.workflow.gather import Scene, look, other_fingerprints
 from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
@@ -45,24 +47,30 @@ def run(context: Context) -> Mapping[str, Any]:
         sink_before=done["stop"]["sink_files"],
         version_before=done["stop"].get("sink_version"),
         topic_before=done["stop"].get("topic"),
+        marks_before=done["stop"].get("sink_marks"),
         update_ids=started,
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
+    reviewed.ran(context.body, context.client, context.pipeline_id, refreshed.updates_of(done.get("refresh")))
+    evidence = replace(evidence, below=refreshed.measure(scene, context.body, done.get("refresh")))
     prepare()
     further = _further(context, scene, readers, evidence)
     evidence = replace(
         evidence,
         further=further,
-        others_before=done["stop"]["others"],
-        others_after=other_fingerprints(scene),
+        others_before=refreshed.besides(context.body, done["stop"]["others"]),
+        others_after=refreshed.besides(context.body, other_fingerprints(scene)),
     )
-    verdict = judge(context.body["strategy"], context.body["criteria"], evidence).as_dict()
+    body = context.body
+    verdict = judge(body["strategy"], body["criteria"], evidence, edition=body.get("proof", 1)).as_dict()
     for one in verdict["criteria"]:
         word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one["ok"]]
         context.log(f"{one['code']} {word}. {one['why']}")
+    outcome = outcome_of(body["forecast"], body["criteria"], evidence)
     if verdict["verified"]:
         note_proven(scene, readers)
-    return {"measured": {**verdict, "at": timezone.now().isoformat(), **_numbers(evidence)}}
+    told = {**verdict, "at": timezone.now().isoformat(), **outcome.as_dict(), **_below(context, evidence)}
+    return {"measured": told}
 
 
 def _further(context: Context, scene: Scene, readers: Readers, evidence: Evidence) -> FurtherUpdate:
@@ -72,8 +80,10 @@ def _further(context: Context, scene: Scene, readers: Readers, evidence: Evidenc
     context.watch.guard()
     tables = [] if reading.is_declared(body) else [body["dataset"]]
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
+    context.watch.keep(further=update_id)
     context.log(f"Further update {update_id} accepted; it must add nothing.")
     state = rerun.watch(context, update_id)
+    context.watch.keep(further=None)
     if state != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
     reviewed.ran(body, context.client, context.pipeline_id, [update_id])
@@ -113,21 +123,11 @@ def _counts(evidence: Evidence) -> str:
     return f"{counts}, {found.missing} missing, {found.extra} too many."
 
 
-def _numbers(evidence: Evidence) -> dict[str, Any]:
-    found = evidence.measure
-    if found is None:
-        return {}
+def _below(context: Context, evidence: Evidence) -> dict[str, Any]:
+    """What became of each dataset downstream, and what the plan leaves behind."""
     return {
-        "new_rows": found.new_rows,
-        "expected_rows": found.expected_rows,
-        "lost": found.missing,
-        "doubled": found.extra if found.repeated is None else found.repeated + (found.failed_rows or 0),
-        "strange": found.strange,
-        "table_rows": found.table_rows,
-        "key": list(found.key),
-        "key_from": found.key_from,
-        "samples": {side: list(rows) for side, rows in found.samples.items()},
-        "notes": list(found.notes),
+        "downstream": [one.as_dict() for one in evidence.below or ()],
+        "left_behind": [one.as_dict() for one in left_behind(context.body["forecast"])],
     }
 
 

@@ -86,6 +86,7 @@ def test_positions_are_looked_up_accepted_and_sealed(
     open_one.refresh_from_db()
     assert open_one.choices["positions"] == {"0": {"earliest": True}}
     assert open_one.choices["strategy"] == "continue"
+    assert open_one.choices["sealing"]["accept"] == ["repeats"]
     assert {e.via for e in AuditEntry.objects.filter(actor="ada").exclude(action="token.create")} == {"api"}
 
 
@@ -120,13 +121,28 @@ def test_a_choice_that_is_not_sent_stays(caller: Caller, open_one: Recovery) -> 
     assert (open_one.choices["strategy"], open_one.choices["key"]) == ("rewind", ["id"])
 
 
+def test_what_is_below_is_left_out_and_taken_in_by_the_plan_alone(
+    caller: Caller, open_one: Recovery, sealings: list[Any]
+) -> None:
+    for sent, kept in ((None, None), (False, "left"), (None, "left"), (True, None)):
+        Recovery.objects.filter(pk=open_one.pk).update(state="diagnosing")
+        open_one.refresh_from_db()
+        choices = {k: v for k, v in open_one.choices.items() if k != "sealing"}
+        Recovery.objects.filter(pk=open_one.pk).update(choices=choices)
+        body = {} if sent is None else {"refresh_below": sent}
+        code, said = caller.call("POST", f"recoveries/{open_one.label}/plan", body)
+        assert code == 202, said
+        open_one.refresh_from_db()
+        assert open_one.choices.get("below") == kept
+
+
 def test_a_recovery_is_told_with_its_sealed_plan(caller: Caller) -> None:
     row = factories.planned()
     sealed = row.plans.get()
     code, said = caller.call("GET", f"recoveries/{row.label}")
     assert (code, said["recovery"], said["state"], said["flow"]) == (200, row.label, "planned", row.flow.name)
     assert said["plan_hash"] == said["plan"]["plan_hash"] == sealed.hash
-    assert said["sealing"] == {"status": "ready", "problem": None, "code": None}
+    assert said["sealing"] == {"status": "ready", "problem": None, "code": None, "costs": None}
 
 
 def test_a_failed_look_says_why(caller: Caller, open_one: Recovery, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,3 +226,14 @@ def test_another_site_cannot_act_through_a_browser_that_is_signed_in(open_one: R
     client = Client(enforce_csrf_checks=True)
     answer = client.post(f"/api/v1/recoveries/{open_one.label}/plan", "{}", content_type="application/json")
     assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("meant", "strategy"), [("no", "revert"), ("yes", "continue"), ("unknown", "continue")]
+)
+def test_whether_the_change_was_meant_names_the_strategy_where_no_one_does(
+    caller: Caller, open_one: Recovery, meant: str, strategy: str
+) -> None:
+    assert caller.call("POST", f"recoveries/{open_one.label}/plan", {"meant": meant})[0] == 202
+    open_one.refresh_from_db()
+    assert open_one.choices["strategy"] == strategy

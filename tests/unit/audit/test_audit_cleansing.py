@@ -1,10 +1,14 @@
 """Nothing that looks like a secret is written down, and nothing else is lost."""
 
+import time
+
 import pytest
 
+from console.logs import strike
 from recovery.audit import cleansing
 from recovery.audit.actions import record
 from recovery.models import AuditEntry
+from recovery.notify.wording import plain
 from recovery.people.roles import SYSTEM
 
 SECRETS = [
@@ -74,6 +78,31 @@ def test_values_are_judged_by_their_name_too_at_any_depth() -> None:
         "secret": "", "key": ["customer_id"], "token_ref": "env:TOKEN", "credential": "file:/run/secrets/c",
         "sets": {"a"},
     }  # fmt: skip
+
+
+LONG = [
+    "a", "aA1", "-", "a/", "word ", "token=", '"password', "password ", "password_", "://b:", "w://", "eyJa.", "-eyJ",
+    "-eyJaaaaaaaa", "-eyJaaaaaaaa.", "eyJaaaaaaaa.aaaaaaaa-", "-----BEGIN ", "-----BEGIN A PRIVATE KEY-----", "Bearer ",
+    "Bearer a", "-rp_", ";sig=", "apikey-",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("repeated", LONG)
+def test_the_time_for_a_text_grows_with_its_length_and_no_faster(repeated: str) -> None:
+    of = (repeated * 30_000)[:30_000]
+    started = time.process_time()
+    for read in (cleansing.text, plain, strike):
+        read(of)
+    assert time.process_time() - started < 0.5
+
+
+def test_a_long_text_is_read_only_as_far_as_it_is_kept_and_no_secret_is_cut_in_two() -> None:
+    for length in range(1, 60):
+        told = "x" * length + " token: rp_" + "a1B2" * 10 + " end" + " more" * 100
+        assert "a1B2" not in cleansing.shortened(told, 20)
+    assert cleansing.shortened("a b c", 20) == "a b c"
+    assert cleansing.shortened("word " * 100, 20).split() == ["word"] * 7 + ["…"]
+    assert cleansing.shortened("a" * 1_000_000, 20) == "…"
 
 
 @pytest.mark.django_db

@@ -21,7 +21,9 @@ def test_every_damage_is_recorded_once() -> None:
 def test_every_prediction_is_right_and_every_outcome_is_seen() -> None:
     rows = [record.load()[case.name] for case in EVERY if not case.untold]
     assert [row["damage"] for row in rows if row["predicted"] != row["outcome"]] == []
-    assert {row["outcome"] for row in rows} == {o.value for o in Outcome if o is not Outcome.UNKNOWN}
+    assert {row["outcome"] for row in rows} == {
+        o.value for o in Outcome if o not in (Outcome.UNKNOWN, Outcome.OPEN)
+    }
     assert len(rows) >= 60
 
 

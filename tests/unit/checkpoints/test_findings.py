@@ -23,7 +23,7 @@ def test_every_code_of_the_table_is_made_somewhere() -> None:
 
 def test_a_finding_blocks_unless_the_next_run_goes_on() -> None:
     assert {k.code for k in TABLE if k.severity is Severity.BLOCKER} == {
-        k.code for k in TABLE if k.predicts is not Outcome.GOES_ON
+        k.code for k in TABLE if k.predicts not in (Outcome.GOES_ON, Outcome.OPEN)
     }
 
 

@@ -8,8 +8,11 @@ from django.core.management import call_command
 
 from recovery.management.commands._inspecting import spans
 from tests.checkpoint_builder import Built, put, sink_log
+from tests.factories import failed_flow, pipeline
 from tests.state_checkpoints import unpack
 from tests.unit.checkpoints.test_positions import one_source
+
+pytestmark = pytest.mark.django_db
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -251,3 +254,61 @@ def test_a_batch_that_is_damaged_ends_with_1_and_says_where_to_look(
     code, out, _ = run(capsys, str(tmp_path / "ck"), "--batch", "2")
     assert code == 1
     assert "offsets/2 cannot be read: it is empty. Run inspect without --batch: it says what to do." in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "outcome"),
+    [
+        ((), 0, "not promised"),
+        (("--keeps-state", "no"), 0, "goes on"),
+        (("--keeps-state", "yes"), 1, "fails"),
+    ],
+)
+def test_whoever_knows_the_code_says_whether_it_keeps_state(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, outcome: str
+) -> None:
+    Built(tmp_path / "ck", operators=()).write()
+    ended, out, _ = run(capsys, str(tmp_path / "ck"), "--json", *words)
+    assert (ended, json.loads(out)["outcome"]) == (code, outcome)
+    _, out, _ = run(capsys, str(tmp_path / "ck"), *words)
+    assert out.startswith("Sound") == (outcome == "goes on")
+
+
+@pytest.mark.parametrize(
+    ("state", "version", "code", "blockers"),
+    [
+        ("failed", "", 1, ["STATE_OPERATOR_NOT_IN_CODE"]),
+        ("failed", "/1", 1, ["STATE_OPERATOR_NOT_IN_CODE"]),
+        ("failed", "/0", 0, []),
+        ("ok", "", 0, []),
+    ],
+)
+def test_the_checkpoint_of_a_known_flow_is_judged_with_its_code(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    state: str,
+    version: str,
+    code: int,
+    blockers: list[str],
+) -> None:
+    flow = failed_flow(pipeline(spec={"storage": tmp_path.as_uri()}), state=state)
+    place = tmp_path / "_checkpoints" / flow.dataset.replace(".", "/") / flow.short
+    Built(place / "0").write()
+    Built(place / "1", planned=1).write()
+    ended, out, _ = run(capsys, f"{place}{version}", "--json")
+    told = json.loads(out)
+    assert (ended, [f["code"] for f in told["findings"] if f["severity"] == "blocker"]) == (code, blockers)
+    assert told["outcome"] == ("fails" if blockers else "goes on")
+
+
+@pytest.mark.parametrize(("state", "untold"), [("failed", []), ("ok", ["STATE_UNTOLD"])])
+@pytest.mark.django_db
+def test_of_a_flow_whose_code_is_known_nothing_of_its_state_is_left_untold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], state: str, untold: list[str]
+) -> None:
+    flow = failed_flow(pipeline(spec={"storage": tmp_path.as_uri()}), state=state)
+    place = tmp_path / "_checkpoints" / flow.dataset.replace(".", "/") / flow.short
+    Built(place / "0", operators=()).write()
+    _, out, _ = run(capsys, str(place), "--json")
+    told = [f["code"] for f in json.loads(out)["findings"]]
+    assert [code for code in told if code.startswith("STATE_UNTOLD")] == untold

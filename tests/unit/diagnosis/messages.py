@@ -26,6 +26,14 @@ INCIDENT = (
 
 # For each row that has texts: messages without any condition, and the row they belong to.
 PLAIN: list[tuple[str, str, str]] = [
+    ("PIPELINE_CYCLE", "org.apache.spark.sql.pipelines.graph.CircularDependencyException",
+     "The downstream table 'a' is part of a circular dependency with its upstream dataset 'b'."),
+    ("PIPELINE_NO_COMPUTE", "PipelineException", "Quota exceeded: no more instances in this region."),
+    ("PIPELINE_NO_COMPUTE", "PipelineException", "The cluster could not be launched."),
+    ("PIPELINE_NO_COMPUTE", "PipelineException", "The cluster 0123 was terminated by the cloud provider."),
+    ("PIPELINE_NO_COMPUTE", "PipelineException", "There is insufficient capacity in this zone."),
+    ("PIPELINE_NO_COMPUTE", "PipelineException", "No process could be started for this update: fork failed."),
+    ("PIPELINE_NO_COMPUTE", "PipelineException", "Spark's JVM no longer answers. This update ended with it."),
     ("STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA", "org.apache.spark.SparkRuntimeException",
      "Streaming stateful operator name does not match with the operator in state metadata. This is likely to happen "
      "when a user adds/removes/changes stateful operators of existing streaming query."),

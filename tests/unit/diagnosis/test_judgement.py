@@ -11,7 +11,7 @@ from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
 KEYS = {
     "condition", "title", "says", "damaged", "severity", "do", "dont", "operators", "causes", "attempts", "family",
-    "reset",
+    "reset", "advice", "storage",
 }  # fmt: skip
 HEALTHY = CheckpointReport(
     location="file:/c/0",
@@ -54,8 +54,8 @@ def test_the_incident_is_explained_in_peoples_words() -> None:
     assert (found["severity"], found["family"], found["attempts"]) == (3, "query", None)
     assert found["operators"] == {"checkpoint": ["dedupe"], "code": []}
     assert "last committed batch is 2" in found["says"]
-    assert any("put it back" in text for text in found["do"])
-    assert any("seeded checkpoint" in text for text in found["do"])
+    assert [one["strategy"] for one in found["advice"]] == ["continue", "revert", "full-refresh"]
+    assert found["do"] == [one["says"] for one in found["advice"]]
     dont = " ".join(found["dont"])
     assert "empty checkpoint" in dont
     assert "delete the checkpoint folder" in dont

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db
 
 RETENTION = import_module("recovery.migrations.0017_retention_channels")
 BEFORE = timedelta(days=400)
-ALL_OF_THEN = [event for event in SUBSCRIBED if event != "flow.retention"]
+PIPELINE = import_module("recovery.migrations.0023_pipeline_health")
+ALL_OF_THEN = [event for event in SUBSCRIBED if event not in ("flow.retention", "pipeline.failed")]
 
 
 def told(made: Channel, age: timedelta = BEFORE) -> list[str]:
@@ -29,7 +30,20 @@ def told(made: Channel, age: timedelta = BEFORE) -> list[str]:
 
 
 def test_who_was_told_of_everything_is_still_told_of_everything(channel: Make) -> None:
-    assert told(channel(events=ALL_OF_THEN)) == list(SUBSCRIBED)
+    made = channel(events=ALL_OF_THEN)
+    told(made)
+    PIPELINE.subscribe(apps, None)
+    made.refresh_from_db()
+    assert made.events == list(SUBSCRIBED)
+
+
+def test_who_is_told_that_flows_fail_is_told_that_a_pipeline_does(channel: Make) -> None:
+    made, other = channel(events=["flow.failed"]), channel(name="other", events=["audit.broken"])
+    for _ in range(2):
+        PIPELINE.subscribe(apps, None)
+    made.refresh_from_db()
+    other.refresh_from_db()
+    assert (made.events, other.events) == (["flow.failed", "pipeline.failed"], ["audit.broken"])
 
 
 def test_who_is_told_that_flows_fail_is_told_that_their_input_goes(channel: Make) -> None:

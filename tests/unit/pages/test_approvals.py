@@ -227,7 +227,7 @@ def test_the_list_shows_what_waits_for_whom_and_what_became_of_the_rest(
     factories.expired(factories.failed_flow(factories.pipeline(name="r", environment="production")))
     client = signed_in(ann)
     client.get("/approvals")  # the first page of a session notes the session
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         answer = client.get("/approvals")
     page = shown(answer)
     assert page.value("waiting") == "4"

@@ -48,7 +48,15 @@ def test_the_report_leads_to_batches_files_and_versions(responder: Client, flow:
     for part in ('href="?batch=3"', 'href="?files=0"', 'href="?version=0"', "in use", "Show what differs"):
         assert part in page
     assert "version-not-in-use" not in parse(page).codes
-    assert set(next_runs(parse(page))) == {Outcome.GOES_ON}
+    assert {"STATE_OPERATOR_NOT_IN_CODE"} <= set(parse(page).codes)
+    assert next_runs(parse(page)) == [Outcome.FAILS] * 2
+
+
+def test_the_next_run_goes_on_only_with_code_that_fits(responder: Client, flow: Flow, place: Path) -> None:
+    Built(place / "0").write()
+    Flow.objects.filter(pk=flow.pk).update(state="ok")
+
+    assert next_runs(asked(responder, f"/flows/{flow.pk}/checkpoint")) == [Outcome.GOES_ON]
 
 
 def test_what_the_next_run_comes_to_is_said_of_the_whole_and_of_each_finding(
@@ -57,7 +65,8 @@ def test_what_the_next_run_comes_to_is_said_of_the_whole_and_of_each_finding(
     Built(place / "0").write()
     (place / "0/sources/0/1").write_text("v1")
 
-    assert next_runs(asked(responder, f"/flows/{flow.pk}/checkpoint")) == [Outcome.DOUBLES] * 2
+    seen = next_runs(asked(responder, f"/flows/{flow.pk}/checkpoint"))
+    assert seen == [Outcome.FAILS, Outcome.FAILS, Outcome.DOUBLES]
 
 
 def test_another_flow_that_writes_the_same_file_table_is_named(
@@ -70,7 +79,7 @@ def test_another_flow_that_writes_the_same_file_table_is_named(
     page = asked(responder, f"/flows/{flow.pk}/checkpoint")
 
     assert "(other)" in page.one("SINK_SHARED").text
-    assert set(next_runs(page)) == {Outcome.LOSES}
+    assert set(next_runs(page)) == {Outcome.FAILS, Outcome.LOSES}
 
 
 def test_an_older_version_is_shown_as_one_that_is_not_in_use(

@@ -1,5 +1,6 @@
 """Inventory, flow, recoveries, audit, settings and tokens, as people use them."""
 
+import html
 import re
 import time
 
@@ -7,6 +8,7 @@ import pytest
 from django.test import Client
 
 from recovery.models import Flow, Token
+from recovery.pipelines.failures import FailurePhase, UpdateFailure
 from tests import factories as f
 from tests.pages import asked, parse
 from tests.unit.pages.reading import proved, signed_in, text
@@ -43,6 +45,68 @@ def test_the_list_begins_with_what_needs_attention_and_offers_the_next_act(respo
     assert f'href="/flows/{failed.pk}">Diagnose' in page
     recovery = f.opened(failed)
     assert f"Open {recovery.label}" in text(responder, "/")
+
+
+def whole_failure(
+    condition: str = "PIPELINE_CODE_FAILED", file: str = "01_bronze_tax.py"
+) -> dict[str, object]:
+    cause = {"class_name": "KeyError", "message": "'S3_BUCKET'", "file": file, "line": "25"}
+    causes = (cause,) if condition == "PIPELINE_CODE_FAILED" else ()
+    failure = UpdateFailure("u-9", FailurePhase.BEFORE, condition=condition, causes=causes)
+    return {"judged": "failed", "judged_since": f.ago(minutes=47), "failure": failure.as_json()}
+
+
+def test_a_pipeline_that_failed_before_it_had_a_flow_is_a_row_with_its_cause(responder: Client) -> None:
+    tax = f.pipeline(name="bronze_tax", **whole_failure())
+
+    page = text(responder, "/")
+
+    assert parse(page).value("attention") == "1"
+    assert parse(page).value("pipeline-failed") == "bronze_tax"
+    assert "'S3_BUCKET' in 01_bronze_tax.py" in html.unescape(page)
+    own = parse(text(responder, f"/pipelines/{tax.pk}"))
+    assert own.value("pipeline-failed") == "PIPELINE_CODE_FAILED"
+
+
+def test_a_pipeline_whose_flows_fail_with_it_has_no_row_beside_them(responder: Client) -> None:
+    f.failed_flow(f.pipeline(name="bronze_tax", **whole_failure()))
+
+    page = parse(text(responder, "/"))
+
+    assert page.value("attention") == "1"
+    assert not page.all(data_code="pipeline-failed")
+
+
+def test_a_cancelled_update_is_a_row_and_its_flow_is_not_as_it_should_be(responder: Client) -> None:
+    tax = f.pipeline(name="bronze_tax", **whole_failure("PIPELINE_CANCELLED"))
+    flow = f.flow(tax)
+
+    assert parse(text(responder, "/")).value("pipeline-failed") == "bronze_tax"
+    assert 'class="diagnosis diagnosis-ok"' not in text(responder, f"/flows/{flow.pk}")
+
+
+def test_a_pipeline_of_an_environment_that_one_may_not_see_is_not_there(client: Client) -> None:
+    tax = f.pipeline(name="bronze_tax", environment="production", **whole_failure())
+    client.force_login(f.person("none"))
+
+    assert client.get(f"/pipelines/{tax.pk}").status_code in (403, 404)
+
+
+def test_a_view_that_is_empty_needs_attention_in_list_and_graph_and_on_the_page_of_what_it_reads(
+    responder: Client,
+) -> None:
+    feeding = f.flow(short="customers_incremental_flow")
+    late = {"behind_since": f.ago(minutes=32), "behind_why": "emptied", "behind_update": "u-4"}
+    view = f.view(feeding.pipeline, state="empty", **late)
+
+    assert parse(text(responder, "/")).value("attention") == "1"
+    assert "EMPTY_<wbr>EMPTIED" in text(responder, "/")
+    for flow in (feeding, view):
+        page = text(responder, f"/flows/{flow.pk}")
+        assert ">ok</text>" not in page.split("customers (view)")[1].split("</a>")[0]
+        assert 'class="diagnosis diagnosis-ok"' not in page
+    shown = parse(text(responder, f"/flows/{feeding.pk}"))
+    assert shown.value("empty") == view.dataset
 
 
 @pytest.mark.parametrize(

@@ -333,7 +333,11 @@ def test_where_every_source_goes_on_as_itself_nothing_is_asked(responder: Client
 
 def test_a_strategy_that_waits_for_what_is_said_of_its_sources_can_be_taken(responder: Client) -> None:
     of = p.other_sources()
-    options = [{**o, "blocked": "Confirm first which sources are which: 1->2."} for o in of.facts["options"]]
+    blocked = {
+        "blocked": "Confirm first which sources are which: 1->2.",
+        "blocker": {"code": "sources_unconfirmed"},
+    }
+    options = [{**o, **blocked} for o in of.facts["options"]]
     Recovery.objects.filter(pk=of.pk).update(facts={**of.facts, "options": options})
     page = text(responder, f"/recoveries/{of.pk}/offset")
     assert 'id="st-continue" value="continue" checked>' in page
@@ -394,7 +398,8 @@ GO_BACK = "Choose how far to go back first: every row of the windows after 09:06
 def test_going_back_is_chosen_on_the_strategy_page_and_leads_to_how_far(responder: Client) -> None:
     """It is blocked only until a start is chosen, and that is the next page's matter."""
     of = p.at_positions(strategy="")
-    options = [*of.facts["options"], {**of.facts["options"][0], "strategy": "rewind", "blocked": GO_BACK}]
+    rewind = {"strategy": "rewind", "blocked": GO_BACK, "blocker": {"code": "start_needed"}}
+    options = [*of.facts["options"], {**of.facts["options"][0], **rewind}]
     Recovery.objects.filter(pk=of.pk).update(facts={**of.facts, "options": options})
     page = asked(responder, f"/recoveries/{of.pk}/offset")
     assert page.all(id="st-rewind", value="rewind", disabled=False)

@@ -1,5 +1,6 @@
 """Rows into what pages show: pure, and exact to the word where people decide on it."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,16 +18,20 @@ from console.presenters import (
     verifying,
     wizard,
 )
+from recovery.checkpoints.report import Finding, Severity
 from recovery.diagnosis import guide
+from recovery.diagnosis.advice import Meant, meant_of
+from recovery.diagnosis.verdict import judge_flow
 from recovery.management.commands import diagnose
 from recovery.models import Flow, Pipeline
+from recovery.sources.base import stored_bound
 from recovery.strategies.catalogue import EXECUTABLE
-from recovery.strategies.common import precision
+from recovery.strategies.recommending import recommended_strategy
 from tests import factories as f
 
 
 def test_every_question_of_the_comparison_has_an_answer_for_every_strategy() -> None:
-    compare = wizard.compare(f.options(), "", EXECUTABLE)
+    compare = wizard.compare(f.options(), "", EXECUTABLE, recommended="continue")
 
     assert [c.strategy for c in compare.columns] == ["continue", "revert", "full-refresh", "empty"]
     assert {len(line.cells) for line in compare.lines} == {4}
@@ -40,16 +45,53 @@ def test_every_question_of_the_comparison_has_an_answer_for_every_strategy() -> 
     assert [(c.big, c.unit, c.bad) for c in answers["Rows doubled"]] == [
         ("0", "rows", False), ("0", "rows", False), ("1", "row", True), ("0", "rows", False),
     ]  # fmt: skip
-    assert [c.text for c in answers["Takes about"]] == ["7 s", "6 s", "9 s", "not known"]
+    assert [c.text for c in answers["Takes about"]] == ["7 s", "6 s", "9 s", "–"]
 
 
 def test_only_a_strategy_that_this_version_can_run_can_be_pressed() -> None:
-    blocked_by_code = f.option("revert", blocked="The code of the last good update is not known.")
+    blocked_by_code = f.option("revert", blocked="…", blocker={"code": "old_code_unknown"})
 
-    columns = wizard.compare([*f.options()[:1], blocked_by_code, *f.options()[3:]], "", EXECUTABLE).columns
+    options = [*f.options()[:1], blocked_by_code, *f.options()[3:]]
+    columns = wizard.compare(options, "", EXECUTABLE, recommended="continue").columns
 
     assert [c.disabled for c in columns] == [False, False, True]
     assert [c.checked for c in columns] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "recommended", "checked"),
+    [
+        ("", "", []),
+        ("", "revert", ["revert"]),
+        ("continue", "revert", ["continue"]),
+        ("", "full-refresh", []),
+        ("full-refresh", "", ["full-refresh"]),
+    ],
+)
+def test_only_what_is_recommended_and_can_be_undone_is_preselected(
+    chosen: str, recommended: str, checked: list[str]
+) -> None:
+    columns = wizard.compare(f.options(), chosen, EXECUTABLE, recommended=recommended).columns
+
+    assert [c.strategy for c in columns if c.checked] == checked
+    assert [c.strategy for c in columns if c.recommended] == ([recommended] if recommended else [])
+
+
+def test_what_was_counted_to_lose_rows_is_recommended_on_no_page() -> None:
+    options = [f.option("continue", forecast={"lost": f.amount(9)}), f.option("revert")]
+
+    assert not any("Recommended" in r.tags for r in wizard.ladder(f.DIAGNOSIS, Meant.YES, options))
+    assert recommended_strategy(options, f.DIAGNOSIS, Meant.YES) == ""
+
+
+@pytest.mark.parametrize(
+    ("meant", "first"), [(None, []), ("unknown", []), ("yes", ["advice-continue"]), ("no", ["advice-revert"])]
+)
+def test_the_ladder_recommends_what_the_answer_makes_right(meant: str | None, first: list[str]) -> None:
+    rungs = wizard.ladder(f.DIAGNOSIS, meant_of(meant), f.options())
+
+    assert [r.code for r in rungs if "Recommended" in r.tags] == first
+    assert [r.code for r in rungs if r.first] == first
 
 
 @pytest.mark.parametrize(
@@ -57,12 +99,13 @@ def test_only_a_strategy_that_this_version_can_run_can_be_pressed() -> None:
     [
         ({"rows": 0, "exact": True}, "exact"),
         ({"rows": 8, "exact": False}, "estimate"),
-        ({"rows": 8, "exact": False, "why": "at most: The sink keeps nothing."}, "at most"),
+        ({"rows": 8, "exact": False, "bound": "at most"}, "at most"),
+        ({"rows": 8, "exact": False, "why": "at most: as stored before bounds had a field"}, "at most"),
         ({"rows": None, "exact": False}, "unknown"),
     ],
 )
 def test_every_number_says_how_sure_it_is(amount: dict[str, Any], said: str) -> None:
-    assert precision(amount) == said
+    assert stored_bound(amount) == said
 
 
 def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_shown_as_zero() -> None:
@@ -78,7 +121,7 @@ def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_s
 def test_a_position_says_what_is_read_first_and_whether_it_can_be_read() -> None:
     kept, anew = wizard.positions([f.position(), f.position("start")])
 
-    assert (kept.same, anew.same) == ("same place, same bytes", "begins anew")
+    assert (kept.same, anew.same) == ("same place, same bytes", "begins again")
     assert kept.next_says == "3 files in all, 8 rows, exact"
     assert (kept.readable.kind, kept.readable_says) == ("ok", "7 of 7 files")
 
@@ -93,7 +136,7 @@ def test_safe_to_wait_is_not_claimed_before_the_files_were_read() -> None:
 
 @pytest.mark.parametrize(
     ("severity", "means"),
-    [(1, "a fact"), (2, "fix and start again"), (3, "a person must decide"), (4, "something is damaged"),
+    [(1, "a fact"), (2, "fix and start again"), (3, "waits for your decision"), (4, "something is damaged"),
      (5, "data is at risk")],
 )  # fmt: skip
 def test_how_bad_it_is_has_the_same_words_on_the_page_in_the_command_and_in_the_documentation(
@@ -150,18 +193,30 @@ def test_the_operators_of_checkpoint_and_code_are_compared_place_by_place(
     told = {"operators": {"checkpoint": ["dedupe"], "code": code}}
 
     assert [o.badge.word for o in wizard.operators(told)] == [word]
-    assert checkpoint.operators(f.CHECKPOINT, code)[0].badge.word == word
+    verdict = judge_flow(f.REPORT, code=code)
+    assert checkpoint.operators(f.CHECKPOINT, verdict)[0].badge.word == word
 
 
 def test_a_checkpoint_with_a_blocker_is_damaged_whatever_else_it_has() -> None:
-    blocker = {"code": "X", "severity": "blocker", "says": "offsets/2 is empty.", "do": "Mend it."}
-    report = {**f.CHECKPOINT, "findings": [*f.CHECKPOINT["findings"], blocker]}
+    blocker = Finding("X", Severity.BLOCKER, "offsets/2 is empty.", "Mend it.")
+    verdict = judge_flow(replace(f.REPORT, findings=(*f.REPORT.findings, blocker)), code=None)
 
-    badge, says = checkpoint.judgement(report)
+    badge, says = checkpoint.judgement(verdict)
 
+    found = checkpoint.findings([f.as_dict() for f in verdict.findings])
     assert (badge.word, says) == ("Damaged", "offsets/2 is empty.")
-    assert checkpoint.counted(checkpoint.findings(report["findings"])) == "1 blocker, 0 warnings, 1 note"
-    assert checkpoint.findings(report["findings"])[0].kind == "blocker"
+    assert checkpoint.counted(found) == "1 blocker, 0 warnings, 1 note"
+    assert found[0].kind == "blocker"
+
+
+def test_an_intact_checkpoint_that_does_not_fit_the_code_is_never_shown_as_good() -> None:
+    verdict = judge_flow(f.REPORT, code=[])
+
+    badge, _ = checkpoint.judgement(verdict)
+
+    found = checkpoint.findings([f.as_dict() for f in verdict.findings])
+    assert (badge.kind, found[0].code, found[0].kind) == ("failed", "STATE_OPERATOR_NOT_IN_CODE", "blocker")
+    assert [r.outcome for r in found] == ["fails", ""]
 
 
 def test_the_restart_point_is_the_last_committed_batch() -> None:
@@ -194,8 +249,8 @@ def test_events_of_other_flows_are_left_out_and_those_of_the_whole_update_are_no
     [
         (f.MESSAGE, "Streaming stateful operator name does not match with the operator in state metadata."),
         ("", "It failed; the error was not recorded."),
-        ("no full stop", "no full stop"),
-        ("x" * 300, "x" * 157 + "…"),
+        ("no full stop", "no full stop."),
+        ("x" * 300, "x" * 199 + "…"),
     ],
 )
 def test_an_error_is_told_by_its_first_sentence(message: str, said: str) -> None:
@@ -237,7 +292,19 @@ def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
         ("EVERY_ROW_ONCE", {"key": ["a", "b"]}, "none missing, none too many, by a, b"),
         ("EVERY_ROW_ONCE", {"scope": "new", "key": []}, "none missing, none too many, by the whole row"),
         ("FURTHER_UPDATE_ADDS_NOTHING", {}, "the same rows and data files"),
-        ("NOTHING_ELSE_CHANGED", {}, "no other checkpoint and no other table changed"),
+        (
+            "EVERY_ROW_ONCE",
+            {"key": ["a"], "whole_rows": True},
+            "none missing, none too many, by every column",
+        ),
+        ("NO_KEY_TWICE", {"key": ["a"], "accepted": {"rows": 0, "bound": "exact"}}, "none by a"),
+        (
+            "NO_KEY_TWICE",
+            {"key": ["a"], "accepted": {"rows": 60, "bound": "at most"}},
+            "none by a, but at most 60 rows, as accepted",
+        ),
+        ("ROWS_OF_BEFORE_UNTOUCHED", {"rows": 12}, "12 rows as they were"),
+        ("NOTHING_ELSE_CHANGED", {}, "files of what is watched as they were"),
         ("COUNTS_EQUAL_FORECAST", {"new_rows": 8}, "new rows 8"),
         ("EACH_FILE_ONCE", {"files": None}, "files none"),
         ("SOMETHING_NEW", "x", "x"),
@@ -256,18 +323,59 @@ def test_the_verdict_claims_exactly_once_only_when_the_measurement_does() -> Non
     assert verifying.verdict(recovery, {}).code == "not-measured"
 
 
+def test_rows_that_are_there_twice_as_accepted_are_no_plain_green() -> None:
+    told = f.measured(repeats=6)
+    found = verifying.verdict(SimpleNamespace(state="succeeded", label="R-1"), told)
+    lost, doubled, *_ = verifying.against({"lost": f.amount(0), "doubled": f.amount(6), "new_rows": 8}, told)
+
+    assert (found.kind, found.code) == ("attention", "proven-as-accepted")
+    assert [(a.measured, a.bad) for a in (lost, doubled)] == [("0 rows", False), ("6 rows", False)]
+    assert [r.code for r in verifying.whole_flow(told)] == ["doubled", "gone"]
+    assert verifying.whole_facts(f.measured())[0] == ("Input", "21 rows of 7 files")
+
+
+def test_a_bound_that_was_kept_is_no_wrong_forecast() -> None:
+    most = {**f.amount(6, exact=False), "bound": "at most"}
+    bad = [verifying.against({"doubled": most}, f.measured(repeats=repeats))[1].bad for repeats in (0, 6, 7)]
+    assert bad == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("bound", "rows", "shown", "difference", "bad"),
+    [
+        ("exact", 0, "0 rows", "0", False),
+        ("exact", 6, "6 rows", "+6", True),
+        ("at least", 0, "at least 0 rows", "unknown", False),
+        ("at least", 6, "at least 6 rows", "unknown", True),
+        ("estimate", 6, "about 6 rows", "unknown", False),
+    ],
+)
+def test_a_measured_bound_is_shown_as_one_and_its_difference_is_not_known(
+    bound: str, rows: int, shown: str, difference: str, bad: bool
+) -> None:
+    told = {**f.measured(), "doubled": rows, "doubled_bound": bound, "doubled_before": None}
+    found = verifying.against({"doubled": f.amount(0)}, told)[1]
+    assert (found.measured, found.difference, found.bad) == (shown, difference, bad)
+
+
+def test_rows_that_were_lost_before_are_no_difference() -> None:
+    told = {**f.measured(), "lost": 9, "lost_bound": "estimate", "lost_before": 9}
+    lost = verifying.against({"lost": f.amount(0)}, told)[0]
+    assert (lost.measured, lost.difference, lost.bad) == ("0 rows", "0", False)
+
+
 def test_failing_criteria_come_first_and_unknown_ones_before_those_that_hold() -> None:
     told = f.measured(False)
-    told["criteria"][5]["ok"] = None
+    told["criteria"][7]["ok"] = None
 
     rows = verifying.criteria(told, [])
 
-    assert [r.badge.word for r in rows] == ["Fails", "Fails", "Not measured", "Holds", "Holds", "Holds"]
-    assert verifying.counted(rows) == "3 hold, 2 fail, 1 unknown"
+    assert [r.badge.word for r in rows] == ["Fails", "Fails", "Not measured", *["Holds"] * 5]
+    assert verifying.counted(rows) == "5 hold, 2 fail, 1 unknown"
 
 
 def test_a_wrong_forecast_is_called_wrong() -> None:
-    new, table = verifying.against({"new_rows": 8, "table_after": 20}, f.measured(False))
+    *_, new, table = verifying.against({"new_rows": 8, "table_after": 20}, f.measured(False))
 
     assert (new.difference, new.bad, table.difference) == ("−2", True, "−2")
 
@@ -374,5 +482,5 @@ def test_a_plan_that_goes_back_in_a_topic_says_that_its_state_is_built_anew_and_
     review = reviewing.plan(plan)
 
     assert review.lead.startswith("Go back in the input of flow customers_incremental_flow")
-    assert review.numbering.endswith("state dropped (12 keys) and built anew by the code.")
+    assert review.numbering.endswith("state dropped (12 keys) and built again by the code.")
     assert review.grows == "8 new rows. Table 12 → 20 rows."

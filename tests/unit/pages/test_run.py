@@ -108,7 +108,8 @@ def test_an_unknown_step_is_never_called_failed_and_shows_its_evidence_line_by_l
     assert set(page.one("not-proven").codes) == {"unknown"}
     for says, proven in evidence.items():
         assert says in page.one("not-proven" if proven is None else "proven").text
-    assert (page.primary() or {})["value"] == "resume"
+    assert (page.primary() or {})["value"] == "prove"
+    assert not page.disabled("resume")
     assert f"/recoveries/{recovery.pk}/rollback" in page.links()
 
 
@@ -121,6 +122,13 @@ def test_before_the_probe_has_answered_nobody_may_resume(responder: Client, may_
     assert page.one("probe-reads")
     assert page.disabled("resume")
     assert responder.post(f"/recoveries/{recovery.pk}/run").status_code == 409
+
+
+def test_an_act_that_the_page_does_not_know_starts_nothing(responder: Client, may_go_back: None) -> None:
+    recovery = f.failed_step()
+    assert responder.post(f"/recoveries/{recovery.pk}/run", {"act": "stop-and-prove"}).status_code == 400
+    recovery.refresh_from_db()
+    assert recovery.state == "needs_attention"
 
 
 def test_a_failed_step_can_be_resumed(responder: Client, may_go_back: None) -> None:
@@ -165,7 +173,7 @@ def test_the_proof_is_shown_with_every_criterion_and_the_forecast_beside_it(resp
     page = on(responder, f.verified(), "verify")
 
     assert page.one("proven")
-    assert [r.attributes["data-value"] for r in page.all("tr", data_code=True)] == ["ok"] * 6
+    assert [r.attributes["data-value"] for r in page.all("tr", data_code=True)] == ["ok"] * 8
     assert "forecast-wrong" not in page.codes
 
 
@@ -365,3 +373,49 @@ def test_a_run_is_paused_after_the_step_that_runs_and_can_still_be_stopped(respo
     assert page.value("paused") == "responder"
     assert "stop" in page.acts()
     assert "pause" not in page.acts()
+
+
+def test_an_unknown_step_has_its_probe_table_and_the_ways_on(responder: Client, may_go_back: None) -> None:
+    page = on(responder, f.unknown(), "run")
+
+    assert {c: page.value(c) for c in ("effect", "worker", "active", "checkpoint", "spark")} == {
+        "effect": "unknown", "worker": "ok", "active": "unknown", "checkpoint": "ok", "spark": "unknown",
+    }  # fmt: skip
+    assert page.value("probe") == "1"
+    ladder = [
+        c for c in page.codes if c in ("stop-and-prove", "wait-for-probe", "say-known", "resume", "rollback")
+    ]
+    assert ladder == ["stop-and-prove", "wait-for-probe", "say-known", "resume", "rollback"]
+    assert page.one("whom-to-call")
+
+
+def test_what_somebody_knows_is_said_on_a_page_and_stands_on_the_run(
+    responder: Client, may_go_back: None
+) -> None:
+    recovery = f.unknown()
+    path = f"/recoveries/{recovery.pk}/run/statement"
+    assert responder.get(path).status_code == 200
+    assert responder.post(path, {"reason": " "}).status_code == 422
+    assert responder.post(path, {"reason": "Powered off."}).status_code == 302
+    assert on(responder, recovery, "run").value("statement") == "responder"
+    told = responder.get(f"/recoveries/{recovery.pk}/run/evidence.json").json()
+    assert told["statements"][0]["says"] == "Powered off."
+    assert told["probe"]["number"] == 1
+
+
+def test_a_failed_proof_has_its_ways_on_and_says_what_was_not_measured(
+    responder: Client, may_go_back: None
+) -> None:
+    page = on(responder, f.not_proven(), "verify")
+
+    ways = ("ask-owner", "measure-again", "rollback", "not-undoable", "end-without-proof", "never-skipped")
+    told = [c for c in page.codes if c in ways]
+    assert told[:2] == ["ask-owner", "measure-again"]
+    assert set(told[2:]) == {"rollback", "end-without-proof"}
+    for code in ("origin-not-known", "do-not", "stays"):
+        assert page.one(code)
+
+
+def test_a_proof_that_holds_asks_for_nothing(responder: Client, may_go_back: None) -> None:
+    page = on(responder, f.verified(), "verify")
+    assert not {"ways-on", "do-not", "origin-not-known"} & set(page.codes)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
     ("state", "problem", "says"),
     [
         ("paused", "", "Paused: schedule of job nightly"),
-        ("noted", "", "nobody saw yet whether it was"),
+        ("noted", "", "not yet seen whether it was"),
         ("paused", "no right to jobs", "no right to jobs"),
         ("restored", "", "Switched on again: schedule of job nightly"),
         ("left", "schedule of job nightly is gone", "schedule of job nightly is gone"),

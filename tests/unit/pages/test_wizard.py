@@ -107,12 +107,38 @@ def test_the_comparison_shows_every_strategy_with_its_numbers_and_the_blocked_on
     page = asked(responder, f"/recoveries/{recovery.pk}/offset")
 
     assert all(page.all(id=f"st-{name}") for name in ("continue", "revert", "full-refresh", "empty"))
-    assert page.all(id="st-continue", value="continue", checked=True)
+    assert not page.all(name="strategy", checked=True), "nobody said whether the change was meant"
+    assert page.one("say-whether-meant")
     assert page.all(id="st-empty", value="empty", disabled=True)
     reason = next(o["blocked"] for o in recovery.facts["options"] if o["strategy"] == "empty")
     assert page.value("blocked") == "empty"
     assert reason in page.one("blocked").text
     assert page.value("not-applicable") == "3"
+
+
+@pytest.mark.parametrize(("answer", "strategy"), [("yes", "continue"), ("no", "revert")])
+def test_whether_the_change_was_meant_is_asked_once_and_sets_what_both_pages_recommend(
+    responder: Client, answer: str, strategy: str
+) -> None:
+    recovery = f.at_offset()
+    before = asked(responder, f"/recoveries/{recovery.pk}/diagnose")
+    assert [b.attributes["value"] for b in before.all("button", name="meant")] == ["yes", "no", "unknown"]
+
+    said = responder.post(f"/recoveries/{recovery.pk}/diagnose", {"meant": answer})
+
+    assert said["Location"] == f"/recoveries/{recovery.pk}/diagnose"
+    after = asked(responder, f"/recoveries/{recovery.pk}/diagnose")
+    assert after.value("was-it-meant") == "answered"
+    assert "Recommended" in after.one(f"advice-{strategy}").text
+    compared = asked(responder, f"/recoveries/{recovery.pk}/offset")
+    assert [e.attributes["value"] for e in compared.all(name="strategy", checked=True)] == [strategy]
+    assert "say-whether-meant" not in compared.codes
+
+
+def test_an_answer_that_is_none_is_refused(responder: Client) -> None:
+    recovery = f.at_offset()
+    answer = responder.post(f"/recoveries/{recovery.pk}/diagnose", {"meant": "perhaps"})
+    assert refusal(answer) == "bad_choice"
 
 
 def test_a_strategy_and_its_key_are_saved_and_stand_there_when_somebody_else_comes(responder: Client) -> None:
@@ -310,3 +336,79 @@ def test_a_plan_that_must_be_approved_elsewhere_can_still_be_taken_back(responde
     recovery = f.planned(f.incident("production"))
 
     assert "edit" in asked(responder, f"/recoveries/{recovery.pk}/review").acts()
+
+
+def test_review_names_what_is_below_and_lets_it_be_left_out(responder: Client) -> None:
+    made = f.review_below()
+    address = f"/recoveries/{made.pk}/review"
+
+    page = parse(text(responder, address))
+    assert [e.attributes["data-value"] for e in page.all("tr", data_code="below-doubled")] == [
+        f.BELOW[1]["dataset"]
+    ]
+    responder.post(address, {"act": "no-below"})
+    made.refresh_from_db()
+    assert made.choices["below"] == "left"
+    assert parse(text(responder, address)).all("section", data_code="below-left")
+    responder.post(address, {"act": "below"})
+    made.refresh_from_db()
+    assert "below" not in made.choices
+
+
+@pytest.mark.parametrize(
+    ("counted", "choices", "rows"),
+    [
+        (None, {}, ["refreshed", "doubled"]),
+        ("left_out", {}, []),
+        (None, {"below": "left"}, []),
+        ("left_out", {"below": "left"}, []),
+    ],
+)
+def test_review_shows_what_becomes_of_what_is_below_only_as_counted_with_the_choice(
+    responder: Client, counted: str | None, choices: dict[str, str], rows: list[str]
+) -> None:
+    made = f.review_below()
+    for option in made.facts["options"]:
+        if counted:
+            below = option["forecast"]["downstream"]
+            option["forecast"]["downstream"] = [{**below[0], "effect": "stale", "reason": counted}, below[1]]
+    made.choices = {**made.choices, **choices}
+    made.save()
+
+    page = parse(text(responder, f"/recoveries/{made.pk}/review"))
+
+    shown = [str(e.attributes.get("data-code")) for e in page.all("tr")]
+    assert [c.removeprefix("below-") for c in shown if c.startswith("below-")] == rows
+    assert bool(page.all("p", data_code="below-not-counted")) == (bool(counted) and not choices)
+
+
+@pytest.mark.parametrize(("compared", "named"), [(True, []), (False, ["spark_catalog.crm.copy"])])
+def test_a_proof_names_what_is_below_and_was_not_compared(
+    responder: Client, compared: bool, named: list[str]
+) -> None:
+    made = f.verified()
+    below = {
+        "dataset": "spark_catalog.crm.copy",
+        "status": "COMPLETED",
+        "compared": compared,
+        "not_compared": None if compared else "reads_stream",
+    }
+    made.measured = {**made.measured, "downstream": [below]}
+    made.save()
+    for page in ("verify", "report"):
+        shown = parse(text(responder, f"/recoveries/{made.pk}/{page}"))
+        notes = shown.all("", data_code="below-not-compared")
+        assert [e.attributes["data-value"] for e in notes] == named
+        if page == "report":
+            assert ("copy (" in shown.one("closing").text) is bool(named)
+
+
+def test_a_sealed_plan_and_its_proof_name_what_stays_behind(responder: Client) -> None:
+    made = f.verified_below()
+
+    review = parse(text(responder, f"/recoveries/{made.pk}/review"))
+    verify = text(responder, f"/recoveries/{made.pk}/verify")
+
+    assert [review.value(f"below-{b['effect']}") for b in f.BELOW] == [b["dataset"] for b in f.BELOW]
+    assert parse(verify).value("left-doubled") == "spark_catalog.crm.copy"
+    assert 'data-code="left-refreshed"' not in verify

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from recovery.errors import NotFound, OutcomeUnknown, Refused, RepriseError, Unreachable
+from recovery.outbound import Allowed
 from recovery.pipelines.client import ActiveUpdate, ApiDenied, ApiError, PipelinesClient
+from recovery.pipelines.transport import Transport
 from tests.unit.pipelines.stub import Answer, Asked, Stub, serving
 
 TOKEN = "rp_very-secret"
@@ -262,6 +264,27 @@ def test_source_comes_as_bytes_or_as_nothing() -> None:
 def test_an_export_that_cannot_be_read_is_said(content: Any) -> None:
     with client_of(lambda _: Answer(body={"content": content})) as (client, _), pytest.raises(ApiError):
         client.export("/r/a.py")
+
+
+def test_no_proxy_of_the_environment_is_asked_for_an_address_that_may_not_be_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(lambda _: Answer()) as stub:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, stub.url)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        transport = Transport(
+            url="http://169.254.169.254", token="t", timeout=0.2, pause=lambda _: None, allowed=Allowed()
+        )
+        with pytest.raises(Unreachable):
+            transport.get("/latest/meta-data")
+    assert stub.asked == []
+
+
+def test_authorities_of_the_environment_are_trusted_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/authorities.pem")
+    assert Transport(url="https://x", token="t")._session.verify == "/authorities.pem"
 
 
 def test_a_netrc_entry_never_takes_the_place_of_the_token(

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.management.commands._base import plain
-from recovery.models import Workspace
+from recovery.models import Flow, Workspace
 from recovery.people.roles import Role
 from tests.unit.people.run import run, run_json, token_of
 from tests.unit.pipelines.api import Api
@@ -55,6 +55,22 @@ def test_flows_lists_what_a_workspace_has_that_was_never_polled(
     assert found["flows"][1]["pipeline"] == {"id": "p1", "name": "shop", "state": "IDLE"}
     assert found["workspaces"][0]["problem"] is None
     assert [f["flow"] for f in run_json(monkeypatch, token, "flows", "--failing")[1]["flows"]] == [ORDERS]
+
+
+def test_flows_lists_among_what_fails_a_view_that_is_empty_or_stale(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    run(monkeypatch, token, "flows")
+    since = timezone.now()
+    late = {"behind_since": since, "behind_why": "emptied", "behind_update": "u2"}
+    Flow.objects.filter(name=VIEW).update(state="empty", **late)
+
+    _, found = run_json(monkeypatch, token, "flows", "--failing")
+
+    assert [(x["flow"], x["state"]) for x in found["flows"]] == [(VIEW, "empty"), (ORDERS, "failed")]
+    assert found["flows"][0]["since"] == since.isoformat()
+    assert found["flows"][0]["behind"] == {"why": "emptied", "update": "u2"}
+    assert found["flows"][1]["since"] == found["flows"][1]["failing_since"]
 
 
 def test_flows_answers_from_the_last_poll_with_its_age_and_fresh_asks(
@@ -146,7 +162,17 @@ def test_diagnose_is_bad_news_for_a_failing_flow(
         < out.index("\nDo not\n")
         < out.index("\nSpark says\n")
     )
-    assert f"Next: bin/manage plan p1 --flow {ORDERS} --strategy continue" in out
+    assert "bin/manage plan" not in out, "its workspace manages the checkpoint"
+    assert "reset_checkpoint_selection" in out
+
+
+def test_diagnose_names_the_command_of_each_answer_to_whether_the_change_was_meant(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    api.pipelines["p1"].spec["storage"] = "file:///nowhere/storage"
+    _, out, _ = run(monkeypatch, token, "diagnose", "p1", "--flow", "orders_flow")
+    plan = f"bin/manage plan p1 --flow {ORDERS} --strategy"
+    assert (f"{plan} continue --meant yes" in out, f"{plan} revert --meant no" in out) == (True, True)
 
 
 def test_diagnose_is_good_news_for_a_healthy_flow(

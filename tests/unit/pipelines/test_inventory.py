@@ -1,6 +1,7 @@
 """The inventory over real HTTP: what the poller writes, how little it asks, and what survives a failure."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -75,9 +76,108 @@ def test_a_failing_flow_is_seen_with_its_reason(api: Api, workspace: Workspace) 
     assert (orders.failing_since, orders.error, orders.inputs) == (failed_at, CHAIN, ["a.b.raw"])
     assert (orders.last_batch, orders.last_progress["batchId"]) == (7, 7)
     assert orders.history == ["ok", "failed"]
-    assert (view.state, view.streaming, view.history, view.error) == ("ok", False, ["ok", "none"], [])
+    assert (view.state, view.streaming, view.history, view.error) == ("stale", False, ["ok", "none"], [])
     assert workspace.poll_error == ""
     assert workspace.polled_at is not None
+
+
+def test_a_view_that_a_failing_update_emptied_is_empty_until_it_is_refreshed(
+    api: Api, workspace: Workspace
+) -> None:
+    """Not ok, though the recovery of the flow before it has ended well: its own updates leave the view out."""
+    newest = "main.shop.newest"
+    shop, kinds = api.add("p1", "shop"), {ORDERS: "APPEND", newest: "MATERIALIZED_VIEW"}
+
+    def run(update: str, orders: str, view: str, emptied: list[str]) -> None:
+        shop.begin(update, kinds)
+        told = {"output_dataset": newest, "input_datasets": ["main.shop.orders"], "flow_type": kinds[newest]}
+        shop.event(update, "flow_definition", told, newest)
+        shop.event(update, "x_reprise_emptied", {"datasets": emptied})
+        shop.batch(update, ORDERS, 1)
+        shop.fail(update, ORDERS) if orders == "FAILED" else shop.status(update, ORDERS, orders)
+        shop.status(update, newest, view)
+        shop.end(update, "FAILED" if orders == "FAILED" else "COMPLETED")
+        poll(workspace)
+
+    run("u1", "COMPLETED", "COMPLETED", [newest])
+    assert (flow(newest).state, flow(newest).behind_since) == ("ok", None)
+    run("u2", "FAILED", "SKIPPED", [newest])
+    emptied_at = flow(newest).behind_since
+    assert (flow(newest).state, flow(newest).behind_why, flow(newest).behind_update) == (
+        "empty", "emptied", "u2",
+    )  # fmt: skip
+    run("u3", "COMPLETED", "EXCLUDED", [])
+    assert (flow().state, flow(newest).state, flow(newest).behind_since) == ("ok", "empty", emptied_at)
+    run("u4", "EXCLUDED", "COMPLETED", [newest])
+    assert (flow(newest).state, flow(newest).behind_since, flow(newest).behind_why) == ("ok", None, "")
+
+
+@pytest.mark.parametrize(
+    ("told", "emptied", "state"),
+    [
+        ({}, [], "ok"),
+        ({"full_refresh_selection": ["main.shop.orders"]}, ["main.shop.orders"], "stale"),
+        ({"full_refresh_selection": ["orders"]}, [], "stale"),
+        ({"full_refresh": True}, [], "stale"),
+        ({"full_refresh_selection": ["main.shop.other"]}, ["main.shop.other"], "ok"),
+    ],
+)
+def test_a_full_refresh_that_reads_nothing_leaves_what_is_below_stale(
+    api: Api, workspace: Workspace, told: dict[str, Any], emptied: list[str], state: str
+) -> None:
+    newest, shop = "main.shop.newest", api.add("p1", "shop")
+    for update, view, more in (("u1", "COMPLETED", {}), ("u2", "EXCLUDED", told)):
+        shop.begin(update, {ORDERS: "APPEND"}, **more)
+        of = {"output_dataset": newest, "input_datasets": ["main.shop.orders"], "flow_type": "COMPLETE"}
+        shop.event(update, "flow_definition", of, newest)
+        if update == "u2" and emptied:
+            shop.event(update, "x_reprise_emptied", {"datasets": emptied})
+        shop.status(update, ORDERS, "COMPLETED")
+        shop.status(update, newest, view)
+        shop.end(update, "COMPLETED")
+        poll(workspace)
+    assert (flow().state, flow(newest).state) == ("ok", state)
+
+
+def test_a_temporary_view_is_as_its_newest_analysis(api: Api, workspace: Workspace) -> None:
+    """No update tells of a flow that only defines a view; it is not unknown for that, nor is what reads it stale."""
+    shop = api.add("p1", "shop")
+    kinds = {ORDERS: "APPEND", "tv": "VIEW", VIEW: "MATERIALIZED_VIEW"}
+
+    def run(update: str, fails: str = "") -> None:
+        shop.begin(update, kinds)
+        told = {"output_dataset": "tv", "input_datasets": ["main.shop.orders"], "flow_type": "VIEW"}
+        shop.event(update, "flow_definition", told, "tv")
+        told = {"output_dataset": "v", "input_datasets": ["tv"], "flow_type": "MATERIALIZED_VIEW"}
+        shop.event(update, "flow_definition", told, VIEW)
+        if fails:
+            shop.fail(update, fails)
+        else:
+            shop.batch(update, ORDERS, 1)
+            shop.status(update, ORDERS, "COMPLETED")
+            shop.status(update, VIEW, "COMPLETED")
+        shop.end(update, "FAILED" if fails else "COMPLETED")
+        poll(workspace)
+
+    for number, (fails, view) in enumerate((("", "ok"), ("tv", "failed"), ("", "ok"))):
+        run(f"u{number}", fails)
+        assert (flow("tv").state, flow("tv").behind_why) == (view, "")
+    assert (flow(VIEW).state, flow(VIEW).behind_why, flow().state) == ("ok", "", "ok")
+
+
+def test_what_an_older_version_read_of_an_update_is_read_once_more(
+    api: Api, stub: Stub, workspace: Workspace
+) -> None:
+    shop = api.add("p1", "shop")
+    shop.run("u1", {ORDERS: "COMPLETED"})
+    poll(workspace)
+    row = Pipeline.objects.get()
+    del row.updates[0]["emptied"]
+    row.save()
+    for asked in (1, 0):
+        stub.asked.clear()
+        poll(workspace)
+        assert sum(a.path.endswith("/events") for a in stub.asked) == asked
 
 
 def test_a_flow_fails_since_the_first_failure_until_it_completes(api: Api, workspace: Workspace) -> None:
@@ -106,8 +206,8 @@ def test_a_flow_fails_since_the_first_failure_until_it_completes(api: Api, works
         (["COMPLETED", "STOPPED"], "stopped"),
         (["FAILED", "STOPPED"], "failed"),
         (["FAILED", "SKIPPED", "EXCLUDED"], "failed"),
-        (["COMPLETED", "SKIPPED"], "ok"),
-        (["SKIPPED"], "unknown"),
+        (["COMPLETED", "EXCLUDED"], "ok"),
+        (["EXCLUDED"], "unknown"),
         (["STOPPED"], "stopped"),
         (["FAILED", "COMPLETED", "STOPPED"], "stopped"),
         (["STOPPED", "COMPLETED"], "ok"),
@@ -117,7 +217,7 @@ def test_stopping_or_skipping_proves_nothing(
     api: Api, workspace: Workspace, runs: list[str], state: str
 ) -> None:
     shop = api.add("p1", "shop")
-    ends = {"FAILED": "FAILED", "STOPPED": "CANCELED", "SKIPPED": "FAILED"}
+    ends = {"FAILED": "FAILED", "STOPPED": "CANCELED"}
     for number, status in enumerate(runs):
         shop.run(f"u{number}", {ORDERS: status}, ends.get(status, "COMPLETED"))
     poll(workspace)
@@ -156,7 +256,6 @@ def test_an_update_that_failed_before_any_flow_keeps_its_reason(api: Api, worksp
     shop.end("u2", "FAILED", error={"exceptions": [{"class_name": "SyntaxError", "message": "line 3"}]})
     poll(workspace)
     assert Pipeline.objects.get().updates[0]["error"] == [{"class_name": "SyntaxError", "message": "line 3"}]
-    assert flow().state == "ok"
 
 
 def test_a_quiet_pipeline_costs_one_request(api: Api, stub: Stub, workspace: Workspace) -> None:
@@ -389,3 +488,10 @@ class TestFinding:
         with pytest.raises(NotFound) as caught:
             find_flow(find_pipeline("shop"), text)
         assert says in caught.value.sentence
+
+
+def test_a_name_that_moves_the_cursor_is_kept_as_it_is_shown(api: Api, workspace: Workspace) -> None:
+    api.add("p1", "\x1b[2Jsh\u202eop")
+    poll(workspace)
+    assert Pipeline.objects.get().name == r"\x1b[2Jsh\u202eop"
+    assert find_pipeline(r"\x1b[2Jsh\u202eop").pipeline_id == "p1"

@@ -42,7 +42,7 @@ def test_files_that_wait_are_counted_and_nothing_takes_them(arriving: Flow) -> N
     row = looked(arriving)
 
     assert (row.readable, row.until, row.problem) == (True, None, "")
-    assert row.unread["files"] == {"value": 2, "exact": True, "why": ""}
+    assert row.unread["files"] == {"value": 2, "exact": True, "why": "", "bound": "exact"}
     assert row.unread["bytes"]["value"] == 3 * 3 + 4 * 3
     assert row.label == "2 read, newest part 000001.json (log entry 1)"
     assert judged(arriving) is Standing.SAFE
@@ -109,7 +109,7 @@ def test_a_delta_table_says_rows_exactly_and_the_first_midnight_at_which_its_log
 ) -> None:
     row = looked(reading)
 
-    assert row.unread["rows"] == {"value": 4, "exact": True, "why": ""}
+    assert row.unread["rows"] == {"value": 4, "exact": True, "why": "", "bound": "exact"}
     assert row.readable is True
     assert row.until is not None
     assert timedelta(days=30) <= row.until - timezone.now() <= timedelta(days=31)
@@ -150,7 +150,7 @@ def test_rows_that_vacuum_took_are_counted_and_said_once(reading: Flow, table: P
     looks.look(reading)
 
     assert row.readable is False
-    assert row.lost["rows"] == {"value": 4, "exact": True, "why": ""}
+    assert row.lost["rows"] == {"value": 4, "exact": True, "why": "", "bound": "exact"}
     assert judged(reading) is Standing.GONE
     assert [t["unread"] for t in told()] == ["can no longer be read"]
     assert "VACUUM" in told()[0]["reason"]

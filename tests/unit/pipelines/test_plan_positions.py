@@ -41,7 +41,7 @@ def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[So
     return sources
 
 
-def seals(*, recovery: Recovery, by: Actor) -> Plan:
+def seals(*, recovery: Recovery, by: Actor, accept: Any = None) -> Plan:
     return factories.sealed(recovery)
 
 
@@ -49,7 +49,7 @@ def seals(*, recovery: Recovery, by: Actor) -> Plan:
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A workspace with one failed flow; sources that are looked at; a seal without Spark."""
     api = Api()
-    shop = api.add("p1", "shop")
+    shop = api.add("p1", "shop", storage="file:///nowhere/storage")
     shop.run("u1", {ORDERS: "COMPLETED"})
     shop.run("u2", {ORDERS: "FAILED"}, "FAILED")
     monkeypatch.setenv("INVENTORY_TOKEN", "rp_x")
@@ -143,7 +143,7 @@ def test_one_partition_is_given_a_time_and_the_others_stay(
     assert code == 0, told
     chosen = AuditEntry.objects.get(action="recovery.positions", outcome="done")
     wish = {"earliest": True, "parts": {f"{at.TOPIC}-1": {"by_hand": "600"}}}
-    assert chosen.after == {"positions": {"0": wish}}
+    assert chosen.after == {"positions": {"0": wish}, "accepted": ["loss", "repeats"]}
     assert chosen.says == f"Start positions chosen: source 0 at earliest, {at.TOPIC}-1=600."
 
 
@@ -153,7 +153,7 @@ def test_a_plan_is_sealed_with_the_positions_that_were_given(
     code, told = run_json(monkeypatch, token, "plan", "shop", "--position", "0=earliest", "--accept-repeats")
     assert code == 0, told
     chosen = AuditEntry.objects.get(action="recovery.positions", outcome="done")
-    assert chosen.after == {"positions": {"0": {"earliest": True}}}
+    assert chosen.after == {"positions": {"0": {"earliest": True}}, "accepted": ["repeats"]}
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], int, str, str]] = {
@@ -224,7 +224,7 @@ def test_what_a_recovery_has_chosen_stays_where_no_option_says_otherwise(
     Recovery.objects.filter(pk=of.pk).update(choices=held)
     monkeypatch.setattr(studies, "positions", lambda flow, wanted, patch: asked.append(patch) or [])
 
-    def noted(*, recovery: Recovery, by: Actor) -> Plan:
+    def noted(*, recovery: Recovery, by: Actor, accept: Any = None) -> Plan:
         sealed.append({name: recovery.choices[name] for name in held})
         return seals(recovery=recovery, by=by)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ import pytest
 
 from recovery.server import forks
 from recovery.server.children import Children, started_at
-from recovery.server.forks import Fork, NoRunner, ParentEnded, Runners
+from recovery.server.forks import Fork, NoRunner, ParentEnded, Runners, WarmParent
 from recovery.server.runner import GONE
+from recovery.server.runner_parent import RunnerParent
 from recovery.server.runners import Runner
 from tests.contract.lab import until
 
@@ -197,3 +199,30 @@ def test_the_end_in_order_ends_parent_and_runners_and_none_comes_after(
     with pytest.raises(NoRunner):
         runners.fork()
     assert recorded(tmp_path / "pids") == {fork.pid}  # the update that had it removes it
+
+
+def reset_by_its_peer(*messages: bytes) -> socket.socket:
+    """A socket whose other end sent these messages and ended without reading what it had been sent itself."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.send(b"never read")
+    for message in messages:
+        theirs.send(message)
+    theirs.close()
+    return ours
+
+
+def test_a_server_that_ended_without_reading_is_gone_and_its_runners_end() -> None:
+    with reset_by_its_peer() as server, subprocess.Popen(["sleep", "20"], start_new_session=True) as runner:
+        parent = RunnerParent(server)
+        parent.runners[-1] = runner.pid
+        assert parent.hear() is False
+        assert runner.wait(10) == -signal.SIGKILL
+
+
+def test_what_a_parent_said_before_it_ended_without_reading_is_heard() -> None:
+    said = {"kind": "ended", "pid": 7, "code": 0}
+    with reset_by_its_peer(json.dumps(said).encode()) as theirs:
+        warm = WarmParent.__new__(WarmParent)  # no process: what it is told comes from this socket
+        warm.socket = theirs
+        assert warm.receive() == (said, [])
+        assert warm.receive() is None

@@ -1,9 +1,14 @@
 """Page sizes and tokens."""
 
+import base64
+import json
+from typing import Any
+
 import pytest
 
 from recovery.server.paging import Page, page_size, read_page
 from recovery.server.problems import ApiProblem
+from tests.unit.server.api import Asker
 
 
 def test_a_token_brings_back_filter_order_and_place_whatever_is_sent_beside_it() -> None:
@@ -28,3 +33,24 @@ def test_a_page_has_its_size(text: str | None, size: int) -> None:
 def test_a_page_size_out_of_bounds_is_refused(text: str) -> None:
     with pytest.raises(ApiProblem, match="max_results"):
         page_size(text, default=25, most=100)
+
+
+@pytest.mark.parametrize(
+    ("route", "after"),
+    [
+        ("/pipelines", [5]),
+        ("/pipelines", []),
+        ("/pipelines/{id}/updates", ["abc"]),
+        ("/pipelines/{id}/updates", [10**30]),
+        ("/pipelines/{id}/updates", [True]),
+        ("/pipelines/{id}/events", [1]),
+        ("/pipelines/{id}/events", ["1", "2"]),
+        ("/pipelines/{id}/events", [1, {}]),
+    ],
+)
+@pytest.mark.django_db(databases=["default", "pipelines"])
+def test_a_token_that_was_made_up_is_refused(asker: Asker, route: str, after: list[Any]) -> None:
+    raw = json.dumps({"f": "", "o": "", "a": after}).encode()
+    token = base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    asked = asker.send("GET", f"{route.format(id=asker.make().id)}?page_token={token}")
+    assert (asked.status, asked.code) == (400, "INVALID_PARAMETER_VALUE")

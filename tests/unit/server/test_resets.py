@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recovery.server.graph import Dataset, Flow, Graph
-from recovery.server.resets import Refused, Selection, prepare_run
+from recovery.server.resets import Refused, Selection, emptied, prepare_run
 
 SPEC = {"catalog": "spark_catalog", "schema": "db"}
 TABLE, SINK = "spark_catalog.db.orders", "clicks_out"
@@ -63,3 +63,33 @@ def test_a_full_refresh_of_everything_resets_a_sink_too() -> None:
 
     assert versions == {TABLE: 1, "to_topic": 1}
     assert made == [], "Spark makes these versions itself"
+
+
+VIEW, COPY = "spark_catalog.db.newest", "spark_catalog.db.copy"
+VIEWS = Graph(
+    (),
+    (
+        Dataset(TABLE, "STREAMING_TABLE"),
+        Dataset(COPY, "STREAMING_TABLE"),
+        Dataset(VIEW, "MATERIALIZED_VIEW"),
+        Dataset("passing", "VIEW"),
+        Dataset(SINK, "SINK"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "datasets"),
+    [
+        ({}, {VIEW}),
+        ({"refresh_selection": [TABLE]}, set()),
+        ({"refresh_selection": ["newest"]}, {VIEW}),
+        ({"full_refresh_selection": [TABLE]}, {TABLE}),
+        ({"full_refresh_selection": [TABLE], "refresh_selection": [VIEW]}, {TABLE, VIEW}),
+        ({"full_refresh": True}, {TABLE, COPY, VIEW}),
+    ],
+)
+def test_set_up_empties_the_views_that_are_selected_and_what_is_refreshed_in_full(
+    options: dict[str, Any], datasets: set[str]
+) -> None:
+    assert set(emptied(VIEWS, Selection.of(options, SPEC))) == datasets

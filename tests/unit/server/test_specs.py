@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.server.fields import CREATE, check
 from recovery.server.problems import ApiProblem
 from recovery.server.specs import database_of, read_spec, root_of
 
@@ -12,6 +13,7 @@ HOME = Path("/data/home")
 
 
 def read(**body: Any) -> dict[str, Any]:
+    check({"name": "p"} | body, CREATE)
     return read_spec({"name": "p"} | body, pipeline_id="P", home=HOME)
 
 
@@ -25,10 +27,9 @@ def test_what_is_not_said_is_filled_in() -> None:
     assert (spec["continuous"], spec["development"], spec["libraries"]) == (False, False, [])
 
 
-def test_what_is_known_is_kept_and_what_is_unknown_is_dropped() -> None:
-    spec = read(tags={"environment": "production"}, channel="PREVIEW", invented=1, allow_duplicate_names=True)
+def test_what_is_known_is_kept_and_what_is_of_the_request_alone_is_not() -> None:
+    spec = read(tags={"environment": "production"}, channel="PREVIEW", allow_duplicate_names=True)
     assert (spec["tags"], spec["channel"]) == ({"environment": "production"}, "PREVIEW")
-    assert "invented" not in spec
     assert "allow_duplicate_names" not in spec
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as some
 from recovery.checkpoints.formats import Malformed
 from recovery.errors import Refused
 from recovery.sources import kafka, slices
-from recovery.sources.base import Amount, Distance, Moved, Precision, Wanted
+from recovery.sources.base import Amount, Bound, Distance, Moved, Precision, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts, parse, written
 from tests.refusals import refused
 
 NOON = 1_795_521_600_000  # 2026-11-24 12:00:00 UTC
 HOUR = 3_600_000
-GONE = "at most: a part of these offsets is gone, so its records cannot be counted"
-MARKERS = "at most: the difference of offsets; markers of transactions take offsets too"
+GONE = "a part of these offsets is gone, so its records cannot be counted"
+MARKERS = "the difference of offsets; markers of transactions take offsets too"
 
 
 def line(**topics: list[int]) -> str:
@@ -109,15 +109,15 @@ COUNTED = TopicFacts("id-1", {0: PartitionFacts(0, 20, counts={3: 0, 10: 4, 20: 
         ([3, 7], [10, 9], PLAIN, Amount(9)),
         ([10, 9], [3, 7], PLAIN, Amount(9)),
         ([3, 7], [3, 7], topic((0, 20), (0, 20)), Amount(0)),
-        ([3, 7], [10, 9], topic((0, 20), (0, 20)), Amount(9, False, MARKERS)),
+        ([3, 7], [10, 9], topic((0, 20), (0, 20)), Amount(9, False, MARKERS, Bound.AT_MOST)),
         ([-2, -2], [-1, 9], PLAIN, Amount(24)),
         ([3], [10, 9], PLAIN, Amount(11)),  # the new partition begins at 5
-        ([3, 3], [3, 9], PLAIN, Amount(6, False, GONE)),
+        ([3, 3], [3, 9], PLAIN, Amount(6, False, GONE, Bound.AT_MOST)),
         ([3], [10], topic((0, 20), cleanup=frozenset({"compact"})),
-         Amount(7, False, "at most: the topic is compacted, so not every offset is still a record")),
+         Amount(7, False, "the topic is compacted, so not every offset is still a record", Bound.AT_MOST)),
         ([3], [10], COUNTED, Amount(4)),
         ([10], [20], COUNTED, Amount(5)),
-        ([3], [11], COUNTED, Amount(8, False, MARKERS)),
+        ([3], [11], COUNTED, Amount(8, False, MARKERS, Bound.AT_MOST)),
     ],
 )  # fmt: skip
 def test_what_lies_between_is_exact_only_where_every_offset_is_a_record_or_records_were_counted(
@@ -352,7 +352,9 @@ def test_a_topic_made_again_is_not_counted_against_the_old_one() -> None:
 def test_partitions_that_are_gone_are_named_and_those_that_came_begin_at_their_lowest() -> None:
     found = kafka.at(Wanted(latest=True), '{"a":{"0":4},"b":{"0":7}}', facts(a=PLAIN))
     assert found.offset_json == '{"a":{"0":20,"1":20}}'
-    assert found.lost.rows == Amount(16 + 20, False, GONE)  # a-1 came later, and its first 5 are gone
+    assert found.lost.rows == Amount(
+        16 + 20, False, GONE, Bound.AT_MOST
+    )  # a-1 came later, and its first 5 are gone
     assert found.fallbacks == {"b-0": "It is no longer there, so it has no position."}
     assert [(c.part, c.moved) for c in found.changes][2] == ("b-0", Moved.GONE)
 
@@ -405,10 +407,10 @@ def test_a_partition_that_came_later_and_lost_its_first_records_is_no_safe_conti
     found = kafka.reach(line(a=[7]), now)
     assert (found.readable, found.parts) == (False, ("a-1",))
     assert found.lost is not None
-    assert found.lost.rows == Amount(50, False, GONE)
+    assert found.lost.rows == Amount(50, False, GONE, Bound.AT_MOST)
     start = kafka.at(Wanted(by_hand=line(a=[7, 50])), line(a=[7]), now)
     assert kafka.reach(start.offset_json, now).readable is True
-    assert start.lost.rows == Amount(50, False, GONE)
+    assert start.lost.rows == Amount(50, False, GONE, Bound.AT_MOST)
 
 
 def test_a_partition_that_came_later_whole_is_read_from_its_first_record() -> None:

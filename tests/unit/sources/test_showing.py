@@ -10,6 +10,7 @@ from recovery.checkpoints.report import SourceEntry
 from recovery.sources import files, kafka, registry, showing, wishes
 from recovery.sources.base import (
     Amount,
+    Bound,
     Candidate,
     Change,
     Distance,
@@ -64,7 +65,11 @@ def test_a_source_that_stays_says_so_for_every_part() -> None:
         {"part": "orders-0", "before": "5", "after": "5", "moved": "same"},
         {"part": "orders-1", "before": "4", "after": "4", "moved": "same"},
     ]
-    assert shown["lost"]["rows"] == shown["reread"]["rows"] == {"value": 0, "exact": True, "why": ""}
+    assert (
+        shown["lost"]["rows"]
+        == shown["reread"]["rows"]
+        == {"value": 0, "exact": True, "why": "", "bound": "exact"}
+    )
     assert shown["unread"]["rows"]["value"] == 4
     assert (shown["reach"]["readable"], shown["problem"], shown["fallbacks"]) == (True, None, {})
     assert shown["can"] == ["time", "json", "earliest", "latest", "parts"]
@@ -112,7 +117,7 @@ COSTS: dict[str, tuple[showing.Costs, tuple[str, ...], tuple[str, ...]]] = {
     "rows": (cost(Distance(rows=Amount(8)), showing.ZERO, Moved.FORWARD), ("8 rows never read",), ()),
     "again": (cost(showing.ZERO, Distance(rows=Amount(1)), Moved.BACK), (), ("1 row read a second time",)),
     "at most": (
-        cost(Distance(rows=Amount(8, False, "at most: markers")), showing.ZERO, Moved.FORWARD),
+        cost(Distance(rows=Amount(8, False, "markers", Bound.AT_MOST)), showing.ZERO, Moved.FORWARD),
         ("at most 8 rows never read",),
         (),
     ),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recovery.spark.explained import windows
+from recovery.spark.explained import groups, windows
 
 # As Spark 4.2 writes it, but for the length of the window's own expression.
 COUNTED = """== Analyzed Logical Plan ==
@@ -78,3 +78,20 @@ UNTOLD = {
 def test_what_a_plan_does_not_say_whole_is_not_told(text: str) -> None:
     assert text != COUNTED
     assert windows(text) == ""
+
+
+ABOVE = [
+    (COUNTED, "one"),
+    (COUNTED.replace("+- ~Aggregate", "+- ~Filter (clicks#27 > 1)\n+- ~Aggregate"), "at most one"),
+    (COUNTED.replace("+- ~Aggregate", "+- ~SubqueryAlias counted\n+- ~Aggregate"), "one"),
+    (COUNTED.replace("+- ~Aggregate", "+- ~Generate explode(page#23)\n+- ~Aggregate"), ""),
+    (COUNTED.replace("+- ~Aggregate", "+- ~Deduplicate [page#23]\n+- ~Aggregate"), ""),
+    (COUNTED.replace("~Filter isnotnull", "~Aggregate [at#25], [at#25]\n~Filter isnotnull"), ""),
+    (COUNTED.replace("~Aggregate", "~Project"), ""),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "rows"), ABOVE)
+def test_how_many_rows_come_of_a_group_is_told_by_what_stands_above_it(text: str, rows: str) -> None:
+    assert groups(text) == rows

@@ -7,6 +7,7 @@ from recovery.checkpoints.report import SourceProgress, StateOperator
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import (
     Amount,
+    Bound,
     Candidate,
     Distance,
     Position,
@@ -36,7 +37,7 @@ NO_ROW = Distance(rows=Amount(0))
 
 
 def of(rows: int, exact: bool = True) -> Distance:
-    return Distance(rows=Amount(rows, exact, "" if exact else "at most: markers"))
+    return Distance(rows=Amount(rows, exact, "" if exact else "markers", Bound.AT_MOST))
 
 
 def start(at: str, *, lost: Distance = NO_ROW, reread: Distance = NO_ROW, **more: Any) -> Candidate:

@@ -16,8 +16,8 @@ from tests.unit.strategies.streams import DELTA, FILES, LOOSE, READABLE, of, opt
 EMPTY = [
     ("kafka, latest", {}, DELTA, (5, 0), "lose 5 rows"),
     ("kafka, earliest, delta", {"startingOffsets": "earliest"}, DELTA, (0, 10), "double 10 rows"),
-    ("kafka, earliest, files", {"startingOffsets": "earliest"}, FILES, (None, None), "Nobody can tell"),
-    ("kafka, its own offsets", {"startingOffsets": "{}"}, DELTA, (None, None), "Nobody can tell"),
+    ("kafka, earliest, files", {"startingOffsets": "earliest"}, FILES, (None, None), "is not known"),
+    ("kafka, its own offsets", {"startingOffsets": "{}"}, DELTA, (None, None), "is not known"),
     ("into Kafka", {"startingOffsets": "earliest"}, LOOSE["kafka"], (0, 10), "double up to 10 rows"),
 ]
 

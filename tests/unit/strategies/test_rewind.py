@@ -88,11 +88,17 @@ def test_what_nobody_counted_is_not_exact_and_not_recommended(
     assert option.blocked is None
     assert (forecast.lost.rows, forecast.lost.exact) == lost
     assert (forecast.doubled.rows, forecast.doubled.exact) == doubled
-    harmless = lost == (0, True) and doubled[0] == 0
-    assert option.recommended == harmless
+    assert not option.recommended
     codes = [f.code for f in option.findings]
     assert ("REWIND_NOT_EXACT" in codes) == (lost == (0, False))
     assert ("LATE_ROWS_LOST" in codes) == bool(changes.get("counts", KEPT).rehearsed_late)
+
+
+def test_code_without_a_watermark_drops_no_row_as_late_and_needs_no_rehearsal_for_that() -> None:
+    counted = Counts(table=10, waiting=4, reread=9)
+    lost = judged(going(operators=("dedupe",), counts=counted)).forecast.lost
+    assert (lost.rows, lost.exact) == (0, True)
+    assert judged(going(operators=("dedupeWithinWatermark",), counts=counted)).forecast.lost.possible
 
 
 def test_rows_are_not_forecast_without_a_rehearsal() -> None:

@@ -9,9 +9,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from console.supervisor import stages
+from recovery.errors import WrongUse
 from recovery.models import Token, Workspace
 from recovery.people.actions import actor_for_token, revoke_token
+from recovery.people.first import make_first_administrator
 from recovery.people.roles import Actor, Role
+from tests.refusals import refused
 
 pytestmark = pytest.mark.django_db
 
@@ -99,3 +102,50 @@ def test_a_crash_between_two_writes_is_made_good(files: Path, missing: str) -> N
     responder = kept(files)["responder"]
     assert User.objects.get(username="responder").check_password(responder["password"])
     assert actor_for_token(responder["token"], via="command").name == "responder"
+
+
+def begin(monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
+    """`prepare instance` with these settings."""
+    wanted = {"admin_name": "root", "admin_password": "correct horse battery", **changes}
+    monkeypatch.setattr(settings, "ENV", settings.ENV.model_copy(update=wanted))
+    stages.prepare_instance()
+
+
+def test_an_instance_begins_with_one_administrator_and_in_production(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(monkeypatch)
+    admin = User.objects.get()
+    assert (admin.username, admin.person.role) == ("root", "admin")
+    assert admin.check_password("correct horse battery")
+    workspace = Workspace.objects.get()
+    assert (workspace.url, workspace.environment) == ("http://127.0.0.1:4444", "production")
+    assert not (files / "people.json").exists()
+    assert Token.objects.count() == 0
+
+
+def test_what_people_set_since_outlives_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(monkeypatch)
+    User.objects.get().set_password("another")
+    Workspace.objects.update(environment="staging", name="ours")
+    begin(monkeypatch, admin_name="somebody", admin_password="")
+    assert [user.username for user in User.objects.all()] == ["root"]
+    assert [(w.name, w.environment) for w in Workspace.objects.all()] == [("ours", "staging")]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"admin_password": ""}, {"admin_password": "x"}, {"pipelines_environment": "n/a"}]
+)
+def test_a_setting_that_is_missing_or_not_good_is_refused(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
+) -> None:
+    with pytest.raises(WrongUse):
+        begin(monkeypatch, **wrong)
+
+
+def test_there_is_one_first_administrator(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert make_first_administrator(name="root", password="correct horse battery")
+    assert not make_first_administrator(name="root", password="other horse battery")
+    assert User.objects.get().check_password("correct horse battery")
+    with refused("administrator_exists"):
+        make_first_administrator(name="second", password="correct horse battery")

@@ -11,7 +11,14 @@ from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, 
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
 from recovery.verification.criteria import REQUIRED
-from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, new_data_files, new_inputs
+from recovery.verification.evidence import (
+    Evidence,
+    FirstBatch,
+    FurtherUpdate,
+    OldFiles,
+    new_data_files,
+    new_inputs,
+)
 
 OLD_BATCHES = 3  # committed by the old version: 0, 1, 2
 
@@ -39,6 +46,10 @@ class World:
     )  # by the new code, over new files
     table: list[str] | None = None  # as a fresh session reads it
     open: int | None = None  # a batch of which the plan could not tell whether the table has it
+    key: list[str] = field(default_factory=list)  # a row is its own key, where one is known
+    accepted: dict[str, Any] = field(
+        default_factory=lambda: {"rows": 0, "bound": "exact"}
+    )  # repeats of a key
     late: int = 0  # of the new files, how many arrived after the plan was sealed
 
     def __post_init__(self) -> None:
@@ -65,9 +76,11 @@ class World:
             "TABLE_GREW_BY_NEW_BATCHES": {"before": 0 if fresh else len(self.old_rows)},
             "EVERY_ROW_ONCE": {
                 "scope": "new",
-                "key": [],
+                "key": self.key,
                 **({} if self.open is None else {"open": self.open}),
             },
+            **({} if fresh else {"ROWS_OF_BEFORE_UNTOUCHED": {"rows": len(self.old_rows)}}),
+            **({"NO_KEY_TWICE": {"key": self.key, "accepted": self.accepted}} if self.key else {}),
             "COUNTS_EQUAL_FORECAST": {"new_rows": len(self.expected)},
             "NOTHING_ELSE_CHANGED": {},
             "FURTHER_UPDATE_ADDS_NOTHING": {},
@@ -92,6 +105,7 @@ class World:
             others_before={"table x": "1", "checkpoint y": "2"},
             others_after={"table x": "1", "checkpoint y": "2"},
             further=FurtherUpdate("COMPLETED", 7, 7, ("f",), ("f",)),
+            old_files=OldFiles(files=3),
         )
         return replace(evidence, **changes)
 
@@ -163,7 +177,10 @@ class World:
             duplicates_before=_repeats(stood),
             duplicates_explained=_repeats(stood + want) - _repeats(stood),
             held_before=sum(n for row, n in want.items() if stood[row]),
-            key=(),
+            table_keys=len(stood + got),
+            keys_twice=sum(stood[row] + got[row] > 1 for row in got),
+            new_repeats=sum(stood[row] + n - max(stood[row], 1) for row, n in got.items()),
+            key=tuple(self.key),
         )
 
 

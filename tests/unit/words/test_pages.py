@@ -195,6 +195,30 @@ SCENES = (
         },
     ),
     Scene(
+        "rows would be lost",
+        f.to_accept,
+        "review",
+        {
+            "loses_rows": (
+                "Blocker: Rows would be lost, and that is not accepted. 9 groups of windows that end after "
+                "2026-11-22 19:04:10.000 UTC, the watermark, are in the state of operator 0 and in no table. I accept "
+                "that 9 rows are lost. loses_rows · --accept-loss"
+            ),
+            "bar-asks-to-accept": (
+                "Seals a plan that loses rows, or may. Possible once that is accepted above. Nothing runs before you "
+                "say so.…"
+            ),
+        },
+    ),
+    Scene(
+        "a loss that was accepted",
+        f.losing,
+        "review",
+        {
+            "accepted-loss": ("Accepted by responder: 9 rows are lost. “The windows are counted by hand.”"),
+        },
+    ),
+    Scene(
         "sealed",
         f.planned,
         "review",
@@ -319,10 +343,25 @@ SCENES = (
         "verify",
         {
             "proven": (
-                "Every expected row is in the table exactly once. 6 of 6 criteria hold, "
+                "8 new rows are in the table once; 12 rows of before untouched. 8 of 8 criteria hold, "
                 "measured on Spark in a fresh session. They were fixed in the plan before "
                 "anything ran. Measured …. Plan …."
             ),
+        },
+    ),
+    Scene(
+        "proven with repeats",
+        f.repeated,
+        "verify",
+        {
+            "proven-as-accepted": (
+                "8 new rows are in the table; 12 rows of before untouched. 6 rows repeat one that was there, as "
+                "accepted. 8 of 8 criteria hold, measured on Spark in a fresh session. They were fixed in the plan "
+                "before anything ran. responder accepted: 6 rows are in the table twice. “Twice is better than "
+                "missing.” Measured …. Plan …."
+            ),
+            "whole-doubled": "6 rows repeat a key of the table.",
+            "whole-gone": "1 input file is gone, so what was read of it could not be compared.",
         },
     ),
     Scene(
@@ -331,7 +370,7 @@ SCENES = (
         "verify",
         {
             "not-proven": (
-                "2 expected rows are not in the table. 4 of 6 criteria hold, measured on Spark "
+                "2 expected rows are not in the table. 6 of 8 criteria hold, measured on Spark "
                 "in a fresh session. They were fixed in the plan before anything ran. R-1 stays"
                 " open. Measured …. Plan …."
             ),

@@ -192,8 +192,7 @@ ACTS = (
     Refusal("sealing", "A plan of R-1 is being sealed. Wait for its end, then take it back.", sealing),
     Refusal(
         "denied",
-        "vic has role viewer, which may not open, plan and run recoveries. Ask a responder or an admin, or sign in "
-        "as one.",
+        "vic has role viewer, which may not open, plan and run recoveries. Ask a responder or an admin.",
         lambda: actions.pause_run(recovery_id=recovery("running").pk, by=VIEWER),
     ),
     Refusal(

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from recovery.errors import Denied, RepriseError
+from recovery.diagnosis.advice import Meant
+from recovery.errors import Denied, Refused, RepriseError
 from recovery.models import AuditEntry, Recovery
 from recovery.people.roles import Actor, Role
 from recovery.workflow import actions, broker, sealing, tasks
@@ -51,7 +52,9 @@ ACTS: dict[str, Callable[[int], Any]] = {
     "recovery.stop": lambda pk: actions.request_stop(recovery_id=pk, by=VIEWER),
     "recovery.facts": lambda pk: actions.request_facts(recovery_id=pk, by=VIEWER),
     "recovery.strategy": lambda pk: actions.choose_strategy(recovery_id=pk, strategy="continue", by=VIEWER),
-    "recovery.patch": lambda pk: actions.save_patch(recovery_id=pk, files={}, by=VIEWER),
+    "recovery.meant": lambda pk: actions.say_whether_meant(recovery_id=pk, meant=Meant.YES, by=VIEWER),
+    "recovery.keep": lambda pk: actions.save_patch(recovery_id=pk, files={}, by=VIEWER),
+    "recovery.patch": lambda pk: actions.save_patch(recovery_id=pk, files={"/a.py": "x = 1"}, by=VIEWER),
     "recovery.validate": lambda pk: actions.request_validation(recovery_id=pk, by=VIEWER),
     "plan.seal": lambda pk: actions.request_plan(recovery_id=pk, by=VIEWER),
     "recovery.execute": lambda pk: actions.execute(recovery_id=pk, by=VIEWER),
@@ -122,6 +125,21 @@ def test_browsers_line_ends_do_not_reach_the_source() -> None:
     assert row.choices["patch"] == {"/p/q.py": "x = 1\ny = 2\n"}
 
 
+def test_whether_the_change_was_meant_is_kept_audited_and_chooses_nothing() -> None:
+    row = recovery("diagnosing", choices={"strategy": "continue", "key": ["id"]})
+    actions.say_whether_meant(recovery_id=row.pk, meant=Meant.NO, by=RESPONDER)
+    row.refresh_from_db()
+    assert row.choices == {"strategy": "continue", "key": ["id"], "meant": "no"}
+    assert (last().action, last().outcome) == ("recovery.meant", "done")
+    assert (last().before, last().after) == ({"meant": None}, {"meant": "no"})
+
+
+def test_whether_the_change_was_meant_is_no_longer_changed_once_a_plan_is_sealed() -> None:
+    row = recovery("planned")
+    with pytest.raises(Refused):
+        actions.say_whether_meant(recovery_id=row.pk, meant=Meant.NO, by=RESPONDER)
+
+
 def test_a_blocked_strategy_cannot_be_chosen() -> None:
     row = recovery("diagnosing")
     Recovery.objects.filter(pk=row.pk).update(
@@ -134,14 +152,10 @@ def test_a_blocked_strategy_cannot_be_chosen() -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        {"strategy": "rewind", "blocked": "Choose how far to go back first: every row has to be read again."},
-        {
-            "strategy": "continue",
-            "blocked": "Confirm first which sources are which.",
-            "mapping": {"pairs": []},
-        },
-        {"strategy": "continue", "blocked": "The code has a step that has no state."},
-        {"strategy": "revert", "blocked": "What ran before is not known."},
+        {"strategy": "rewind", "blocked": "…", "blocker": {"code": "start_needed"}},
+        {"strategy": "continue", "blocked": "…", "blocker": {"code": "sources_unconfirmed"}},
+        {"strategy": "continue", "blocked": "…", "blocker": {"code": "code_keeps_state"}},
+        {"strategy": "revert", "blocked": "…", "blocker": {"code": "old_code_unknown"}},
     ],
 )
 def test_what_a_later_step_settles_does_not_keep_a_strategy_from_being_chosen(option: dict[str, Any]) -> None:

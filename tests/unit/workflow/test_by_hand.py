@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from recovery.errors import RepriseError
+from recovery.diagnosis.advice import Meant
+from recovery.errors import Refused, RepriseError
 from recovery.management.commands import _acting
-from recovery.models import Recovery
+from recovery.models import AuditEntry, Flow, Pipeline, Recovery
+from recovery.people.roles import Actor
 from recovery.workflow import broker, by_hand
-from tests.unit.workflow.rows import RESPONDER, plan, recovery
+from tests.unit.workflow.rows import RESPONDER, flow, plan, recovery
 
 pytestmark = pytest.mark.django_db
 
@@ -69,18 +71,52 @@ def test_a_pipeline_is_stopped_where_it_runs_and_where_something_can_start_it(
 
 
 def test_the_options_of_a_plan_are_what_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
-    parser, sealed, flow = ArgumentParser(), dict[str, Any](), recovery("diagnosing").flow
+    parser, sealed, of = ArgumentParser(), dict[str, Any](), recovery("diagnosing").flow
     _acting.plan_options(parser)
     given = "orders --strategy rewind --key a,b --position 0=earliest --position 1=latest --accept-loss --confirm 0->1"
     monkeypatch.setattr(by_hand, "make_plan", lambda **told: sealed.update(told))
 
-    _acting.seal(flow, vars(parser.parse_args(given.split())), {"/p/q.py": "x = 1"}, by=RESPONDER, again=True)
+    _acting.seal(of, vars(parser.parse_args(given.split())), {"/p/q.py": "x = 1"}, by=RESPONDER, again=True)
 
     assert sealed == {
-        "flow": flow, "strategy": "rewind", "patch": {"/p/q.py": "x = 1"}, "key": ["a", "b"], "by": RESPONDER,
+        "flow": of, "strategy": "rewind", "patch": {"/p/q.py": "x = 1"}, "key": ["a", "b"], "by": RESPONDER,
         "again": True, "positions": ["0=earliest", "1=latest"], "accept_loss": True, "accept_repeats": False,
-        "confirmed": ["0->1"],
+        "confirmed": ["0->1"], "meant": None,
     }  # fmt: skip
+
+
+MEANT = [(Meant.NO, "revert"), (Meant.YES, "continue"), (Meant.UNKNOWN, "continue"), (None, "continue")]
+
+
+@pytest.mark.parametrize("named", ["orders", "R-1"])
+@pytest.mark.parametrize(("meant", "strategy"), MEANT)
+def test_whether_the_change_was_meant_names_the_strategy_where_no_one_does(
+    monkeypatch: pytest.MonkeyPatch, named: str, meant: Meant | None, strategy: str
+) -> None:
+    parser, asked, of = ArgumentParser(), list[str](), recovery("diagnosing").flow
+    _acting.plan_options(parser)
+    given = [named, *(["--meant", meant.value] if meant else [])]
+
+    def stop_there(flow: Flow, name: str, by: Actor) -> None:
+        asked.append(name)
+        raise Refused("Far enough.", code="stopped")
+
+    monkeypatch.setattr(by_hand, "_can_be_planned", stop_there)
+    with pytest.raises(Refused):
+        _acting.seal(of, vars(parser.parse_args(given)), None, by=RESPONDER)
+    assert asked == [strategy]
+
+
+def test_the_answer_that_an_open_recovery_holds_names_the_strategy_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, of = list[str](), recovery("diagnosing", choices={"meant": "no"}).flow
+    monkeypatch.setattr(by_hand, "_can_be_planned", lambda flow, name, by: asked.append(name))
+    with pytest.raises(RepriseError):  # it takes no position
+        by_hand.make_plan(
+            flow=of, strategy=None, patch=None, key=None, by=RESPONDER, positions=["0=earliest"]
+        )
+    assert asked == ["revert"]
 
 
 def test_a_file_of_a_folder_that_differs_in_line_ends_alone_is_no_edit(tmp_path: Path) -> None:
@@ -88,3 +124,14 @@ def test_a_file_of_a_folder_that_differs_in_line_ends_alone_is_no_edit(tmp_path:
     (tmp_path / "b.py").write_bytes(b"x = 2\n")
     now = {"/p/a.py": "x = 1\r\ny = 2\r\n", "/p/b.py": "x = 1\n"}
     assert by_hand._folder(tmp_path, now, "/p", tuple(now)) == {"/p/b.py": "x = 2\n"}
+
+
+def test_a_plan_that_no_storage_lets_run_is_refused_before_anything_is_opened() -> None:
+    kept = flow()
+    Pipeline.objects.filter(pk=kept.pipeline_id).update(spec={})
+    kept.pipeline.refresh_from_db()
+    with pytest.raises(Refused) as refusal:
+        by_hand.make_plan(flow=kept, strategy="continue", patch=None, key=None, by=RESPONDER)
+    assert refusal.value.code == "no_storage"
+    assert Recovery.objects.count() == 0
+    assert AuditEntry.objects.filter(action="recovery.open", outcome="failed").count() == 1

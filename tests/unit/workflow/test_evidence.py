@@ -74,7 +74,7 @@ def line(version: int) -> str:
 
 def scene(*ends: str | None, kind: str = "delta") -> Scene:
     """A flow whose checkpoint has committed up to `ends`, a source each."""
-    workspace = SimpleNamespace(name="w", spark_remote_ref=f"env:{REMOTE}")
+    workspace = SimpleNamespace(name="w", spark_remote_ref=f"env:{REMOTE}", spark_remote_kept="")
     pipeline = SimpleNamespace(workspace=workspace, pipeline_id="p", name="p")
     flow: Any = SimpleNamespace(name="main.shop.t", dataset="main.shop.t", pipeline=pipeline)
     client: Any = SimpleNamespace(events=lambda *_, **__: [])

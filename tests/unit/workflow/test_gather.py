@@ -8,11 +8,12 @@ import pytest
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.errors import Refused, Unreachable
+from recovery.plans.accepted import Accepted
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Amount, Distance, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.slices import Slice
-from recovery.spark.api import Study, StudyRequest
-from recovery.strategies.base import Facts
+from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Study, StudyRequest
+from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
 from recovery.workflow import gather, inputs, sealing
 from tests.refusals import refused
@@ -187,7 +188,7 @@ def test_a_plan_names_the_inputs_of_the_code_that_it_runs(strategy: str, topics:
     found = facts("both", "old", "orders")
     option = next(o for o in judge_all(found) if o.strategy == strategy)
     recovery: Any = SimpleNamespace(label="R-1", diagnosis={}, choices={})
-    body = sealing.build(recovery, scene_of("both", "orders"), found, option, {})
+    body = sealing.build(recovery, scene_of("both", "orders"), found, option, {}, Accepted())
     assert [one["location"] for one in body["inputs"]] == topics
     assert [one["location"] for one in body["positions"]] == topics
 
@@ -210,3 +211,42 @@ def test_a_wish_that_cannot_be_met_is_refused_whether_the_checkpoint_names_its_s
     with refused("no_such_position", Refused):
         gather.facts_of(there, {PATH: "same"}, None, wishes={"0": Wanted(latest=True)})
     assert gather.facts_of(there, {PATH: "same"}, None).sources[0].problem is None
+
+
+COLUMNS = ("customer_id", "country")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named", "key", "kind"),
+    [
+        (("customer_id",), None, (), ("customer_id",), KeyKind.OLD_CODE),
+        (("Customer_ID",), None, (), ("Customer_ID",), KeyKind.OLD_CODE),
+        (("hidden",), None, (), (), KeyKind.WHOLE_ROW),
+        (None, None, (), (), KeyKind.WHOLE_ROW),
+        (("customer_id",), ("country",), (), ("country",), KeyKind.CODE),
+        (("customer_id",), None, ("country",), ("country",), KeyKind.NAMED),
+        (("customer_id",), ("country",), ("country",), ("country",), KeyKind.CODE),
+    ],
+    ids=[
+        "taken out", "in another case", "not yielded any more", "there was none", "another one in its place",
+        "a person names another", "a person names the code's own",
+    ],
+)  # fmt: skip
+def test_the_key_of_a_dropduplicates_that_was_taken_out_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+    old: tuple[str, ...] | None,
+    new: tuple[str, ...] | None,
+    named: tuple[str, ...],
+    key: tuple[str, ...],
+    kind: KeyKind,
+) -> None:
+    def keyed(asked: StudyRequest) -> Study:
+        own = old if asked.files[PATH] == "old" else new
+        told = asked.key or own or ()
+        whence = NAMED if asked.key else FROM_CODE if own else WHOLE_ROW
+        return replace(study(asked), operators=(), columns=COLUMNS, dedupe=own, key=told, key_from=whence)
+
+    monkeypatch.setattr(gather, "study", keyed)
+    found = gather.facts_of(scene_of("same", "orders"), {PATH: "same"}, {PATH: "old"}, key=named)
+    assert (found.new_code.key, found.new_code.key_kind) == (key, kind)
+    assert (found.new_code.key_from == FROM_OLD_CODE) is (kind is KeyKind.OLD_CODE)

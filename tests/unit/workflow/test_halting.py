@@ -35,7 +35,8 @@ class World:
             export=lambda path: b"",
         )
         return SimpleNamespace(
-            client=client, pipeline_id="p", held_by=self.who, watch=SimpleNamespace(guard=lambda: None),
+            client=client, pipeline_id="p", held_by=self.who,
+            watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: None),
             log=self.said.append, body=BODY, flow=SimpleNamespace(name="f"),
         )  # fmt: skip
 

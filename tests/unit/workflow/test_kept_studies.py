@@ -82,6 +82,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no table": ({"table": None}, {}),
     "count by file": ({"by_file": True}, {}),
     "slices": ({"slices": {"waiting": {"0": {"kind": "kafka"}}}}, {}),
+    "variables": ({"variables": {"S3_BUCKET": "b"}}, {}),
     "run of Spark": ({}, {"driver": "driver-2"}),
     "table": ({}, {"table": "table-2"}),
     "size of a file": ({}, {"files": {"file:///in/1.json": (11, 1000)}}),

@@ -1,7 +1,9 @@
 """Parsers of state files, byte by byte: every cut and every flipped bit is either found or harmless."""
 
 import io
+import json
 import random
+import struct
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -254,3 +256,73 @@ def test_any_bytes_are_answered(data: bytes) -> None:
 )
 def test_types_are_named_as_in_sql(kind: object, name: str) -> None:
     assert type_name(kind) == name
+
+
+def java_utf(text: str) -> bytes:
+    """As Java's writeUTF: UTF-16 units, each in at most three bytes."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    halves = "".join(chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2))
+    data = halves.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+    return struct.pack(">H", len(data)) + data
+
+
+def chunks(text: str, size: int = 10_000) -> bytes:
+    """As SchemaHelper.SchemaWriter: a count, then pieces."""
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    return struct.pack(">i", len(pieces)) + b"".join(java_utf(piece) for piece in pieces)
+
+
+def struct_of(*names: str) -> str:
+    fields = [{"name": n, "type": "string", "nullable": True, "metadata": {}} for n in names]
+    return json.dumps({"type": "struct", "fields": fields}, ensure_ascii=False)
+
+
+SIGNS, EARLY = "key 🐟 é", "v3 of builds before 4.0"
+SCHEMAS = {
+    "v1, Spark 3.1": java_utf("v1") + java_utf(struct_of(SIGNS)) + java_utf(struct_of("value")),
+    "v2": java_utf("v2") + chunks(struct_of(SIGNS)) + chunks(struct_of("value")),
+    "v3": java_utf("v3")
+    + struct.pack(">i", 1)
+    + java_utf("default")
+    + b"\0\0"
+    + chunks(struct_of(SIGNS))
+    + b"\0\0"
+    + chunks(struct_of("value"))
+    + chunks("{}") * 2,
+    EARLY: java_utf("v3")
+    + struct.pack(">i", 1)
+    + java_utf("default")
+    + chunks(struct_of(SIGNS))
+    + chunks(struct_of("value"))
+    + chunks("{}") * 2,
+}
+
+
+@pytest.mark.parametrize("form", SCHEMAS)
+def test_every_form_of_a_state_schema_is_read_whatever_its_letters(form: str) -> None:
+    (one,) = parse_schema(SCHEMAS[form], early=form == EARLY)
+    assert ([c.name for c in one.key], [c.name for c in one.value]) == ([SIGNS], ["value"])
+
+
+@pytest.mark.parametrize("form", SCHEMAS)
+def test_a_state_schema_that_is_cut_short_is_said_to_be(form: str) -> None:
+    for size in range(1, len(SCHEMAS[form])):
+        with pytest.raises(Malformed):
+            parse_schema(SCHEMAS[form][:size], early=form == EARLY)
+
+
+def test_a_schema_of_builds_before_4_is_one_where_the_metadata_is_theirs_too() -> None:
+    with pytest.raises(Malformed):
+        parse_schema(SCHEMAS[EARLY])
+
+
+def test_a_schema_file_of_builds_before_4_is_named_in_the_singular() -> None:
+    store = {
+        "storeName": "default",
+        "numColsPrefixKey": 0,
+        "numPartitions": 5,
+        "stateSchemaFilePath": "file:/a/b",
+    }
+    body = {"operatorInfo": {"operatorId": 0, "operatorName": "x"}, "stateStoreInfo": [store]}
+    (info,) = parse_metadata(b"v2\n" + json.dumps(body).encode()).stores
+    assert (info.schema_paths, info.early) == (("file:/a/b",), True)

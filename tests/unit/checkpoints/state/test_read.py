@@ -193,6 +193,13 @@ def test_a_moved_checkpoint_names_its_schemas_at_a_place_that_is_gone(tmp_path: 
     assert report.state_operators[0].schemas  # they are shown all the same: the copies are here
 
 
+def test_what_a_task_of_spark_2_left_behind_is_of_a_known_kind(tmp_path: Path) -> None:
+    root = unpack("hdfs-dedupe", tmp_path / "checkpoint")
+    for name in ("temp-5127582179119164398", "temp--34182579119164398"):
+        (root / "state/0/1" / name).write_bytes(b"")
+    assert of_state(inspect(str(root))) == set()
+
+
 def test_files_of_an_unknown_kind_are_said_and_not_judged(tmp_path: Path) -> None:
     root = unpack("hdfs-dedupe", tmp_path)
     (root / "state/0/0/5.parquet").write_bytes(b"newer")

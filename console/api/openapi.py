@@ -1,0 +1,118 @@
+"""The OpenAPI document of the JSON API, made from its routes; what each act takes is here, a line each.
+
+A test holds this table against what the acts themselves refuse, and the answers against the document.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django.urls import URLPattern
+
+from console.api import recoveries, workspaces
+from console.api.base import Act, Body, acts_of
+from recovery.people.roles import Actor
+
+Schema = dict[str, Any]
+TEXT: Final[Schema] = {"type": "string"}
+TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
+YES: Final[Schema] = {"type": "boolean"}
+FILES: Final[Schema] = {"type": "object", "additionalProperties": TEXT}
+MEANT: Final[Schema] = {"type": "string", "enum": ["", "yes", "no", "unknown"]}
+CHOSEN: Final[Mapping[str, Schema]] = {"strategy": TEXT, "key": TEXTS, "patch": FILES, "meant": MEANT}
+GIVEN: Final[Mapping[str, Schema]] = dict.fromkeys(workspaces.GIVEN, TEXT)
+TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
+    recoveries.open_one: {"pipeline": TEXT, "flow": TEXT, "again": YES},
+    recoveries.look: {"position": TEXTS, **CHOSEN},
+    recoveries.plan: {
+        "position": TEXTS,
+        "confirm": TEXTS,
+        "accept_loss": YES,
+        "accept_repeats": YES,
+        "refresh_below": YES,
+        **CHOSEN,
+    },
+    workspaces.add: {"name": TEXT, **GIVEN},
+    workspaces.change: {"on": YES, **GIVEN},
+    workspaces.remove: {"reason": TEXT},
+}
+"""What is not here takes nothing."""
+NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {recoveries.open_one: ("pipeline",), workspaces.add: ("name",)}
+PROBLEM: Final[Schema] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "says"],
+            "properties": {"code": TEXT, "says": TEXT, "flags": TEXTS},
+        }
+    },
+}
+DONE: Final[Mapping[int, str]] = {200: "Done.", 201: "Made.", 202: "A worker is at it; ask again with GET."}
+
+
+def published(body: Body, by: Actor) -> tuple[int, Body]:
+    """This document."""
+    from console.api.urls import ROUTES
+
+    return 200, document(ROUTES)
+
+
+def document(routes: Iterable[URLPattern]) -> dict[str, Any]:
+    """OpenAPI 3.1 of these routes."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Reprise", "version": "1"},
+        "security": [{"token": []}],
+        "paths": {
+            address(route): {method.lower(): operation(route, method, act) for method, act in acts_of(route)}
+            for route in routes
+        },
+        "components": {
+            "schemas": {"Problem": PROBLEM},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def address(route: URLPattern) -> str:
+    """A route as OpenAPI writes it."""
+    return "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(route.pattern))
+
+
+def operation(route: URLPattern, method: str, act: Act) -> dict[str, Any]:
+    """One method of one address."""
+    where = address(route)
+    found: dict[str, Any] = {
+        "operationId": f"{method.lower()} {where}",
+        "summary": " ".join((inspect.getdoc(act) or "").split("\n\n")[0].split()),
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": TEXT}
+            for name in re.findall(r"\{(\w+)\}", where)
+        ],
+        "responses": {
+            **{
+                str(status): {"description": says, "content": _json({"type": "object"})}
+                for status, says in DONE.items()
+            },
+            "default": {
+                "description": "Refused; the code says why.",
+                "content": _json({"$ref": "#/components/schemas/Problem"}),
+            },
+        },
+    }  # fmt: skip
+    if method != "GET":
+        takes = {
+            "type": "object",
+            "properties": dict(TAKES.get(act, {})),
+            "required": list(NEEDED.get(act, ())),
+            "additionalProperties": False,
+        }
+        found["requestBody"] = {"required": bool(NEEDED.get(act)), "content": _json(takes)}
+    return found
+
+
+def _json(schema: Schema) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}

@@ -1,0 +1,72 @@
+"""Workspaces by API: as the page and `bin/manage workspace`. A test is a worker's: 202, then ask again with GET."""
+
+from typing import Any
+
+from console.api import fields
+from console.api.base import Body
+from recovery.models import Workspace
+from recovery.people.roles import Actor
+from recovery.pipelines import actions, workspace_words
+from recovery.pipelines.actions import Given
+from recovery.pipelines.workspace_answers import WorkspaceTest
+
+GIVEN = ("url", "environment", "token_ref", "token", "spark_remote_ref", "spark_remote")
+
+
+def listing(body: Body, by: Actor) -> tuple[int, Body]:
+    """`{workspaces: [...]}`, by name."""
+    fields.only(body, ())
+    return 200, {"workspaces": [_shown(w) for w in Workspace.objects.kept().order_by("name")]}
+
+
+def add(body: Body, by: Actor) -> tuple[int, Body]:
+    """{name, url, token_ref | token, environment, spark_remote_ref | spark_remote}: 201. Secrets never come back."""
+    fields.only(body, ("name", *GIVEN))
+    row = actions.add_workspace(name=fields.text(body, "name"), given=_given(body), by=by)
+    return 201, _shown(row)
+
+
+def read(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
+    """One workspace with the answers of its last test."""
+    fields.only(body, ())
+    return 200, _shown(actions.workspace_named(workspace))
+
+
+def change(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
+    """What is not sent stays; {on: false} switches it off, {on: true} on."""
+    fields.only(body, ("on", *GIVEN))
+    given, on = _given(body), fields.yes(body, "on") if "on" in body else None
+    if set(body) - {"on"}:
+        row = actions.change_workspace(name=workspace, given=given, on=on, by=by)
+    elif on is not None:
+        row = actions.switch_workspace(name=workspace, on=on, by=by)
+    else:
+        row = actions.workspace_named(workspace)
+    return 200, _shown(row)
+
+
+def remove(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
+    """{reason}: its secrets are erased; its recoveries and audit stay."""
+    fields.only(body, ("reason",))
+    row = actions.remove_workspace(name=workspace, reason=fields.text(body, "reason", ""), by=by)
+    return 200, {"removed": row.name}
+
+
+def test(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
+    """Have it tested; `test_asked_at` is null again when the answers are there."""
+    fields.only(body, ())
+    return 202, _shown(actions.request_test(name=workspace, by=by))
+
+
+def _given(body: Body) -> Given:
+    return Given(**{name: fields.text(body, name, "") for name in GIVEN if name in body})
+
+
+def _shown(row: Workspace) -> dict[str, Any]:
+    return {
+        **actions.described(row),
+        "polled_at": row.polled_at.isoformat() if row.polled_at else None,
+        "problem": row.poll_error or None,
+        "test_asked_at": row.test_asked_at.isoformat() if row.test_asked_at else None,
+        "test": workspace_words.as_json(WorkspaceTest.from_dict(row.tested)),
+    }

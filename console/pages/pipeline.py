@@ -1,0 +1,41 @@
+"""One pipeline as a whole: how it is by its newest updates, and why the newest failed. Reads only."""
+
+from django.http import HttpResponse
+from django.utils import timezone
+
+from console.middleware import Request
+from console.pages.base import page, show
+from console.presenters import flow as flows
+from console.presenters import pipelines, status
+from recovery.errors import NotFound
+from recovery.models import Pipeline
+from recovery.people.roles import Actor, Right
+from recovery.people.visible import where
+from recovery.pipelines.alone import health_of
+from recovery.pipelines.failures import say_health
+from recovery.workflow.diagnosing import diagnose_pipeline
+
+
+@page(Right.VIEW)
+def overview(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse:
+    """What is so, since when, and what to do; its flows, where it has some."""
+    pipeline = Pipeline.objects.filter(where(by), pk=pipeline_pk).select_related("workspace").first()
+    if pipeline is None:
+        raise NotFound("There is no such pipeline. It may have been removed from its workspace.")
+    health, now = health_of(pipeline), timezone.now()
+    failure = health.failure
+    known = [(f, status.badge(status.FLOW, f.state)) for f in pipeline.flows.order_by("name")]
+    context = {
+        "section": "flows",
+        "pipeline": pipeline,
+        "workspace": pipeline.workspace.name,
+        "environment": pipeline.environment,
+        "badge": pipelines.header(pipeline, now),
+        "health": health,
+        "says": say_health(health),
+        "failure": failure,
+        "diagnosis": diagnose_pipeline(failure) if failure else None,
+        "causes": flows.causes(failure.causes) if failure else [],
+        "flows": known,
+    }
+    return show(request, "pipeline/overview.html", context)

@@ -1,0 +1,37 @@
+"""Search: what the box in the top bar leads to."""
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+
+from console.middleware import Request
+from console.pages.base import page, show
+from console.presenters import status
+from console.presenters.inventory import first_sentence
+from recovery.people.roles import Actor, Right
+from recovery.search import MOST, By, search
+
+WHY = {
+    By.LABEL: "its label",
+    By.PLAN: "its plan",
+    By.PERSON: "a person in it",
+    By.ERROR: "its error",
+}
+
+
+@page(Right.VIEW)
+def results(request: Request, by: Actor) -> HttpResponse:
+    """What fits `q`. A recovery's label leads straight to the recovery."""
+    found = search(request.GET.get("q", ""), by)
+    if found.exact is not None:
+        return redirect("recovery", found.exact.pk)
+    context = {
+        "section": "search",
+        "found": found,
+        "most": MOST,
+        "flows": [(f, status.badge(status.FLOW, f.state)) for f in found.flows],
+        "errors": [(f, status.badge(status.FLOW, f.state), first_sentence(f.error)) for f in found.errors],
+        "recoveries": [
+            (f, status.badge(status.RECOVERY, f.recovery.state), WHY[f.by]) for f in found.recoveries
+        ],
+    }
+    return show(request, "search.html", context)

@@ -1,0 +1,147 @@
+"""Settings > Workspaces: which there are, what their last test found, and the forms that add and change one."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count, Q
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+
+from console.middleware import Request
+from console.pages.base import no_news, page, show, tried, unchanged
+from console.pages.freshness import unless_fresh
+from console.presenters import workspaces as presenting
+from recovery import references
+from recovery.errors import RepriseError, WrongUse
+from recovery.models import Flow, Workspace
+from recovery.people.roles import ENVIRONMENTS, Actor, Right
+from recovery.pipelines import actions
+from recovery.pipelines.actions import Given
+
+FIELDS = ("name", "url", "environment", "token_ref", "spark_remote_ref")
+"""What a form shows again; secrets that were typed are not among it."""
+
+
+@page(Right.MANAGE, methods=("GET", "POST"))
+def overview(request: Request, by: Actor) -> HttpResponse:
+    """All workspaces. POST `test` (a name), `test_all`, `on`, `off` acts."""
+    refusal: RepriseError | None = None
+    if request.method == "POST":
+        act = _act(request.POST, by)
+        refusal = tried(act)
+        if refusal is None:
+            return redirect("settings")
+    context = _overview()
+    if request.GET.get("part") == "list":
+        fresh = unchanged(request, context["version"])
+        return no_news() if fresh else render(request, "settings/_workspaces.html", context)
+    return show(request, "settings/overview.html", context, refusal=refusal)
+
+
+def _act(given: QueryDict, by: Actor) -> Callable[[], object]:
+    """What the pressed button does. Raises WrongUse for what no button sends."""
+    if "test" in given:
+        return partial(actions.request_test, name=given.get("test", ""), by=by)
+    if "test_all" in given:
+        names = Workspace.objects.active().order_by("name").values_list("name", flat=True)
+        return lambda: [actions.request_test(name=name, by=by) for name in names]
+    for act in ("on", "off"):
+        if act in given:
+            return partial(actions.switch_workspace, name=given.get(act, ""), on=act == "on", by=by)
+    raise WrongUse("The page sent nothing that can be done here. Reload it, then try again.")
+
+
+def _overview() -> dict[str, Any]:
+    there = Q(pipelines__gone=False)
+    found = (
+        Workspace.objects.kept()
+        .annotate(flows_count=Count("pipelines__flows", filter=there, distinct=True))
+        .order_by("name")
+    )
+    rows = [presenting.row(w) for w in found]
+    return {
+        "section": "settings",
+        "workspaces": rows,
+        "flows_in_all": Flow.objects.filter(pipeline__gone=False).count(),
+        "testing": any(r.testing for r in rows),
+        "version": presenting.version(rows),
+    }
+
+
+@sensitive_post_parameters("token", "spark_remote")
+@page(Right.MANAGE, methods=("GET", "POST"))
+def add(request: Request, by: Actor) -> HttpResponse:
+    """A new workspace: production, unless somebody says otherwise."""
+    given = {name: request.POST.get(name, "") for name in FIELDS}
+    if request.method != "POST":
+        return _form(request, None, {**given, "environment": "production"}, None)
+    if asked := unless_fresh(request):
+        return asked
+    refusal = tried(
+        lambda: actions.add_workspace(name=request.POST.get("name", ""), given=_given(request.POST), by=by)
+    )
+    if refusal is not None:
+        return _form(request, None, given, refusal)
+    messages.success(request, f"Workspace {given['name']} was added. Test it to see what it allows.")
+    return redirect("settings")
+
+
+@sensitive_post_parameters("token", "spark_remote")
+@page(Right.MANAGE, methods=("GET", "POST"))
+def edit(request: Request, by: Actor, workspace: str) -> HttpResponse:
+    """Change a workspace; POST `remove` removes it. A secret that is left empty stays as it is."""
+    row = actions.workspace_named(workspace)
+    given = {field: getattr(row, field) for field in FIELDS}
+    if request.method != "POST":
+        return _form(request, row, given, None)
+    if asked := unless_fresh(request):
+        return asked
+    remove = "remove" in request.POST
+    if remove:
+        reason = request.POST.get("reason", "").strip()
+        refusal = tried(lambda: actions.remove_workspace(name=workspace, reason=reason, by=by))
+    else:
+        refusal = tried(
+            lambda: actions.change_workspace(name=workspace, given=_given(request.POST, row), by=by)
+        )
+    if refusal is not None:
+        typed = {field: request.POST.get(field, given[field]) for field in FIELDS}
+        return _form(request, row, given if remove else typed, refusal)
+    said = "removed. Its recoveries and its audit entries stay" if remove else "changed. Test it again"
+    messages.success(request, f"Workspace {workspace} was {said}.")
+    return redirect("settings")
+
+
+def _given(post: QueryDict, row: Workspace | None = None) -> Given:
+    """What the form sent; an empty secret, and a reference that is not another one, leave what is there."""
+    refs = {
+        field: post.get(field, "").strip()
+        for field in ("token_ref", "spark_remote_ref")
+        if post.get(field, "").strip() != (getattr(row, field) if row else "")
+    }
+    token, spark = post.get("token", "").strip(), post.get("spark_remote", "").strip()
+    no_spark = "no_spark" in post
+    return Given(
+        url=post.get("url", "").strip(),
+        environment=post.get("environment", ""),
+        token_ref=refs.get("token_ref") or None,
+        token=token or None,
+        spark_remote_ref="" if no_spark else refs.get("spark_remote_ref") or None,
+        spark_remote=None if no_spark else spark or None,
+    )
+
+
+def _form(
+    request: Request, row: Workspace | None, given: dict[str, Any], refusal: RepriseError | None
+) -> HttpResponse:
+    context = {
+        "section": "settings",
+        "workspace": row,
+        "given": given,
+        "environments": ENVIRONMENTS,
+        "rule": references.WORKSPACES.rule,
+    }
+    return show(request, "settings/workspace.html", context, refusal=refusal, status=422 if refusal else None)

@@ -1,0 +1,174 @@
+"""What stands below a flow and does not show what the flow wrote, in people's words. Pure over rows already read."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from console.presenters import status, words
+from recovery.models import Flow, Recovery
+from recovery.pipelines.behind import behind_of, node_of, since_of
+from recovery.pipelines.downstream import State, Why, below
+from recovery.strategies import readers
+from recovery.strategies.readers import Reason
+from recovery.workflow.chosen import LEFT
+
+WHY: Final = {
+    Why.EMPTIED: "An update emptied it at set-up and did not come to it.",
+    Why.NOT_REACHED: "What it reads failed before its turn, so the update skipped it.",
+    Why.LEFT_OUT: "What it reads was written by an update that left it out.",
+    Why.OF_BEHIND: "It reads a dataset that is behind itself.",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One dataset below. `refresh`: what a refresh does to it."""
+
+    flow: Flow
+    name: str
+    kind: str
+    badge: status.Badge
+    since: datetime | None
+    why: str
+    refresh: str
+
+
+def kind_of(flow: Flow) -> str:
+    return "table" if flow.streaming else "view"
+
+
+def wrong(flow: Flow) -> str:
+    """What is wrong with a dataset that is behind, and how it came; "" where it is not."""
+    behind = behind_of(flow)
+    if behind is None or flow.state not in tuple(State):
+        return ""
+    holds = "It holds no rows." if flow.state == State.EMPTY else "It is older than what it reads."
+    return f"{holds} {WHY[behind.why]}"
+
+
+def rows(flow: Flow, flows: Iterable[Flow]) -> list[Row]:
+    """Every dataset below the flow's own, nearest first."""
+    by_name = {f.name: f for f in flows}
+    found = [by_name[n.name] for n in below(flow.dataset, map(node_of, by_name.values()))]
+    return [_row(one) for one in found]
+
+
+def _row(flow: Flow) -> Row:
+    refresh = "appends what it has not read" if flow.streaming else "computes it anew"
+    badge = status.badge(status.FLOW, flow.state)
+    return Row(
+        flow, words.last_part(flow.dataset), kind_of(flow), badge, since_of(flow), wrong(flow), refresh
+    )
+
+
+def behind(found: Iterable[Row]) -> list[Row]:
+    """Those of which somebody has to know, the empty ones first."""
+    late = [r for r in found if r.flow.state in tuple(State)]
+    return sorted(late, key=lambda r: r.flow.state != State.EMPTY)
+
+
+def sentence(late: list[Row]) -> tuple[str, str]:
+    """What is so below a flow that is itself as it should be, and what it means."""
+    empty = [r for r in late if r.flow.state == State.EMPTY]
+    named = ", ".join(f"{r.kind} {r.name}" for r in empty or late)
+    state = "empty" if empty else "out of date"
+    verb = "are" if len(empty or late) > 1 else "is"
+    return (
+        f"What this flow feeds is not as it should be: {named} {verb} {state}.",
+        "Its own last update ended well. What is below is right again after an update that selects it.",
+    )
+
+
+EFFECT: Final = {
+    readers.Effect.REFRESHED: status.Badge("ok", "Refreshed"),
+    readers.Effect.STALE: status.Badge("attention", "Stays stale"),
+    readers.Effect.EMPTIED: status.Badge("failed", "Stays empty"),
+    readers.Effect.DOUBLED: status.Badge("failed", "Gets rows twice"),
+    readers.Effect.UNKNOWN: status.Badge("unknown", "Not known"),
+}
+REASON: Final = {
+    Reason.NONE: "",
+    Reason.LEFT_OUT: "The plan leaves it out; the next update that selects it brings it up to date.",
+    Reason.ELSEWHERE: "Another pipeline writes it; that one has to run.",
+    Reason.FAILING: "Its own flow fails; recover that one too.",
+    Reason.NOT_SEEN: "No update that is known has run its flow.",
+    Reason.REPEATS: "It reads the table as a stream, so the next update that selects it appends these rows once more.",
+    Reason.TABLE_ANEW: "It reads as a stream what is emptied and written again; it may need a full refresh of its own.",
+    Reason.ROWS_UNKNOWN: "Whether rows reach it twice is not known.",
+    Reason.OF_BEHIND: "It reads a dataset that the plan leaves behind; an update that selects both mends it.",
+}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a plan does to one dataset below. `code`: the effect, for `data-code`."""
+
+    dataset: str
+    name: str
+    kind: str
+    code: str
+    badge: status.Badge
+    rows: str
+    why: str
+
+
+def effects(forecast: Mapping[str, Any]) -> list[Effect]:
+    """As a sealed plan or an option says."""
+    return [_effect(one) for one in readers.stored(forecast)]
+
+
+def _effect(one: readers.Downstream) -> Effect:
+    kind = "view" if one.view else "streaming table"
+    place = f"pipeline {one.pipeline}" if one.pipeline else "this pipeline"
+    rows = "" if one.rows is None else words.count(one.rows, "row")
+    return Effect(
+        one.dataset,
+        words.last_part(one.dataset),
+        f"{kind}, {place}",
+        one.effect.value,
+        EFFECT[one.effect],
+        rows,
+        REASON[one.reason],
+    )
+
+
+def left(forecast: Mapping[str, Any]) -> list[Effect]:
+    """What a plan does not bring up to date."""
+    return [_effect(one) for one in readers.left_behind(forecast)]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the chosen strategy does below, before a plan is sealed. `refresh`: the plan will refresh it.
+
+    `effects`: None where they were not counted with this choice.
+    """
+
+    refresh: bool
+    effects: list[Effect] | None
+
+
+def chosen(recovery: Recovery) -> Choice | None:
+    """None where nothing is below, or nobody has counted yet."""
+    options = {o.get("strategy"): o for o in recovery.facts.get("options") or []}
+    option = options.get(recovery.choices.get("strategy"))
+    found = readers.stored(option["forecast"]) if option else ()
+    if not found:
+        return None
+    left_out = recovery.choices.get("below") == LEFT
+    counted = left_out or not any(one.reason is Reason.LEFT_OUT for one in found)
+    return Choice(not left_out, [_effect(one) for one in found] if counted else None)
+
+
+def measured(told: Iterable[Mapping[str, Any]]) -> str:
+    """What was measured of each dataset below, on one line."""
+    return "; ".join(map(_measured, told)) or "nothing"
+
+
+def _measured(one: Mapping[str, Any]) -> str:
+    name, status_ = words.last_part(str(one["dataset"])), str(one.get("status") or "not told").lower()
+    if one.get("expected_rows") is None:
+        return f"{name}: {status_}, not compared"
+    counted = f"{words.count(one['rows'], 'row')} of {words.number(one['expected_rows'])}"
+    return f"{name}: {status_}, {counted}, {one['missing']} missing, {one['extra']} too many"

@@ -1,0 +1,29 @@
+"""Whom to call when a recovery does not go on: only who is written down."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from recovery.people.holders import able
+from recovery.people.roles import Right
+
+MOST: Final = 10
+
+
+@dataclass(frozen=True)
+class Called:
+    """One line: in what part, and who."""
+
+    role: str
+    names: str
+
+
+def who(recovery: Any) -> list[Called]:
+    """Its owner, and who may recover there; of more than `MOST` their number."""
+    environment = recovery.flow.pipeline.environment
+    people = able(Right.RECOVER, environment).order_by("user__username")
+    names = [n for n in people.values_list("user__username", flat=True)[: MOST + 1] if n != recovery.owner]
+    more = " and others" if len(names) > MOST else ""
+    found = [Called("Owner of this recovery", recovery.owner)]
+    if names:
+        found.append(Called(f"May recover in {environment}", ", ".join(names[:MOST]) + more))
+    return found

@@ -1,0 +1,128 @@
+"""The report as a page: numbers and times in words, and the closing text for the channel. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from console.presenters import status, words
+from console.presenters.reviewing import STEP_NAMES, AcceptedRow
+from console.presenters.verifying import acceptances
+from recovery.sources.base import Bound
+from recovery.verification.below import uncompared
+from recovery.verification.outcome import stored_outcome
+from recovery.verification.words import Claim, headline
+from recovery.workflow.reporting import Report, Times
+
+CLOSED: Final = {
+    "succeeded": "[Resolved]",
+    "unproven": "[Ended without proof]",
+    "rolled_back": "[Rolled back]",
+    "cancelled": "[Cancelled]",
+    "expired": "[Expired]",
+    "failed": "[Failed]",
+}
+"""How the closing text of an ended recovery begins."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One measured number, by its stored name."""
+
+    name: str
+    value: str
+
+
+def numbers(measured: Mapping[str, Any]) -> list[Number]:
+    """Every plain number that the proof stored, whatever its edition calls it, a bound as such; None is not known."""
+    of = stored_outcome(measured)
+    bounds = {"lost": of.lost_bound, "doubled": of.doubled_bound, "lost_before": of.lost_before_bound}
+    stored = {
+        k: v for k, v in measured.items() if v is None or (isinstance(v, int) and not isinstance(v, bool))
+    }
+    return [
+        Number(str(k).replace("_", " ").capitalize(), _number(v, bounds.get(k, Bound.EXACT)))
+        for k, v in stored.items()
+    ]
+
+
+def _number(rows: int | None, bound: Bound) -> str:
+    return "not known" if rows is None else f"{bound.before_number}{rows:,}"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One line of the timeline: `after` since the line before."""
+
+    says: str
+    at: datetime
+    after: str
+    small: str = ""
+
+
+def timeline(of: Report) -> list[Moment]:
+    """From the failure to the end, as far as it was noted."""
+    told: list[tuple[str, str | None, str]] = [
+        ("Flow failed", of.times.failed, of.cause),
+        ("Recovery opened", of.times.opened, ""),
+        ("Plan sealed", of.times.sealed, f"by {of.sealed_by}" if of.sealed_by else ""),
+        *((f"{v.voter}: {v.choice}", v.at, v.reason) for v in of.votes),
+        *((STEP_NAMES.get(s.kind, s.kind), s.began, s.state) for s in of.steps),
+        *((f"{s.by}, by word", s.at, s.says) for s in of.statements),
+        ("Proven", of.times.proven, ""),
+    ]
+    if of.times.ended and not of.times.proven:
+        told.append((status.badge(status.RECOVERY, of.state).word, of.times.ended, of.reason))
+    dated = [(says, at, small) for says, raw, small in told if (at := words.moment(raw)) is not None]
+    rows, before = [], None
+    for says, at, small in sorted(dated, key=lambda one: one[1]):
+        after = words.duration((at - before).total_seconds()) if before else ""
+        rows.append(Moment(says, at, after, small))
+        before = at
+    return rows
+
+
+def took(times: Times) -> str:
+    """How long it took from the failure to the proof."""
+    return words.duration(times.seconds_to_recover) if times.seconds_to_recover is not None else "not known"
+
+
+def closing(of: Report, public_url: str, accepted: Sequence[AcceptedRow] = ()) -> str:
+    """The last words for the incident channel: what was measured, never what was only forecast; of a proof what it
+    claims, and who accepted what it cost."""
+    short = of.flow.rsplit(".", 1)[-1]
+    begins = CLOSED.get(of.state, f"[{status.badge(status.RECOVERY, of.state).word}]")
+    proven, failed = words.moment(of.times.proven), words.moment(of.times.failed)
+    when = f" Proven {proven:%d %b %Y, %H:%M:%S} UTC" if proven else ""
+    after = f", {took(of.times)} after it failed" if proven and failed else ""
+    lines = [f"{begins} {of.recovery}: {short}, {of.environment}.{when}{after}{'.' if when else ''}"]
+    if of.cause:
+        lines.append(f"Cause: {of.cause}")
+    if of.reason and not proven:
+        lines.append(of.reason)
+    if proven:
+        found = headline({**of.measured, "criteria": of.criteria})
+        lines.append(found.says)
+        if left := uncompared(of.measured):
+            lines.append(f"Below, not compared: {', '.join(one.says for one in left)}.")
+        lines += acceptances(accepted) if found.claim is not Claim.ONCE else []
+    lines.append(_rows(of.measured))
+    plan = f", plan {of.plan_hash[:8]}" if of.plan_hash else ""
+    lines.append(f"Report: {public_url.rstrip('/')}/recoveries/{of.recovery.removeprefix('R-')}/report{plan}")
+    return "\n".join(lines)
+
+
+def _rows(measured: Mapping[str, Any]) -> str:
+    if not measured:
+        return "Rows: nothing was measured."
+    of = stored_outcome(measured)
+    found = ((of.lost_now, "lost by this recovery"), (of.doubled_now, "doubled by it"))
+    parts = ", ".join(f"{_number(rows.rows, rows.bound)} {word}" for rows, word in found)
+    before = (
+        (of.lost_before, of.lost_before_bound, "lost"),
+        (of.doubled_before, Bound.EXACT, "doubled"),
+    )
+    earlier = ", ".join(f"{word} {_number(rows, bound)}" for rows, bound, word in before)
+    new = _number(of.new_rows, Bound.EXACT)
+    tail = f" Table: {words.count(of.table_rows, 'row')}." if of.table_rows is not None else ""
+    return f"Rows, measured: {parts}, {new} new. Before it: {earlier}.{tail}"

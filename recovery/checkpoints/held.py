@@ -1,0 +1,185 @@
+"""How many entries the state of a checkpoint holds at one batch: what is in no table until the code writes it.
+
+Deltas, snapshots and changelogs are replayed key by key; of RocksDB's zips the number of keys that they tell is taken,
+and the keys of their SST files where changelogs follow, or where several column families share one store. Nothing is
+changed, and no more than `limit` bytes are read.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.inspection import opened, tree_of
+from recovery.checkpoints.report import StateOperator
+from recovery.checkpoints.state.blocks import UnknownCodec, plain
+from recovery.checkpoints.state.chain import Chain, chain
+from recovery.checkpoints.state.history import History
+from recovery.checkpoints.state.ids import ids_of_store
+from recovery.checkpoints.state.judge import JOIN_ROWS
+from recovery.checkpoints.state.names import StateFile, StoreFiles, stores_of
+from recovery.checkpoints.state.needed import read_snapshot, store_ids
+from recovery.checkpoints.state.records import read_records
+from recovery.checkpoints.state.rocksdb import Snapshot
+from recovery.checkpoints.state.sst import Unchecked, read_entries
+from recovery.checkpoints.storage import reaching
+from recovery.checkpoints.tree import Tree
+
+MAX_KEYS = 2_000_000  # of one store, held while its files are replayed
+
+
+class Uncounted(StrEnum):
+    """Why the entries of an operator's state could not be counted."""
+
+    DAMAGED = "damaged"
+    NOT_KEPT = "not kept"  # no whole version of it, or its ids are in no commit
+    TOO_LARGE = "too large"
+    UNKNOWN_FORM = "unknown form"
+
+
+@dataclass(frozen=True)
+class HeldState:
+    """The state of one operator at state version `version`, by Spark's name of the operator.
+
+    `entries`: its keys; of a join whose sides have stores of their own, its buffered rows. None: they could not be
+    counted, and `problem` says why.
+    """
+
+    operator_id: int
+    name: str
+    version: int
+    entries: int | None
+    problem: Uncounted | None = None
+
+
+class _Stop(Exception):
+    """The entries of a store cannot be counted."""
+
+    def __init__(self, problem: Uncounted) -> None:
+        super().__init__(problem.value)
+        self.problem = problem
+
+
+def held_states(
+    location: str, operators: Sequence[StateOperator], *, batch: int | None, limit: int
+) -> tuple[HeldState, ...]:
+    """What the state of each of these operators holds after `batch` (None: nothing has run, so it holds nothing).
+
+    `location` as for `inspect`; `limit`: bytes that are read of one operator. Raises Unreachable when the storage
+    fails.
+    """
+    if not operators:
+        return ()
+    if batch is None:
+        return tuple(HeldState(o.operator_id, o.name, 0, 0) for o in operators)
+    store, _ = opened(location)
+    with reaching(location):
+        tree = tree_of(store)
+        history, stores = History(tree, None, None), stores_of(tree)
+        return tuple(
+            _held(tree, o, batch + 1, stores.get(o.operator_id, {}), history, limit) for o in operators
+        )
+
+
+def _held(
+    tree: Tree,
+    operator: StateOperator,
+    version: int,
+    stores: dict[tuple[int, str], StoreFiles],
+    history: History,
+    limit: int,
+) -> HeldState:
+    number, name = operator.operator_id, operator.name
+    try:
+        chains = list(_chains(tree, operator, version, stores, history))
+        _refuse_larger(chains, limit)
+        return HeldState(number, name, version, sum(_entries(tree, *each) for each in chains))
+    except _Stop as stop:
+        return HeldState(number, name, version, None, stop.problem)
+    except (UnknownCodec, Unchecked):
+        return HeldState(number, name, version, None, Uncounted.UNKNOWN_FORM)
+    except Malformed as problem:
+        told = Uncounted.UNKNOWN_FORM if problem.newer else Uncounted.DAMAGED
+        return HeldState(number, name, version, None, told)
+    except FileNotFoundError:  # Spark's maintenance has removed it meanwhile
+        return HeldState(number, name, version, None, Uncounted.NOT_KEPT)
+
+
+def _chains(
+    tree: Tree,
+    operator: StateOperator,
+    version: int,
+    stores: dict[tuple[int, str], StoreFiles],
+    history: History,
+) -> Iterator[tuple[StoreFiles, Chain]]:
+    """The files of each store that counts. Raises _Stop where a partition, a file or an id is missing."""
+    if len({partition for partition, _ in stores}) < max(operator.partitions, 1):
+        raise _Stop(Uncounted.NOT_KEPT)
+    ids = history.ids(operator.operator_id, version)
+    unique = any(f.unique_id for store in stores.values() for f in store.versioned)
+    if unique and ids is None:
+        raise _Stop(Uncounted.NOT_KEPT)
+    sides = any(JOIN_ROWS in name for _, name in stores)
+    for (partition, name), store in sorted(stores.items()):
+        if sides and JOIN_ROWS not in name:
+            continue
+        unique_id = ids_of_store(store, operator.stores, ids, partition, version)
+        links = chain(store, version, store_ids(tree, store, version, unique_id))
+        if links.missing:
+            raise _Stop(Uncounted.NOT_KEPT)
+        yield store, links
+
+
+def _refuse_larger(chains: Sequence[tuple[StoreFiles, Chain]], limit: int) -> None:
+    """Raise _Stop where more bytes would be read; SST files that no zip in use names count too, at most all."""
+    size = sum(f.size for _, links in chains for f in links.files)
+    size += sum(sum(s.shared.values()) for s, links in chains if links.base and links.base.kind == "zip")
+    if size > limit:
+        raise _Stop(Uncounted.TOO_LARGE)
+
+
+def _entries(tree: Tree, store: StoreFiles, links: Chain) -> int:
+    """How many keys are there once every file was replayed."""
+    keys: set[bytes] = set()
+    if links.base and links.base.kind == "zip":
+        snapshot = read_snapshot(tree, links.base)
+        if not links.steps and not snapshot.column_families and snapshot.rows is not None:
+            return snapshot.rows
+        keys = _keys_of(tree, store, snapshot)
+    elif links.base:
+        _replay(tree, links.base, keys)
+    for step in links.steps:
+        _replay(tree, step, keys)
+    return len(keys)
+
+
+def _replay(tree: Tree, file: StateFile, keys: set[bytes]) -> None:
+    with tree.store.stream(file.name) as stream:
+        for record in read_records(plain(stream), changelog=file.kind == "changelog"):
+            if record.removed:
+                keys.discard(record.key)
+            else:
+                keys.add(record.key)
+            if len(keys) > MAX_KEYS:
+                raise _Stop(Uncounted.TOO_LARGE)
+
+
+def _keys_of(tree: Tree, store: StoreFiles, snapshot: Snapshot) -> set[bytes]:
+    """Live keys of all SST files that a zip names: of each the entry with the highest sequence number counts."""
+    newest: dict[bytes, tuple[int, bool]] = {}
+    for name, told in snapshot.files.items():
+        if not name.endswith(".sst"):
+            if told:
+                raise _Stop(Uncounted.UNKNOWN_FORM)  # a log of writes that are in no SST file yet
+            continue
+        whole = f"{store.folder}/{name}"
+        size = tree.files.get(whole)
+        if size is None:
+            raise _Stop(Uncounted.NOT_KEPT)
+        with tree.store.stream(whole) as stream:
+            for entry in read_entries(stream, size):
+                if entry.sequence >= newest.get(entry.key, (-1, False))[0]:
+                    newest[entry.key] = (entry.sequence, entry.removed)
+                if len(newest) > MAX_KEYS:
+                    raise _Stop(Uncounted.TOO_LARGE)
+    return {key for key, (_, removed) in newest.items() if not removed}

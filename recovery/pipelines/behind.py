@@ -1,0 +1,67 @@
+"""Lays over the flows of the inventory which of their datasets are behind (`downstream`): stale or empty, never ok."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from recovery.models import Flow
+from recovery.pipelines.downstream import Behind, Node, State, Why, standings
+
+NOT_OK: Final = ("failed", "empty", "stale", "unknown")
+"""States of a flow that somebody has to look at."""
+
+NOT_BEHIND: Final[Mapping[str, Any]] = {"behind_since": None, "behind_why": "", "behind_update": ""}
+
+OVERLAID: Final = {State.EMPTY: ("ok", "stopped", "unknown"), State.STALE: ("ok",)}
+"""Which states of a flow give way: a failure, a run and a stop that a person made say more than being stale does."""
+
+
+def node_of(flow: Flow) -> Node:
+    """A row of the inventory as a node of the graph."""
+    return Node(flow.name, flow.dataset, _names(flow.inputs), flow.flow_type, flow.pipeline_id)
+
+
+def behind_of(flow: Flow) -> Behind | None:
+    """What the row keeps."""
+    if not flow.behind_why:
+        return None
+    return Behind(flow.behind_since, Why(flow.behind_why), flow.behind_update)
+
+
+def since_of(flow: Flow) -> datetime | None:
+    """Since when a flow is as it is, where it is not as it should be."""
+    if flow.state == "failed":
+        return flow.failing_since
+    return flow.behind_since if flow.state in tuple(State) else None
+
+
+def over(
+    folded: Mapping[str, dict[str, Any]], rows: Mapping[str, Flow], updates: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """`folded`: new values of each flow's row, by name; with those of being behind, and the state that follows."""
+    nodes = [_node(name, values, rows.get(name)) for name, values in folded.items()]
+    known = {name: behind_of(row) for name, row in rows.items()}
+    found = standings(updates, nodes, known)
+    return {name: {**values, **_fields(values["state"], found[name])} for name, values in folded.items()}
+
+
+def _node(name: str, values: Mapping[str, Any], row: Flow | None) -> Node:
+    def value(field: str, absent: Any) -> Any:
+        return values.get(field, getattr(row, field) if row else absent)
+
+    return Node(name, value("dataset", ""), _names(value("inputs", ())), value("flow_type", ""))
+
+
+def _names(inputs: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(str(i.get("name", i)) if isinstance(i, dict) else str(i) for i in inputs or ())
+
+
+def _fields(state: str, behind: Behind | None) -> dict[str, Any]:
+    if behind is None:
+        return dict(NOT_BEHIND)
+    kept = {
+        "behind_since": behind.since,
+        "behind_why": behind.why.value,
+        "behind_update": behind.update[:80],
+    }
+    return {**kept, "state": behind.state.value} if state in OVERLAID[behind.state] else kept

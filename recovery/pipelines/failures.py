@@ -1,0 +1,196 @@
+"""Judges a whole pipeline by its newest updates, as flows cannot: an update may fail before it has any. Pure.
+
+A pipeline fails from its first failed or cancelled update until one completes; a cancelled one in between proves
+nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from recovery.blaming import find_code_failure, first_sentence
+from recovery.diagnosis import condition_of
+from recovery.diagnosis.judgement import title_by_error
+from recovery.pipelines import events as log
+from recovery.pipelines.losses import LostRows
+
+
+class PipelineState(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    RUNNING = "running"
+    UNKNOWN = "unknown"
+
+
+class FailurePhase(StrEnum):
+    """Where an update failed, seen from its flows."""
+
+    BEFORE = "before"  # before any of them ran
+    BESIDE = "beside"  # some ran, none of them failed
+    FLOW = "flow"  # a flow failed
+
+
+class PipelineFault(StrEnum):
+    """The condition of an update that failed without one of Spark's."""
+
+    CODE_FAILED = "PIPELINE_CODE_FAILED"
+    CANCELLED = "PIPELINE_CANCELLED"
+    FAILED = "PIPELINE_FAILED"
+
+
+@dataclass(frozen=True)
+class UpdateFailure:
+    """Why an update did not complete. `at`: ISO time of its end, "" where no event has it. `flow`: the one that failed,
+    by its full name, in phase FLOW. `condition`: Spark's, or a PipelineFault. `cancelled_by`: the service's word for
+    who cancelled it (USER_ACTION, …). `causes`: as `log.causes` reads them, outermost first."""
+
+    update_id: str
+    phase: str
+    at: str = ""
+    flow: str = ""
+    condition: str = ""
+    cancelled_by: str = ""
+    causes: tuple[dict[str, str], ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Does it concern every flow that the update did not complete?"""
+        return self.phase != FailurePhase.FLOW
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.condition == PipelineFault.CANCELLED
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "causes": list(self.causes)}
+
+
+def failure_from(stored: Any) -> UpdateFailure | None:
+    """As `as_json` wrote it; None for nothing, and for what is not one."""
+    if not isinstance(stored, Mapping) or not stored.get("update_id"):
+        return None
+    known = {f.name: stored[f.name] for f in fields(UpdateFailure) if f.name in stored}
+    return UpdateFailure(**{**known, "causes": tuple(stored.get("causes") or ())})
+
+
+def name_condition(causes: Sequence[Mapping[str, Any]]) -> str:
+    """Spark's condition, else a code of the diagnosis table, else whether people's own code raised it."""
+    if found := condition_of(causes):
+        return found
+    return PipelineFault.CODE_FAILED if find_code_failure(causes) else PipelineFault.FAILED
+
+
+def read_failure(
+    update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], statuses: Mapping[str, log.FlowStatus]
+) -> UpdateFailure | None:
+    """Why this update, whose events are all there, did not complete; None when it did, or still runs."""
+    state, end = str(update.get("state")), log.end_of(events)
+    at = end.at.isoformat() if end and end.at else ""
+    update_id = str(update.get("update_id") or "")
+    if state == "CANCELED":
+        fault = PipelineFault.CANCELLED
+        by = end.cancelled_by if end else ""
+        return UpdateFailure(update_id, FailurePhase.BESIDE, at, condition=fault, cancelled_by=by)
+    if state != "FAILED":
+        return None
+    failed = next((s.name for s in statuses.values() if s.status == "FAILED"), "")
+    began = log.any_flow_began(events)
+    phase = FailurePhase.BEFORE if not began else FailurePhase.FLOW if failed else FailurePhase.BESIDE
+    causes = tuple(log.failure_of(events))
+    return UpdateFailure(update_id, phase, at, failed, name_condition(causes), causes=causes)
+
+
+def failure_in(update: Mapping[str, Any]) -> UpdateFailure | None:
+    """Of an update as the pipeline's row keeps it; one that was kept before failures were is read from its error."""
+    if "failure" in update:
+        return failure_from(update["failure"])
+    update_id, causes = str(update.get("update_id") or ""), tuple(update.get("error") or ())
+    if update.get("state") == "CANCELED":
+        return UpdateFailure(update_id, FailurePhase.BESIDE, condition=PipelineFault.CANCELLED)
+    if update.get("state") != "FAILED" or "flows" not in update:
+        return None
+    failed = next((n for n, f in update["flows"].items() if f.get("outcome") == "failed"), "")
+    phase = FailurePhase.FLOW if failed else FailurePhase.BESIDE if update["flows"] else FailurePhase.BEFORE
+    return UpdateFailure(update_id, phase, flow=failed, condition=name_condition(causes), causes=causes)
+
+
+@dataclass(frozen=True)
+class PipelineHealth:
+    """`since`: when this state began, None for not known; at the latest then, unless `is_exact`. `failure`: of a state
+    FAILED, and of one RUNNING while it has not completed since; None also where its events were not read yet."""
+
+    state: PipelineState
+    since: datetime | None
+    failure: UpdateFailure | None = None
+    is_exact: bool = True
+
+
+def judge_pipeline(updates: Sequence[Mapping[str, Any]]) -> PipelineHealth:
+    """By its updates that ran data, newest first."""
+    if not updates:
+        return PipelineHealth(PipelineState.UNKNOWN, None)
+    newest = updates[0]
+    ended = [u for u in updates if u.get("state") in log.ENDED]
+    since_good = _until_completed(ended)
+    failure = next((f for u in since_good if (f := failure_in(u)) and not f.is_cancelled), None)
+    failure = failure or next((f for u in since_good if (f := failure_in(u))), None)
+    if newest.get("state") not in log.ENDED:
+        return PipelineHealth(PipelineState.RUNNING, log.when(newest.get("creation_time")), failure)
+    if since_good:
+        seen = len(since_good) < len(ended)
+        return PipelineHealth(PipelineState.FAILED, _end_time(since_good[-1]), failure, is_exact=seen)
+    good = ended[: next((i for i, u in enumerate(ended) if u.get("state") != "COMPLETED"), len(ended))]
+    return PipelineHealth(PipelineState.OK, _end_time(good[-1]), is_exact=len(good) < len(ended))
+
+
+def _until_completed(ended: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    at = next((i for i, u in enumerate(ended) if u.get("state") == "COMPLETED"), len(ended))
+    return list(ended[:at])
+
+
+def _end_time(update: Mapping[str, Any]) -> datetime | None:
+    """When it ended, else when it was asked for: never later than the truth."""
+    failure = failure_in(update)
+    return log.when(update.get("ended_at") or (failure.at if failure else "")) or log.when(
+        update.get("creation_time")
+    )
+
+
+def say_failure(failure: UpdateFailure | None) -> str:
+    """Why it failed, in one sentence; of people's code with exception, file and line."""
+    if failure is None:
+        return "Its newest update failed. Why is not known yet: its events were not read."
+    if failure.is_cancelled:
+        who = (
+            "Somebody"
+            if failure.cancelled_by in ("", "USER_ACTION")
+            else failure.cancelled_by.replace("_", " ").lower()
+        )
+        return f"{who.capitalize()} cancelled update {failure.update_id[:8]}. What it would have done is not known."
+    before = " It failed before any flow ran." if failure.phase == FailurePhase.BEFORE else ""
+    if failure.condition in tuple(LostRows):  # no error was raised: this is what the updates show
+        return title_by_error((), failure.condition)
+    return f"{say_causes(failure.causes)}.{before}"
+
+
+def say_causes(causes: Sequence[Mapping[str, Any]]) -> str:
+    """The failure of people's code, else the first sentence of the innermost cause, without a full stop."""
+    if code := find_code_failure(causes):
+        return code.sentence
+    says = first_sentence(str(causes[-1].get("message") or "")) if causes else ""
+    return says or "It failed; the error was not recorded"
+
+
+def say_health(health: PipelineHealth) -> str:
+    """What is so, in a sentence, for a list."""
+    if health.state is PipelineState.FAILED:
+        return say_failure(health.failure)
+    if health.state is PipelineState.RUNNING:
+        return "An update is running." + (
+            f" Before it: {say_failure(health.failure)}" if health.failure else ""
+        )
+    if health.state is PipelineState.UNKNOWN:
+        return "No update has run yet."
+    return "Its newest update completed."

@@ -1,0 +1,317 @@
+"""Asks a workspace the six questions of its test. Reads only: what it may do is looked up, never tried.
+
+Bounded: a part of the pipelines is tried (`TRIED`), each call has a time limit, and after `PATIENCE` no further
+pipeline is tried.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.utils import timezone
+
+from recovery.audit import cleansing
+from recovery.checkpoints.storage import Store
+from recovery.errors import NotFound, RepriseError, Unreachable
+from recovery.models import Workspace
+from recovery.names import shown
+from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.errors import ApiDenied
+from recovery.pipelines.transport import LOOPBACK
+from recovery.pipelines.workspace_answers import Answer, Lack, Missing, Question, Result, WorkspaceTest
+from recovery.pipelines.workspaces import connected, spark_remote
+from recovery.spark.api import whereabouts
+
+TRIED: Final = 20
+PATIENCE: Final = 60.0
+CALL_SECONDS: Final = 10.0
+SPARK_SECONDS: Final = 40.0
+MAY_RUN: Final = frozenset({"CAN_RUN", "CAN_MANAGE", "IS_OWNER"})
+MAY_EDIT: Final = frozenset({"CAN_MANAGE", "IS_OWNER"})
+"""Permission levels of a pipeline, as the permissions API of Databricks names them."""
+
+
+@dataclass
+class _Asking:
+    """A test under way: the client once there is one, and what earlier answers told."""
+
+    workspace: Workspace
+    until: float
+    client: PipelinesClient | None = None
+    account: dict[str, Any] = field(default_factory=dict)
+    listed: list[dict[str, Any]] | None = None
+    read: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def in_time(self) -> bool:
+        return time.monotonic() < self.until
+
+
+def keep_test(workspace_id: int) -> WorkspaceTest | None:
+    """Test a workspace and keep the answers in its row; None for one that was removed meanwhile."""
+    workspace = Workspace.objects.kept().filter(pk=workspace_id).first()
+    if workspace is None:
+        return None
+    found = answers_of(workspace)
+    same = Workspace.objects.kept().filter(
+        pk=workspace_id, url=workspace.url
+    )  # not of another address meanwhile
+    same.update(tested=found.as_dict(), test_asked_at=None)
+    return found
+
+
+def answers_of(workspace: Workspace) -> WorkspaceTest:
+    """Ask everything now. What fails is an answer; raises nothing but bugs."""
+    at, began = timezone.now(), time.monotonic()
+    asking = _Asking(workspace, began + PATIENCE)
+    answers: list[Answer] = []
+    try:
+        for question, ask in _QUESTIONS:
+            answers.append(ask(asking) if _may_ask(question, answers) else Answer(question, Result.NOT_ASKED))
+    finally:
+        if asking.client is not None:
+            asking.client.close()
+    return WorkspaceTest(at.isoformat(), round(time.monotonic() - began, 1), tuple(answers))
+
+
+def _may_ask(question: Question, before: Sequence[Answer]) -> bool:
+    """Spark is asked whatever the API says; of the API nothing after an answer that forbids it."""
+    if question is Question.SPARK:
+        return True
+    return all(a.result is Result.HOLDS for a in before if a.question in (Question.ANSWERS, Question.TOKEN))
+
+
+def _answers(asking: _Asking) -> Answer:
+    ask = Question.ANSWERS
+    try:
+        asking.client = connected(asking.workspace, timeout=CALL_SECONDS)
+    except RepriseError as error:
+        return Answer(ask, Result.UNKNOWN, (Lack(Missing.SECRET, detail=error.sentence),))
+    try:
+        told = asking.client.reach()
+    except Unreachable as error:
+        code = Missing.ADDRESS if error.code == "outbound" else Missing.ANSWER
+        return Answer(ask, Result.FAILS, (Lack(code, detail=error.sentence),))
+    lacks: list[Lack] = []
+    if told.status >= 500:
+        lacks.append(Lack(Missing.ANSWER, detail=f"HTTP {told.status}"))
+    elif not (told.is_json and (told.status == 200 or told.status in (401, 403, 429))):
+        lacks.append(Lack(Missing.API, detail=f"HTTP {told.status}"))
+    fails = bool(lacks)
+    if asking.workspace.url.startswith("http:") and urlsplit(asking.workspace.url).hostname not in LOOPBACK:
+        lacks.append(Lack(Missing.ENCRYPTION))
+    until = told.certificate_until.isoformat() if told.certificate_until else ""
+    result = Result.FAILS if fails else Result.HOLDS
+    return Answer(ask, result, tuple(lacks), milliseconds=told.milliseconds, certificate_until=until)
+
+
+def _token(asking: _Asking) -> Answer:
+    client = _client(asking)
+    denied = ""
+    try:
+        asking.listed = client.list_pipelines()
+    except RepriseError as error:
+        denied = error.sentence
+    try:
+        asking.account = client.account()
+    except ApiDenied as error:
+        denied = denied and error.sentence
+    except RepriseError:
+        pass  # it has no such question; the list has been answered or not
+    account = str(asking.account.get("userName") or "")[:200]
+    if denied and not account:
+        return Answer(Question.TOKEN, Result.FAILS, (Lack(Missing.TOKEN, detail=cleansing.text(denied)),))
+    lacks = () if account else (Lack(Missing.ACCOUNT),)
+    return Answer(Question.TOKEN, Result.HOLDS, lacks, account=account)
+
+
+def _read(asking: _Asking) -> Answer:
+    client = _client(asking)
+    if asking.listed is None:
+        return Answer(Question.READ, Result.FAILS, (Lack(Missing.LIST),))
+    failed: dict[Missing, list[str]] = {m: [] for m in (Missing.PIPELINE, Missing.EVENTS, Missing.CODE)}
+    details: dict[Missing, str] = {}
+    tried = held = 0
+    for entry in asking.listed[:TRIED]:
+        if not asking.in_time:
+            break
+        tried += 1
+        name = shown(str(entry.get("name") or entry.get("pipeline_id")))
+        lacking = _read_one(asking, client, entry)
+        for code, detail in lacking.items():
+            failed[code].append(name)
+            details.setdefault(code, detail)
+        held += not lacking
+    lacks = [Lack(code, tuple(names), details[code]) for code, names in failed.items() if names]
+    jobs = _lack_of(lambda: client.some_jobs(), Missing.JOBS)
+    lacks += [jobs] if jobs else []
+    result = Result.PART if lacks else Result.HOLDS if tried else Result.UNKNOWN
+    if tried and len(failed[Missing.PIPELINE]) == tried:
+        result = Result.FAILS
+    return Answer(Question.READ, result, tuple(lacks), pipelines=len(asking.listed), tried=tried, held=held)
+
+
+def _read_one(asking: _Asking, client: PipelinesClient, entry: Mapping[str, Any]) -> dict[Missing, str]:
+    """What cannot be read of one pipeline, with what the API said."""
+    pipeline_id = str(entry.get("pipeline_id") or "")
+    try:
+        told = client.get_pipeline(pipeline_id)
+    except RepriseError as error:
+        return {Missing.PIPELINE: cleansing.text(error.sentence)}
+    asking.read.append(told)
+    found: dict[Missing, str] = {}
+    lack = _lack_of(lambda: next(client.events(pipeline_id, limit=1), None), Missing.EVENTS)
+    if lack:
+        found[lack.code] = lack.detail
+    path = _code_path(told.get("spec") or {})
+    lack = _lack_of(lambda: client.get_status(path), Missing.CODE) if path else None
+    if lack:
+        found[lack.code] = lack.detail
+    return found
+
+
+def _lack_of(call: Callable[[], object], code: Missing) -> Lack | None:
+    """None where it answers. A jobs API that is not there is none that could be denied: nothing starts by it."""
+    try:
+        call()
+    except NotFound as error:
+        return None if code is Missing.JOBS else Lack(code, detail=cleansing.text(error.sentence))
+    except RepriseError as error:
+        return Lack(code, detail=cleansing.text(error.sentence))
+    return None
+
+
+def _code_path(spec: Mapping[str, Any]) -> str:
+    """Where the first of a pipeline's definition files is, or the folder of a pattern; "" where it names none."""
+    for library in spec.get("libraries") or []:
+        for kind in ("file", "notebook", "glob"):
+            told = library.get(kind) if isinstance(library, dict) else None
+            place = (told or {}).get("path") or (told or {}).get("include")
+            if isinstance(place, str) and place:
+                return place.split("*", 1)[0].rstrip("/") if "*" in place else place
+    return ""
+
+
+def _act(asking: _Asking) -> Answer:
+    """By the rights list of each pipeline; nothing is started, stopped or edited to find out."""
+    client = _client(asking)
+    account = str(asking.account.get("userName") or "")
+    if not account:
+        return Answer(Question.ACT, Result.UNKNOWN, (Lack(Missing.ACCOUNT),))
+    groups = {str(g.get("display")) for g in asking.account.get("groups") or [] if isinstance(g, dict)}
+    names: dict[Missing, list[str]] = {m: [] for m in (Missing.RUN, Missing.EDIT, Missing.RIGHTS)}
+    tried = held = 0
+    for told in asking.read:
+        if not asking.in_time:
+            break
+        tried += 1
+        name = shown(str(told.get("name") or told.get("pipeline_id")))
+        try:
+            levels = _levels(client.rights_list(str(told.get("pipeline_id"))), account, groups)
+        except RepriseError:
+            names[Missing.RIGHTS].append(name)
+            continue
+        lacking = [m for m, may in ((Missing.RUN, MAY_RUN), (Missing.EDIT, MAY_EDIT)) if not levels & may]
+        for code in lacking:
+            names[code].append(name)
+        held += not lacking
+    lacks = tuple(Lack(code, tuple(found)) for code, found in names.items() if found)
+    unknown = len(names[Missing.RIGHTS]) == tried
+    result = Result.UNKNOWN if unknown else Result.HOLDS if held == tried else Result.PART
+    if tried and len(names[Missing.RUN]) == tried:
+        result = Result.FAILS
+    return Answer(Question.ACT, result, lacks, account=account, tried=tried, held=held)
+
+
+def _levels(entries: Sequence[Mapping[str, Any]], account: str, groups: set[str]) -> set[str]:
+    """The permission levels that a rights list gives to this account, itself or by a group."""
+    mine = [
+        entry
+        for entry in entries
+        if account in (entry.get("user_name"), entry.get("service_principal_name"))
+        or entry.get("group_name") in groups
+    ]
+    given = [p for entry in mine for p in entry.get("all_permissions") or [] if isinstance(p, dict)]
+    return {str(p.get("permission_level")) for p in given}
+
+
+def _checkpoints(asking: _Asking) -> Answer:
+    unnamed: list[str] = []
+    denied: list[str] = []
+    detail = ""
+    tried = held = new = 0
+    for told in asking.read:
+        if not asking.in_time:
+            break
+        tried += 1
+        name = shown(str(told.get("name") or told.get("pipeline_id")))
+        root = str((told.get("spec") or {}).get("storage") or "").rstrip("/")
+        if not root:
+            unnamed.append(name)
+            continue
+        problem = _storage_problem(root)
+        if problem is None and not told.get("latest_updates"):
+            new, problem = new + 1, ""
+        if problem == "":
+            held += 1
+        else:
+            denied.append(name)
+            detail = detail or problem or "no such folder"
+    found = (Lack(Missing.STORAGE, tuple(unnamed)), Lack(Missing.CHECKPOINTS, tuple(denied), detail))
+    lacks = tuple(lack for lack in found if lack.pipelines)
+    result = Result.UNKNOWN if not tried else Result.HOLDS if held == tried else Result.PART
+    if tried and not held:
+        result = Result.FAILS
+    return Answer(Question.CHECKPOINTS, result, lacks, tried=tried, held=held, new=new)
+
+
+def _storage_problem(root: str) -> str | None:
+    """Why the checkpoints below a storage root cannot be listed: "" where they can, None where there is no such folder.
+
+    A pipeline that never ran has none yet; of another one a missing folder means that it is not to be seen from here.
+    """
+    try:
+        Store.open(f"{root}/_checkpoints").entries(limit=1)
+    except FileNotFoundError:
+        return None
+    except RepriseError as error:
+        return cleansing.text(error.sentence)
+    except OSError as error:
+        return str(error.strerror or type(error).__name__)
+    return ""
+
+
+def _spark(asking: _Asking) -> Answer:
+    try:
+        remote = spark_remote(asking.workspace)
+    except RepriseError as error:
+        code = Missing.SPARK_ADDRESS if error.code == "no_spark" else Missing.SPARK
+        detail = "" if error.code == "no_spark" else error.sentence
+        return Answer(Question.SPARK, Result.FAILS, (Lack(code, detail=detail),))
+    began = time.monotonic()
+    try:
+        driver = whereabouts(remote, [], timeout=SPARK_SECONDS).driver
+    except RepriseError as error:
+        return Answer(
+            Question.SPARK, Result.FAILS, (Lack(Missing.SPARK, detail=cleansing.text(error.sentence)),)
+        )
+    took = round((time.monotonic() - began) * 1000)
+    version = driver.rsplit(" ", 1)[-1]
+    return Answer(Question.SPARK, Result.HOLDS, milliseconds=took, version=version)
+
+
+def _client(asking: _Asking) -> PipelinesClient:
+    assert asking.client is not None, "the first question makes it"
+    return asking.client
+
+
+_QUESTIONS: Final[tuple[tuple[Question, Callable[[_Asking], Answer]], ...]] = (
+    (Question.ANSWERS, _answers),
+    (Question.TOKEN, _token),
+    (Question.READ, _read),
+    (Question.ACT, _act),
+    (Question.CHECKPOINTS, _checkpoints),
+    (Question.SPARK, _spark),
+)

@@ -1,0 +1,147 @@
+"""The words of a workspace's test: each question, its answer, and what each missing right costs and who mends it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from recovery.pipelines.workspace_answers import Answer, Lack, Missing, Question, Result, WorkspaceTest
+
+ASKED: Final[dict[Question, str]] = {
+    Question.ANSWERS: "Does the API answer?",
+    Question.TOKEN: "Is the token good?",
+    Question.READ: "May it read pipelines, events, jobs and code?",
+    Question.ACT: "May it start, stop and edit?",
+    Question.CHECKPOINTS: "Can checkpoints be read?",
+    Question.SPARK: "Does Spark answer?",
+}
+RESULTS: Final[dict[Result, str]] = {
+    Result.HOLDS: "Holds",
+    Result.PART: "In part",
+    Result.FAILS: "No",
+    Result.UNKNOWN: "Not known",
+    Result.NOT_ASKED: "Not asked",
+}
+LACKS: Final[dict[Missing, str]] = {
+    Missing.ANSWER: "no answer",
+    Missing.ADDRESS: "its address may not be called",
+    Missing.API: "it answers, but not as a Pipelines API",
+    Missing.ENCRYPTION: "the connection is not encrypted",
+    Missing.SECRET: "the token cannot be read here",
+    Missing.TOKEN: "the token is refused",
+    Missing.LIST: "pipelines cannot be listed",
+    Missing.PIPELINE: "not read",
+    Missing.EVENTS: "events not read",
+    Missing.CODE: "code not read",
+    Missing.JOBS: "jobs not listed",
+    Missing.ACCOUNT: "it does not say whose token it is",
+    Missing.RIGHTS: "rights list not read",
+    Missing.RUN: "may not start or stop",
+    Missing.EDIT: "may not edit",
+    Missing.STORAGE: "no storage root named",
+    Missing.CHECKPOINTS: "checkpoints not read",
+    Missing.SPARK_ADDRESS: "no address of Spark Connect",
+    Missing.SPARK: "no answer",
+}
+COSTS: Final[dict[Missing, str]] = {
+    Missing.ANSWER: "Nothing is read: its flows are shown as last seen. Check that it runs, and its address.",
+    Missing.ADDRESS: "Nothing is read. Have an operator allow the address in REPRISE_OUTBOUND_ALLOW.",
+    Missing.API: "Nothing is read. Check the address: it is that of the workspace, without a path.",
+    Missing.ENCRYPTION: "The token and all answers can be read on the way. Use https outside of this machine.",
+    Missing.SECRET: "Nothing is read. Put the token where the reference says, for web and worker, or give it again.",
+    Missing.TOKEN: "Nothing is read. Make a new token in the workspace and give it here.",
+    Missing.LIST: "No flow of it is listed. Give the token's account the right to see pipelines.",
+    Missing.PIPELINE: "Their flows are not listed, and their failures not seen. Give it CAN_VIEW on them.",
+    Missing.EVENTS: "That a flow fails is seen, not why; positions from the event log are not known. Give it CAN_VIEW.",
+    Missing.CODE: "Code is not studied or patched: what depends on it is blocked. Give it CAN_EDIT on their folder.",
+    Missing.JOBS: "What starts a pipeline by itself is not known: a stop may not last. Give it CAN_VIEW on jobs.",
+    Missing.ACCOUNT: "Whether it may act is not known before it is tried.",
+    Missing.RIGHTS: "Whether it may act there is not known before it is tried.",
+    Missing.RUN: "No recovery can stop or rerun them. Give it CAN_RUN on them.",
+    Missing.EDIT: "Retries, continuous mode and settings stay as they are: a stop may not last. Give it CAN_MANAGE.",
+    Missing.STORAGE: "Their checkpoints cannot be reached from here: no recovery of them is planned.",
+    Missing.CHECKPOINTS: "No recovery of them is planned. Give this machine read and list on their storage.",
+    Missing.SPARK_ADDRESS: "Rows are not counted, code is not studied, nothing is proven. Give its address.",
+    Missing.SPARK: "Rows are not counted, code is not studied, nothing is proven until it answers.",
+}
+SHOWN: Final = 5
+"""So many pipelines are named; of more their number."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One question as a page or the command shows it; codes beside the words."""
+
+    number: int
+    question: Question
+    asks: str
+    result: Result
+    holds: str
+    answer: str
+    means: tuple[str, ...]
+
+
+def lines(test: WorkspaceTest) -> list[Line]:
+    """All questions of a test, in their order."""
+    return [
+        Line(
+            number,
+            a.question,
+            ASKED[a.question],
+            a.result,
+            RESULTS[a.result],
+            _answer(a),
+            tuple(dict.fromkeys(COSTS[lack.code] for lack in a.lacks)),
+        )
+        for number, a in enumerate(test.answers, 1)
+    ]
+
+
+def as_json(test: WorkspaceTest | None) -> dict[str, Any] | None:
+    """A test for programs: codes and numbers, with the words beside them."""
+    if test is None:
+        return None
+    told = [
+        {
+            **asdict(answer),
+            "asks": line.asks,
+            "says": line.answer,
+            "means": list(line.means),
+        }
+        for answer, line in zip(test.answers, lines(test), strict=True)
+    ]
+    return {"at": test.at, "seconds": test.seconds, "held": test.held, "of": len(told), "questions": told}
+
+
+def _answer(of: Answer) -> str:
+    parts = [_measured(of), *(_lack(lack) for lack in of.lacks)]
+    return "; ".join(part for part in parts if part) or RESULTS[of.result].lower()
+
+
+def _measured(of: Answer) -> str:
+    """What was measured, in words; "" for nothing."""
+    if of.question is Question.ANSWERS and of.milliseconds is not None and of.result is Result.HOLDS:
+        until = f", certificate valid until {of.certificate_until[:10]}" if of.certificate_until else ""
+        return f"yes, {of.milliseconds} ms{until}"
+    if of.question is Question.TOKEN and of.account:
+        return f"{of.account}; when it expires is not known"
+    if of.question is Question.ACT and of.tried is not None:
+        return f"{of.held} of {_pipelines(of.tried)}, by the rights list; not tried"
+    if of.tried is not None:
+        new = f", {of.new} without a checkpoint yet" if of.new else ""
+        left = f" ({of.pipelines} in the workspace)" if of.pipelines and of.pipelines > of.tried else ""
+        return f"{of.held} of {_pipelines(of.tried)}{left}{new}" if of.tried else "no pipeline to try it on"
+    if of.question is Question.SPARK and of.result is Result.HOLDS:
+        version = f", Spark {of.version}" if of.version else ", its version is not told"
+        return f"yes, {(of.milliseconds or 0) / 1000:.1f} s{version}"
+    return ""
+
+
+def _lack(lack: Lack) -> str:
+    names = ", ".join(lack.pipelines[:SHOWN])
+    if len(lack.pipelines) > SHOWN:
+        names += f" and {len(lack.pipelines) - SHOWN} more"
+    detail = f" ({lack.detail})" if lack.detail else ""
+    return f"{LACKS[lack.code]}{f': {names}' if names else ''}{detail}"
+
+
+def _pipelines(number: int) -> str:
+    return f"{number} pipeline{'' if number == 1 else 's'}"

@@ -1,0 +1,189 @@
+"""What a request may say: the fields of each body, their kinds, and what this server does about them.
+
+A field that nobody knows is refused, and so is one that asks for what is not done here: whoever limits an update to
+one flow must not have every flow updated. Fields that change nothing of what runs are kept and answered.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from recovery.server.problems import ApiProblem, invalid
+
+
+class Kind(StrEnum):
+    """What JSON a field holds."""
+
+    TEXT = "text"
+    FLAG = "true or false"
+    NUMBER = "a whole number"  # or one in digits, as clients write 64 bits
+    NAMES = "a list of names"
+    LIST = "a list"
+    OBJECTS = "a list of objects"
+    TEXTS = "an object of texts"
+    OBJECT = "an object"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a body or of a query. `instead`: it is not done here; refused unless it says nothing, and the
+    sentence says what to do."""
+
+    name: str
+    kind: Kind = Kind.TEXT
+    required: bool = False
+    instead: str = ""
+    choices: tuple[str, ...] = ()
+
+
+Fields = tuple[Field, ...]
+DEEPEST = 50
+CAUSES = (
+    *("API_CALL", "INFRASTRUCTURE_MAINTENANCE", "JOB_TASK", "RETRY_ON_FAILURE", "SCHEMA_CHANGE"),
+    *("SERVICE_UPGRADE", "USER_ACTION"),
+)
+_NO_SELECTION = "Spark refreshes tables, not flows: name tables in refresh_selection."
+_ELSEWHERE = "Leave it out."
+
+
+def _of(kind: Kind, *names: str) -> Fields:
+    return tuple(Field(name, kind) for name in names)
+
+
+SPEC: Fields = (
+    Field("name", required=True),
+    *_of(Kind.TEXT, "id", "catalog", "schema", "target", "storage", "root_path", "parent_path"),
+    *_of(Kind.TEXT, "edition", "channel", "budget_policy_id", "usage_policy_id", "serverless_compute_id"),
+    *_of(Kind.FLAG, "continuous", "development", "serverless", "photon"),
+    Field("libraries", Kind.OBJECTS),
+    Field("configuration", Kind.OBJECT),
+    Field("clusters", Kind.OBJECTS),
+    Field("tags", Kind.TEXTS),
+    *_of(Kind.OBJECT, "deployment", "restart_window"),
+    Field("filters", Kind.OBJECT, instead="Every library runs whole: name the files in libraries."),
+    Field(
+        "environment",
+        Kind.OBJECT,
+        instead="Pipelines run in this server's own Python: install their packages there.",
+    ),
+    Field("event_log", Kind.OBJECT, instead="No table of events is written: read the events route."),
+    Field("notifications", Kind.LIST, instead="This server sends no mail: set up notifications elsewhere."),
+    Field("trigger", Kind.OBJECT, instead="Nothing is started by the clock here: start updates."),
+    Field("ingestion_definition", Kind.OBJECT, instead="There are no managed connectors here."),
+    Field("gateway_definition", Kind.OBJECT, instead="There are no managed connectors here."),
+)
+"""Settings of a pipeline. What is not done here never gets into a stored one."""
+
+_WITH_SPEC: Fields = (
+    *SPEC,
+    Field("allow_duplicate_names", Kind.FLAG),
+    Field("run_as", Kind.OBJECT),  # the one whose rights count already may be named
+    Field(
+        "parameters", Kind.OBJECT, instead="Put values into configuration, which code reads as spark.conf."
+    ),
+)
+CREATE: Fields = (*_WITH_SPEC, Field("dry_run", Kind.FLAG))
+EDIT: Fields = (*_WITH_SPEC, Field("pipeline_id"), Field("expected_last_modified", Kind.NUMBER))
+START: Fields = (
+    *_of(Kind.NAMES, "refresh_selection", "full_refresh_selection", "reset_checkpoint_selection"),
+    *_of(Kind.FLAG, "full_refresh", "validate_only", "development"),
+    Field("cause", choices=CAUSES),
+    Field("refresh_flow_selection", Kind.NAMES, instead=_NO_SELECTION),
+    Field("parameters", Kind.OBJECT, instead="Put values into the pipeline's configuration."),
+    Field("rewind_spec", Kind.OBJECT, instead=_ELSEWHERE),
+    Field("replace_where_overrides", Kind.LIST, instead=_ELSEWHERE),
+    Field("refresh_selection_by_path", Kind.NAMES, instead="Name tables in refresh_selection."),
+    Field("full_refresh_selection_by_path", Kind.NAMES, instead="Name tables in full_refresh_selection."),
+)
+PERMISSIONS: Fields = (Field("access_control_list", Kind.OBJECTS, required=True),)
+IMPORT: Fields = (
+    Field("path", required=True),
+    Field("content"),
+    Field("format", choices=("AUTO", "RAW", "SOURCE")),
+    Field("language", choices=("PYTHON", "SQL")),
+    Field("overwrite", Kind.FLAG),
+)
+PATH: Fields = (Field("path", required=True),)
+DELETE: Fields = (*PATH, Field("recursive", Kind.FLAG))
+NONE: Fields = ()
+
+
+def check(body: dict[str, Any], fields: Fields) -> None:
+    """Raises ApiProblem 400 for a field that is unknown, of another kind, or asks for what is not done here."""
+    known = {field.name: field for field in fields}
+    if strange := sorted(set(body) - set(known)):
+        there = f"it may hold {', '.join(sorted(known))}" if known else "it holds none"
+        raise invalid(f"The request has no field {', '.join(map(ascii, strange))}; {there}.")
+    check_texts(body)
+    for name, value in body.items():
+        check_value(known[name], value)
+
+
+def check_value(field: Field, value: Any) -> None:
+    """One field's value. Raises ApiProblem 400. What says nothing (null, empty) is never wrong."""
+    if value is None:
+        return
+    if not _fits(field.kind, value):
+        raise invalid(f"{field.name} must be {field.kind}.")
+    if field.choices and value and value not in field.choices:
+        raise invalid(f"{field.name} must be one of {', '.join(field.choices)}.")
+    if field.instead and says_something(value):
+        raise not_done(field.name, field.instead)
+
+
+def not_done(name: str, instead: str) -> ApiProblem:
+    """400: the request asks for what this server does not do, and what to do instead."""
+    return ApiProblem(
+        400, "INVALID_PARAMETER_VALUE", f"{name} is not supported by this server. {instead}", field=name
+    )
+
+
+def says_something(value: Any) -> bool:
+    """Whether a value holds anything but nothing, at any depth: `{"include": []}` does not."""
+    return any(one not in (None, "", False) for one, _, is_key in _leaves(value) if not is_key)
+
+
+def _fits(kind: Kind, value: Any) -> bool:
+    match kind:
+        case Kind.TEXT:
+            return isinstance(value, str)
+        case Kind.FLAG:
+            return isinstance(value, bool)
+        case Kind.NUMBER:
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            return whole or (isinstance(value, str) and value.isascii() and value.isdigit())
+        case Kind.NAMES:
+            return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+        case Kind.LIST:
+            return isinstance(value, list)
+        case Kind.OBJECTS:
+            return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+        case Kind.TEXTS:
+            return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+        case Kind.OBJECT:
+            return isinstance(value, dict)
+
+
+def check_texts(found: Any) -> None:
+    """Raises ApiProblem 400 for a text that no database takes (with NUL, or half of a character), and for what lies
+    too deep to be written down again."""
+    for one, depth, _ in _leaves(found):
+        if depth > DEEPEST:
+            raise invalid(f"The request is nested more than {DEEPEST} deep.")
+        if isinstance(one, str) and ("\0" in one or any("\ud800" <= c <= "\udfff" for c in one)):
+            raise invalid("A text holds NUL or half of a character (U+D800 to U+DFFF); take it out.")
+
+
+def _leaves(found: Any) -> Iterator[tuple[Any, int, bool]]:
+    """(value, how deep it lies, whether it is a key) of each key, and of each value that holds no others."""
+    left = [(found, 0)]
+    while left:  # no recursion: what was sent may be as deep as it likes
+        one, depth = left.pop()
+        if isinstance(one, dict):
+            left += [(value, depth + 1) for value in one.values()]
+            yield from ((key, depth, True) for key in one)
+        elif isinstance(one, list):
+            left += [(value, depth + 1) for value in one]
+        else:
+            yield one, depth, False

@@ -1,0 +1,144 @@
+"""The OpenAPI document of this server, made from its routes and the fields that they check."""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from recovery.server.fields import Field, Fields, Kind
+from recovery.server.http import PUBLIC, WITH_BODY, Route
+
+Schema = dict[str, Any]
+TEXT: Final[Schema] = {"type": "string"}
+KINDS: Final[Mapping[Kind, Schema]] = {
+    Kind.TEXT: TEXT,
+    Kind.FLAG: {"type": "boolean"},
+    Kind.NUMBER: {"type": "integer", "minimum": 0},
+    Kind.NAMES: {"type": "array", "items": {"type": "string", "minLength": 1}},
+    Kind.LIST: {"type": "array"},
+    Kind.OBJECTS: {"type": "array", "items": {"type": "object"}},
+    Kind.TEXTS: {"type": "object", "additionalProperties": TEXT},
+    Kind.OBJECT: {"type": "object"},
+}
+BYTES: Final[Schema] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+
+
+def _object(required: str = "", optional: str = "", **nested: Schema) -> Schema:
+    """An object whose fields, named with spaces between them, are texts unless `nested` says otherwise."""
+    names = [*required.split(), *optional.split()]
+    fields = dict.fromkeys(names, TEXT) | nested
+    return {"type": "object", "properties": fields, "required": required.split()}
+
+
+def _one(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _list(name: str) -> Schema:
+    return {"type": "array", "items": _one(name)}
+
+
+NUMBER: Final[Schema] = {"type": "integer"}
+THINGS: Final[Schema] = {"type": "object"}
+SCHEMAS: Final[Mapping[str, Schema]] = {
+    "Problem": _object("error_code message", details={"type": "array"}),
+    "Nothing": {"type": "object", "maxProperties": 0},
+    "Spec": _object("id name catalog storage", libraries={"type": "array"}, configuration=THINGS),
+    "PipelineState": _object("pipeline_id name state", "health creator_user_name", latest_updates={"type": "array"}),
+    "Pipeline": _object("pipeline_id name state", "health", spec=_one("Spec"), last_modified=NUMBER),
+    "Pipelines": _object("", "next_page_token", statuses=_list("PipelineState")),
+    "Made": _object("", "pipeline_id", effective_settings=THINGS),
+    "Update": _object("update_id pipeline_id state cause", creation_time=NUMBER),
+    "OneUpdate": _object("", "", update=_one("Update")),
+    "Updates": _object("", "next_page_token", updates=_list("Update")),
+    "Started": _object("update_id"),
+    "Event": _object("id timestamp message level event_type", origin=THINGS, details=THINGS, error=THINGS),
+    "Events": _object("", "next_page_token", events=_list("Event")),
+    "Permissions": _object("object_id object_type", access_control_list={"type": "array"}),
+    "Levels": _object("", permission_levels={"type": "array"}),
+    "File": _object("path object_type", object_id=NUMBER, size=NUMBER, created_at=NUMBER, modified_at=NUMBER),
+    "Files": _object("", objects=_list("File")),
+    "Content": _object("content file_type"),
+    "Source": _object("", files={"type": "array"}),
+    "Health": _object("spark", active_updates=NUMBER),
+    "Owner": _object("id userName", active={"type": "boolean"}),
+    "Discovery": _object("oidc_endpoint"),
+    "Document": _object("openapi", info=THINGS, paths=THINGS),
+}  # fmt: skip
+
+
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """OpenAPI 3.1 of these routes."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Reprise: Pipelines API server", "version": "2.0"},
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": dict(SCHEMAS),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def operation(route: Route) -> dict[str, Any]:
+    """One method of one address: what it takes, and what it answers."""
+    names = re.findall(r"\{(\w+)\}", route.path)
+    found: dict[str, Any] = {
+        "operationId": f"{route.method.lower()} {route.path}",
+        "summary": " ".join((inspect.getdoc(route.view) or "").split("\n\n")[0].split()),
+        "parameters": [
+            *({"name": name, "in": "path", "required": True, "schema": TEXT} for name in names),
+            *(parameter(field) for field in route.query),
+        ],
+        "responses": {
+            "200": {"description": "Done.", "content": content(route.answer)},
+            "default": {"description": "Refused, with a sentence.", "content": content("Problem")},
+        },
+    }
+    if route.path in PUBLIC:
+        found["security"] = []
+    if route.method in WITH_BODY:
+        kinds = BYTES if route.body is None else {"application/json": {"schema": body_of(route.body)}}
+        found["requestBody"] = {"content": kinds}
+    return found
+
+
+def content(name: str) -> dict[str, Any]:
+    """What an answer of this name is. An exported file may come as its bytes."""
+    json = {"application/json": {"schema": _one(name)}}
+    return json | BYTES if name == "Content" else json
+
+
+def parameter(field: Field) -> dict[str, Any]:
+    """One field of a query."""
+    return {"name": field.name, "in": "query", "required": field.required, "schema": schema(field)}
+
+
+def body_of(fields: Fields) -> Schema:
+    """A JSON body: these fields, and none beside them."""
+    return {
+        "type": "object",
+        "properties": {field.name: nullable(schema(field)) for field in fields},
+        "required": [field.name for field in fields if field.required],
+        "additionalProperties": False,
+    }
+
+
+def schema(field: Field) -> Schema:
+    """The values of one field. Of one that is not done here: only those that say nothing."""
+    found = dict(KINDS[field.kind])
+    if field.choices:
+        found["enum"] = list(field.choices)
+    if field.instead:
+        found |= {"description": f"Not done here. {field.instead}", "maxItems": 0, "maxProperties": 0}
+    return found
+
+
+def nullable(of: Schema) -> Schema:
+    """A field may be null, which says nothing."""
+    values = {"enum": [*of["enum"], None]} if "enum" in of else {}
+    return of | {"type": [of["type"], "null"]} | values

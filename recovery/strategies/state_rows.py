@@ -1,0 +1,171 @@
+"""Rows that live in the state alone: lost by a strategy that drops it and does not read their input again. Pure.
+
+In append mode an aggregation writes a group once, when the watermark has passed its window, and removes it from the
+state in that batch (StateStoreSaveExec, SessionWindowStateStoreSaveExec): every group that the state still holds is in
+no table. Pipelines write in append mode always (StreamingTableWrite, SinkWrite). A join keeps rows that wait for a
+match, and what comes of them hangs on rows that have not arrived; what a step of people's own code keeps, it alone
+knows. dropDuplicates has written each row whose key it holds, and a limit keeps a number.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recovery.checkpoints.held import HeldState, Uncounted
+from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.report import Finding, Severity, StateOperator
+from recovery.sources.base import Bound, joint_bound
+from recovery.sources.comparing import count, moment
+from recovery.strategies.base import Amount, Facts, GroupRows, OutputMode
+
+AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+JOINS = ("symmetricHashJoin",)
+WRITTEN_AT_ONCE = ("dedupe", "dedupeWithinWatermark", "globalLimit")
+WHY_UNCOUNTED = {
+    Uncounted.DAMAGED: "a file of it is damaged",
+    Uncounted.NOT_KEPT: "a file of it is missing",
+    Uncounted.TOO_LARGE: "it is larger than what is read for a forecast",
+    Uncounted.UNKNOWN_FORM: "it is kept in a form that is not read here",
+}
+
+
+class Fate(StrEnum):
+    """What is true of the rows that one operator's state holds."""
+
+    EMPTY = "empty"
+    WRITTEN = "written"  # they are in the table, or are none of its rows
+    UNWRITTEN = "unwritten"  # groups that no table has
+    BUFFERED = "buffered"  # rows of a join that wait for a match
+    OWN = "own"  # what people's own code keeps
+    UNCOUNTED = "uncounted"
+    MODE_UNKNOWN = "mode unknown"
+
+
+@dataclass(frozen=True)
+class Held:
+    """One operator's state, as far as rows go. `entries`: groups or rows in it, None where they were not counted."""
+
+    operator: StateOperator
+    fate: Fate
+    entries: int | None = None
+    problem: Uncounted | None = None
+
+    @property
+    def matters(self) -> bool:
+        """Whether rows of the table may be in it and nowhere else."""
+        return self.fate not in (Fate.EMPTY, Fate.WRITTEN)
+
+
+def judge_state(facts: Facts) -> tuple[Held, ...]:
+    """Every operator of the checkpoint, the one nearest to the sink first."""
+    counted = {h.operator_id: h for h in facts.held}
+    return tuple(_judged(facts, o, counted.get(o.operator_id)) for o in facts.checkpoint.state_operators)
+
+
+def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) -> Held:
+    if operator.name in WRITTEN_AT_ONCE:
+        return Held(operator, Fate.WRITTEN)
+    entries = counted.entries if counted else None
+    if entries == 0:
+        return Held(operator, Fate.EMPTY, 0)
+    if operator.name in AGGREGATIONS and facts.output_mode in (OutputMode.UPDATE, OutputMode.COMPLETE):
+        return Held(operator, Fate.WRITTEN, entries)
+    if entries is None:
+        return Held(operator, Fate.UNCOUNTED, None, counted.problem if counted else None)
+    if operator.name in JOINS:
+        return Held(operator, Fate.BUFFERED, entries)
+    if operator.name not in AGGREGATIONS:
+        return Held(operator, Fate.OWN, entries)
+    known = facts.output_mode is OutputMode.APPEND
+    return Held(operator, Fate.UNWRITTEN if known else Fate.MODE_UNKNOWN, entries)
+
+
+def with_state(facts: Facts, lost: Amount, *, read_again: bool = False) -> Amount:
+    """`lost`, and the rows that are lost with the state. `read_again`: their input may be read again, in part, so that
+    nobody can tell how many of them are."""
+    found = [h for h in judge_state(facts) if h.matters]
+    if not found:
+        return lost
+    mine = _amount(facts, found)
+    if read_again:
+        mine = Amount(None, mine.files, None, None, False, mine.why)
+    if lost.rows == 0 and lost.exact:
+        return mine
+    rows = None if lost.rows is None or mine.rows is None else lost.rows + mine.rows
+    exact, bound = lost.exact and mine.exact, joint_bound((lost.bound, mine.bound))
+    return Amount(rows, lost.files, None, None, exact, f"{lost.why} {mine.why}", bound)
+
+
+def among(facts: Facts, again: Amount) -> Amount:
+    """Rows that are written again where their input is read again: at most, where some of them were never written,
+    for only the state held them."""
+    if not again.rows or not any(h.matters for h in judge_state(facts)):
+        return again
+    why = f"{again.why} Rows that only the state held are among them, and come once."
+    bound = joint_bound((again.bound, Bound.AT_MOST))
+    return Amount(again.rows, again.files, again.start, again.end, False, why, bound)
+
+
+def _amount(facts: Facts, found: list[Held]) -> Amount:
+    said = " ".join(says(facts, h) for h in found)
+    groups = _groups(facts, found)
+    if groups is GroupRows.UNKNOWN:
+        return Amount(None, 0, None, None, False, f"{said} {_untold(found)}")
+    return Amount(found[0].entries, 0, None, None, groups is GroupRows.ONE, said, Bound.AT_MOST)
+
+
+def _groups(facts: Facts, found: list[Held]) -> GroupRows:
+    """Rows of the table that one entry of the state stands for: told where one aggregation alone holds some, nothing
+    with state lies between it and the sink, and the code whose state it is says what becomes of a group."""
+    alone, old = found[0], facts.old_code
+    if len(found) > 1 or alone.fate is not Fate.UNWRITTEN or old is None:
+        return GroupRows.UNKNOWN
+    held = tuple(o.name for o in facts.checkpoint.state_operators)
+    nearest = alone.operator == facts.checkpoint.state_operators[0]
+    return old.groups if nearest and old.operators == held else GroupRows.UNKNOWN
+
+
+def _untold(found: list[Held]) -> str:
+    if any(h.fate is not Fate.UNWRITTEN for h in found):
+        return "How many rows of the table that comes to is not known."
+    return "How many rows the code writes for each is not known."
+
+
+def says(facts: Facts, held: Held) -> str:
+    """What one operator's state holds; one sentence."""
+    number, closed = held.operator.operator_id, reconciled(facts.checkpoint).closed_ms
+    if held.fate is Fate.UNWRITTEN:
+        kind = "session" if held.operator.name == AGGREGATIONS[1] else "group"
+        verb = "is" if held.entries == 1 else "are"
+        until = f" of windows that end after {moment(closed)}, the watermark," if closed else ""
+        return f"{count(held.entries or 0, kind)}{until} {verb} in the state of operator {number} and in no table."
+    if held.fate is Fate.BUFFERED:
+        return f"The join (operator {number}) keeps rows that wait for a match; what comes of them hangs on later rows."
+    if held.fate is Fate.OWN:
+        keys = count(held.entries or 0, "key")
+        return f"The state of operator {number} ({held.operator.name}) holds {keys}; its code alone knows of what rows."
+    if held.fate is Fate.MODE_UNKNOWN:
+        return f"Whether the state of operator {number} was written hangs on its output mode, which is not known."
+    return (
+        f"What the state of operator {number} ({held.operator.name}) holds could not be counted{_why(held)}."
+    )
+
+
+def _why(held: Held) -> str:
+    return "" if held.problem is None else f": {WHY_UNCOUNTED[held.problem]}"
+
+
+def findings(facts: Facts) -> tuple[Finding, ...]:
+    """One for each operator whose state may hold rows that are in no table."""
+    return tuple(
+        Finding(
+            "STATE_HOLDS_ROWS",
+            Severity.WARNING,
+            says(facts, held),
+            "Put the old code back (revert) until its windows are written, or accept the loss."
+            if held.fate in (Fate.UNWRITTEN, Fate.MODE_UNKNOWN)
+            else "Put the old code back (revert), or accept the loss.",
+            spark=f"operator {held.operator.operator_id} {held.operator.name}",
+        )
+        for held in judge_state(facts)
+        if held.matters
+    )

@@ -1,0 +1,99 @@
+"""The criteria on the rest of the table: the rows of before, and keys that are there more than once. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.sources.base import Bound
+from recovery.spark.api import Measure
+from recovery.strategies.common import plural
+from recovery.verification.checks import key_of, names_of, unknown, usable
+from recovery.verification.evidence import Evidence, OldFiles
+from recovery.verification.finding import Finding
+
+
+def rows_of_before_untouched(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """The data files with the rows of before: by the table's log and their marks, or by the commits of a Delta table.
+
+    Of a Delta table also by its rows: what it had and has no more.
+    """
+    old, measure = evidence.old_files, evidence.measure
+    if old is None or old.problem:
+        return unknown(old.problem if old else "The data files of before were not looked at.")
+    rows = measure.old_rows if measure else None
+    measured = {"rows": rows, "files": old.files, "touched": len(old.touched), "rewritten": old.rewritten}
+    if old.touched:
+        which = f"{plural(len(old.touched), 'data file')} of before: {names_of(old.touched)}"
+        return Finding(measured, False, f"Removed, changed or no longer named by the table's log: {which}.")
+    if measure is not None and measure.vanished:
+        says = f"{plural(measure.vanished, 'row')} that the table had before the rerun are no longer in it."
+        return Finding({**measured, "vanished": measure.vanished}, False, says)
+    if rows is None:
+        return Finding(measured, None, f"{_stand(old)} Their rows could not be counted.")
+    if expected.get("rows") is not None and rows != expected["rows"]:
+        says = f"The plan counted {plural(expected['rows'], 'row')} of before, and there are {rows:,}."
+        return Finding(measured, False, says)
+    return Finding(measured, True, f"{plural(rows, 'row')}. {_stand(old)}")
+
+
+def _stand(old: OldFiles) -> str:
+    if old.versions is None:
+        of = f"Each of the {plural(old.files or 0, 'data file')}" if old.files != 1 else "The one data file"
+        return f"{of} of before is named by the table's log and has the size and time that it had."
+    before, after = old.versions
+    moved = (
+        f", {plural(old.rewritten, 'data file')} rewritten without a change of rows" if old.rewritten else ""
+    )
+    return f"No commit after version {before}, up to {after}, removed a row of theirs{moved}."
+
+
+def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+    """New rows whose key the table has more than once, rows of before included, beside those that the plan accepts."""
+    measure, problem = usable(evidence)
+    if measure is None or measure.new_repeats is None or measure.keys_twice is None:
+        return unknown(problem or "Keys were not counted over the whole table.")
+    key = [str(k).lower() for k in expected.get("key") or ()]
+    if key != [k.lower() for k in measure.key]:
+        return unknown(f"The plan tells rows apart by {', '.join(key)}; measured was {key_of(measure)}.")
+    accepted = expected.get("accepted") or {"rows": 0, "bound": Bound.EXACT.value}
+    measured = {
+        "rows": measure.new_repeats,
+        "keys": measure.keys_twice,
+        "accepted": accepted["rows"],
+        "table_keys": measure.table_keys,
+        "key": list(measure.key),
+    }
+    if not _within(measure.new_repeats, accepted):
+        says = f"{_repeated(measure)} The plan accepts {_accepted(accepted)}."
+        return Finding(measured, False, says)
+    if not measure.new_repeats:
+        rows, keys = (
+            plural(measure.new_rows or 0, "new row"),
+            plural(measure.table_keys or 0, "different key"),
+        )
+        return Finding(
+            measured, True, f"By {key_of(measure)}: {rows}, {keys} in all, none of a new row twice."
+        )
+    return Finding(measured, True, f"{_repeated(measure)} As accepted in the plan: {_accepted(accepted)}.")
+
+
+def _within(rows: int, accepted: Mapping[str, Any]) -> bool:
+    """Whether so many are accepted; a number that was not known or had no upper bound accepts any."""
+    most: int | None = accepted["rows"]
+    bound = Bound(accepted["bound"])
+    if most is None or bound in (Bound.ESTIMATE, Bound.UNKNOWN, Bound.AT_LEAST):
+        return True
+    return rows == most if bound is Bound.EXACT else rows <= most
+
+
+def _repeated(measure: Measure) -> str:
+    rows, keys = measure.new_repeats or 0, measure.keys_twice or 0
+    return (
+        f"{plural(rows, 'row')} repeat a key ({key_of(measure)}): {plural(keys, 'key')} of new rows "
+        f"{'is' if keys == 1 else 'are'} in the table more than once."
+    )
+
+
+def _accepted(accepted: Mapping[str, Any]) -> str:
+    if accepted["rows"] is None:
+        return "repeats whose number was not known"
+    return f"{Bound(accepted['bound']).before_number}{plural(accepted['rows'], 'row')}"

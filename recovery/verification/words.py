@@ -1,0 +1,195 @@
+"""What a proof claims, in words: no more than was measured. Pure; reads `recovery.measured`, of any edition."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from recovery.sources.base import Bound, may_happen
+from recovery.strategies.common import plural
+from recovery.verification.evidence import NotWhole
+from recovery.verification.outcome import ComparedWhole, MeasuredRows, Outcome, stored_outcome
+
+
+class Claim(StrEnum):
+    """What a proof that holds comes to."""
+
+    ONCE = "once"  # what was compared is there once
+    REPEATED = "repeated"  # and the rerun wrote rows again, as accepted
+    GIVEN_UP = "given-up"  # and rows are lost, as accepted
+    BOTH = "repeated-and-given-up"
+
+
+@dataclass(frozen=True)
+class Headline:
+    claim: Claim
+    says: str
+
+
+def headline(measured: Mapping[str, Any]) -> Headline:
+    """Of a proof whose every criterion holds."""
+    of = stored_outcome(measured)
+    again, lost = repeated(of), given_up(of)
+    claims = {(0, 0): Claim.ONCE, (1, 0): Claim.REPEATED, (0, 1): Claim.GIVEN_UP, (1, 1): Claim.BOTH}
+    claim = claims[int(again.rows != 0), int(lost.rows != 0)]
+    untouched = _holds(measured, BEFORE)
+    parts = [_rows(of, once=again.rows == 0, untouched=untouched)]
+    if again.rows != 0:
+        number = (
+            "an unknown number of rows repeat" if again.rows is None else _number(again, "repeat", "repeat")
+        )
+        parts.append(_capital(f"{number} one that was there, as accepted."))
+    if lost.rows is None:
+        parts.append("How many rows are lost is not known, as accepted.")
+    elif lost.rows:
+        parts.append(_capital(f"{_number(lost, 'is lost', 'are lost')}, as accepted."))
+    return Headline(claim, " ".join(parts))
+
+
+def _number(of: MeasuredRows, one: str, many: str) -> str:
+    """`at least 9 rows are lost`."""
+    rows = of.rows or 0
+    return f"{of.bound.before_number}{plural(rows, 'row')} {one if rows == 1 else many}"
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _rows(of: Outcome, *, once: bool, untouched: bool) -> str:
+    rows, before = of.new_rows, of.before_rows
+    if rows is None:
+        return "What the plan fixed was measured, and holds."
+    noun = "row" if before == 0 else "new row"
+    place = "sent" if of.table_rows is None else "in the table"
+    tail = f"; {plural(before, 'row')} of before untouched" if before and untouched else ""
+    return f"{plural(rows, noun)} {'is' if rows == 1 else 'are'} {place}{' once' if once else ''}{tail}."
+
+
+BEFORE = "ROWS_OF_BEFORE_UNTOUCHED"
+
+
+def _holds(measured: Mapping[str, Any], code: str) -> bool:
+    return any(c["code"] == code and c["ok"] is True for c in measured.get("criteria") or ())
+
+
+NONE = MeasuredRows(0, Bound.EXACT)
+NOT_KNOWN = MeasuredRows(None, Bound.UNKNOWN)
+
+
+def repeated(of: Outcome) -> MeasuredRows:
+    """Rows that the rerun wrote beyond the first of their kind, as accepted; `rows` None: not known."""
+    accepted, found = of.doubled_accepted, of.doubled_now
+    if accepted.rows == 0 and accepted.bound is Bound.EXACT:
+        return NONE
+    return NOT_KNOWN if found.rows == 0 and may_happen(found.rows, found.bound) else found
+
+
+def given_up(of: Outcome) -> MeasuredRows:
+    """Rows that the plan lost, as accepted; `rows` None: how many is not known.
+
+    Where it only might lose some, that all keys of all input are in the table settles it.
+    """
+    accepted = of.lost_accepted
+    if accepted.rows is None or (accepted.rows == 0 and may_happen(accepted.rows, accepted.bound)):
+        return NONE if _holds_all_input(of) else NOT_KNOWN
+    return MeasuredRows(accepted.rows, accepted.bound)
+
+
+def _holds_all_input(of: Outcome) -> bool:
+    whole = of.whole
+    if whole is None or whole.why or not of.key:
+        return False
+    return whole.absent == 0 and not whole.gone
+
+
+class FlowCode(StrEnum):
+    """What the comparison of the whole flow came to."""
+
+    AGREES = "agrees"
+    ABSENT = "absent"
+    DOUBLED = "doubled"
+    BEYOND = "beyond"
+    GONE = "gone"
+    NOT_COMPARED = "not-compared"
+
+
+@dataclass(frozen=True)
+class WholeFinding:
+    code: FlowCode
+    says: str
+
+
+WHY = {
+    NotWhole.OVER_BUDGET: "Input and table together are larger than the limit up to which they are compared "
+    "(REPRISE_COMPARE_BYTES).",
+    NotWhole.OTHER_SOURCES: "The code reads other sources than the one before, so its earlier input cannot be run "
+    "through it.",
+    NotWhole.NOT_READABLE: "A source cannot be read again in batch, or could not be listed.",
+}
+
+
+def whole_findings(measured: Mapping[str, Any]) -> list[WholeFinding]:
+    """How all input that is there compares with the whole table; [] where that was not tried. It proves nothing of a
+    recovery: it finds what went wrong before."""
+    of = stored_outcome(measured)
+    whole, key = of.whole, bool(of.key)
+    if whole is None:
+        return []
+    if whole.why:
+        why = WHY.get(whole.why, whole.problem or "Spark could not compare them.")
+        return [WholeFinding(FlowCode.NOT_COMPARED, f"The whole flow was not compared. {why}")]
+    asked = (
+        _absent(whole, key=key),
+        _doubled(whole, of.doubled_before, key=key),
+        _beyond(whole),
+        _gone(whole),
+    )
+    found = [one for one in asked if one]
+    return found if any(f.code is not FlowCode.GONE for f in found) else [_agrees(whole, key=key), *found]
+
+
+def _agrees(whole: ComparedWhole, *, key: bool) -> WholeFinding:
+    rows = plural(whole.input_keys or 0, "different key") if key else plural(whole.input_rows or 0, "row")
+    says = f"All {rows} of all input that is still there are in the table, none twice, and no others are."
+    return WholeFinding(FlowCode.AGREES, says)
+
+
+def _absent(whole: ComparedWhole, *, key: bool) -> WholeFinding | None:
+    if not whole.absent:
+        return None
+    rows = plural(whole.absent, "key" if key else "row")
+    says = (
+        f"{rows} that today's code yields over the input {'is' if whole.absent == 1 else 'are'} not in the table: "
+        "given up or lost before, or left out by earlier code."
+    )
+    return WholeFinding(FlowCode.ABSENT, says)
+
+
+def _doubled(whole: ComparedWhole, before: int | None, *, key: bool) -> WholeFinding | None:
+    if not whole.doubled:
+        return None
+    of = "repeat a key of the table" if key else "are in the table more often than in the input"
+    since = f", {before:,} of them since before this recovery" if before else ""
+    return WholeFinding(FlowCode.DOUBLED, f"{plural(whole.doubled, 'row')} {of}{since}.")
+
+
+def _beyond(whole: ComparedWhole) -> WholeFinding | None:
+    if not whole.beyond:
+        return None
+    says = (
+        f"{plural(whole.beyond, 'row')} of the table come from no input that is still there: of deleted input, of "
+        "another writer, or of earlier code. They were not compared."
+    )
+    return WholeFinding(FlowCode.BEYOND, says)
+
+
+def _gone(whole: ComparedWhole) -> WholeFinding | None:
+    if not whole.gone:
+        return None
+    one = whole.gone == 1
+    says = (
+        f"{plural(whole.gone, 'input file')} {'is' if one else 'are'} gone, so what was read of "
+        f"{'it' if one else 'them'} could not be compared."
+    )
+    return WholeFinding(FlowCode.GONE, says)

@@ -1,0 +1,147 @@
+"""What is read besides a step's own probe while nobody knows how it ended, and when it is read again. Reads only.
+
+Each question is asked whatever became of the others; one that is not answered is *not known*, never a no.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from django.utils import timezone
+
+from recovery.checkpoints import inspect
+from recovery.errors import RepriseError
+from recovery.models import Step
+from recovery.pipelines.events import when
+from recovery.pipelines.workspaces import client_for, spark_remote
+from recovery.spark.api import whereabouts
+from recovery.workflow.places import checkpoint_of
+from recovery.workflow.steps.stop import active_update
+
+AGAIN: Final = timedelta(seconds=30)
+"""After so long a probe that left a question open reads again."""
+SPARK_SECONDS: Final = 15.0
+
+
+def leaves_open(step: Step) -> bool:
+    """Of an unknown step: has its probe left a question open, or not answered at all?"""
+    return not step.evidence or any(line.get("proven") is None for line in step.evidence)
+
+
+def is_answered(step: Step) -> bool:
+    """Is enough known of a step for a person to go on? Of an unknown one, what its probe or somebody has seen."""
+    return step.state != "unknown" or bool(step.evidence or step.result.get("statements"))
+
+
+class Asked(StrEnum):
+    """The questions. `effect`: what the step did, asked by the probe of its kind."""
+
+    EFFECT = "effect"
+    WORKER = "worker"
+    ACTIVE = "active"
+    CHECKPOINT = "checkpoint"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One answer: `proven` None where it could not be read; `at` ISO time, UTC."""
+
+    asked: Asked
+    proven: bool | None
+    says: str
+    at: str
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One probe: which one it is (1 is the first), when it began and ended, what it read, when the next one begins (""
+    where every question was answered: nothing is read again by itself)."""
+
+    number: int
+    began: str
+    ended: str
+    readings: tuple[Reading, ...]
+    following: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON, for `Step.result["probe"]`."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, step: Step) -> Self | None:
+        """The newest probe of a step; None before the first, and for steps that an older version probed."""
+        told = step.result.get("probe")
+        if not told:
+            return None
+        readings = tuple(
+            Reading(Asked(r["asked"]), r["proven"], r["says"], r["at"]) for r in told["readings"]
+        )
+        return cls(told["number"], told["began"], told["ended"], readings, told["following"])
+
+    @property
+    def is_due(self) -> bool:
+        """Is it time for the next one?"""
+        at = when(self.following)
+        return at is not None and at <= timezone.now()
+
+
+def probe_of(step: Step, began: datetime, evidence: Sequence[Mapping[str, Any]]) -> Probe:
+    """What was read now: the evidence of the step's own probe, then every other question."""
+    at = timezone.now().isoformat()
+    effect = tuple(Reading(Asked.EFFECT, line.get("proven"), str(line["says"]), at) for line in evidence)
+    readings = (*effect, *(_asked(asked, ask, step) for asked, ask in QUESTIONS))
+    before, ended = Probe.of(step), timezone.now()
+    open_ones = any(r.proven is None for r in readings)
+    return Probe(
+        number=before.number + 1 if before else 1,
+        began=began.isoformat(),
+        ended=ended.isoformat(),
+        readings=readings,
+        following=(ended + AGAIN).isoformat() if open_ones else "",
+    )
+
+
+def _asked(asked: Asked, ask: Callable[[Step], str], step: Step) -> Reading:
+    try:
+        says, proven = ask(step), True
+    except RepriseError as problem:
+        says, proven = problem.sentence, None
+    return Reading(asked, proven, says, timezone.now().isoformat())
+
+
+def _worker(step: Step) -> str:
+    if step.heartbeat_at is None:
+        return "No worker has given a sign of life."
+    return f"{step.worker or 'Its worker'} gave its last sign of life at {step.heartbeat_at:%H:%M:%S} UTC."
+
+
+def _active(step: Step) -> str:
+    pipeline = step.recovery.flow.pipeline
+    active = active_update(client_for(pipeline.workspace, timeout=10.0).get_pipeline(pipeline.pipeline_id))
+    return "No update is active." if active is None else f"Update {active} is active."
+
+
+def _checkpoint(step: Step) -> str:
+    report = inspect(checkpoint_of(step.recovery.flow))
+    version = "" if report.version is None else f"Version {report.version}: "
+    committed = "no batch" if report.last_committed is None else f"batch {report.last_committed}"
+    ahead = report.last_planned is not None and report.last_planned != report.last_committed
+    planned = f", batch {report.last_planned} planned and not committed" if ahead else ""
+    return f"{version}{committed} committed last{planned}."
+
+
+def _spark(step: Step) -> str:
+    remote = spark_remote(step.recovery.flow.pipeline.workspace)
+    whereabouts(remote, [], timeout=SPARK_SECONDS)
+    return "It answers. Which queries it runs cannot be asked from here."
+
+
+QUESTIONS: Final[tuple[tuple[Asked, Callable[[Step], str]], ...]] = (
+    (Asked.WORKER, _worker),
+    (Asked.ACTIVE, _active),
+    (Asked.CHECKPOINT, _checkpoint),
+    (Asked.SPARK, _spark),
+)

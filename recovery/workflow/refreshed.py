@@ -1,0 +1,81 @@
+"""What the refresh made of the datasets downstream: the events of its update, and Spark's comparison of each view."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from recovery.errors import RepriseError
+from recovery.pipelines.events import statuses
+from recovery.pipelines.workspaces import spark_remote
+from recovery.spark.api import DefinedRequest, defined
+from recovery.strategies.downstream import AGREES, REFRESH
+from recovery.strategies.readers import stored
+from recovery.verification.below import DONE, NotCompared, Refreshed
+from recovery.workflow.gather import NOTHING, Scene, request_for
+from recovery.workflow.steps import rerun
+
+
+def chosen(body: Mapping[str, Any]) -> dict[str, str]:
+    """Datasets that a plan refreshes, each with the flow that writes it; none where it has no such step."""
+    args: Mapping[str, Any] = next((s["args"] for s in body["steps"] if s["kind"] == REFRESH), {})
+    return dict(zip(args.get("refresh") or (), args.get("flows") or (), strict=True))
+
+
+def besides(body: Mapping[str, Any], others: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Fingerprints of other places without those that the plan itself refreshes."""
+    ours = {f"table {name}" for name in chosen(body)} | {
+        f"checkpoint {flow}" for flow in chosen(body).values()
+    }
+    return {name: print_ for name, print_ in others.items() if name not in ours}
+
+
+def measure(
+    scene: Scene, body: Mapping[str, Any], result: Mapping[str, Any] | None
+) -> tuple[Refreshed, ...] | None:
+    """Each dataset that the plan refreshes, after it. `result`: of the step; None: it was not done."""
+    if not chosen(body):
+        return ()
+    update_id = (result or {}).get("update_id")
+    if not update_id:
+        return None
+    told = scene.client.events(scene.flow.pipeline.pipeline_id, filter=f"update_id = '{update_id}'")
+    said = statuses(told, update_id)
+    criterion: Mapping[str, Any] = next((c for c in body["criteria"] if c["code"] == AGREES), {})
+    compared = set((criterion.get("expected") or {}).get("compared") or ())
+    tables = {d.dataset for d in stored(body.get("forecast") or {}) if not d.view}
+    found = []
+    for dataset, flow in chosen(body).items():
+        why = _not_compared(dataset in compared, table=dataset in tables)
+        status = said[flow].status if flow in said else ""
+        one = Refreshed(dataset, status, dataset in compared, not_compared=why)
+        found.append(_compared(scene, one, flow) if one.compared and one.status == DONE else one)
+    return tuple(found)
+
+
+def _not_compared(compared: bool, *, table: bool) -> NotCompared:
+    if compared:
+        return NotCompared.NONE
+    return NotCompared.READS_STREAM if table else NotCompared.DEFINED_IN_SQL
+
+
+def _compared(scene: Scene, one: Refreshed, flow: str) -> Refreshed:
+    study = replace(request_for(scene, scene.code, NOTHING, ()), flow=flow, table=None)
+    remote = spark_remote(scene.flow.pipeline.workspace)
+    try:
+        found = defined(DefinedRequest(remote, one.dataset, study))
+    except RepriseError as problem:
+        return replace(one, problem=problem.sentence)
+    return replace(
+        one,
+        rows=found.rows,
+        expected_rows=found.expected_rows,
+        missing=found.missing,
+        extra=found.extra,
+        problem=found.problem or "",
+        unsure=found.unsure,
+    )
+
+
+def updates_of(result: Mapping[str, Any] | None) -> list[str]:
+    """Every update that the step has started."""
+    return rerun.updates(result) if result else []

@@ -1,0 +1,204 @@
+"""The report of a recovery, made of what is stored: times, numbers, criteria, votes, audit. Nothing is measured here.
+
+What nobody stored is None, and is shown as not known. Codes of criteria and names of measured numbers are taken as they
+stand, so that a proof of any edition can be reported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from recovery.models import AuditEntry, Plan, Recovery
+from recovery.people.roles import Actor, Right
+from recovery.people.visible import entries
+from recovery.pipelines.events import when
+from recovery.plans.accepted import Accepted, stored_accepted
+from recovery.workflow import unknowns
+from recovery.workflow.selectors import plan_of
+
+MOST_ENTRIES: Final = 500
+
+
+@dataclass(frozen=True)
+class Times:
+    """ISO times, UTC; None where nobody noted one. `proven` only of a recovery that ended as proven.
+
+    `seconds_to_recover`: from the failure to the proof.
+    """
+
+    failed: str | None
+    opened: str
+    sealed: str | None
+    ran: str | None
+    proven: str | None
+    ended: str | None
+    seconds_to_recover: int | None
+
+
+@dataclass(frozen=True)
+class Vote:
+    """One vote on the plan; a void one was given, and counts no more."""
+
+    voter: str
+    choice: str
+    reason: str
+    at: str
+    void: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the audit log about this recovery."""
+
+    seq: int
+    at: str
+    actor: str
+    action: str
+    outcome: str
+    says: str
+
+
+@dataclass(frozen=True)
+class StepTold:
+    """One step: how it ended, and how long it took in seconds (None: it has not ended, or did not begin)."""
+
+    kind: str
+    state: str
+    began: str | None
+    seconds: float | None
+    says: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything about one recovery. `forecast` is the plan's, `accepted` who accepted what it costs, `measured` the
+    newest proof's without its criteria and samples, `criteria` as measured, or as planned before that. `entries` None:
+    the reader may not read the log."""
+
+    recovery: str
+    state: str
+    reason: str
+    workspace: str
+    environment: str
+    pipeline: str
+    flow: str
+    dataset: str
+    owner: str
+    cause: str
+    strategy: str
+    plan_hash: str | None
+    sealed_by: str | None
+    times: Times
+    forecast: Mapping[str, Any]
+    accepted: Accepted
+    measured: Mapping[str, Any]
+    criteria: tuple[Mapping[str, Any], ...]
+    positions: tuple[Mapping[str, Any], ...]
+    patch: tuple[Mapping[str, Any], ...]
+    steps: tuple[StepTold, ...]
+    statements: tuple[unknowns.Statement, ...]
+    votes: tuple[Vote, ...]
+    broken_glass: str | None
+    entries: tuple[Entry, ...] | None
+    more_entries: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+
+def report(recovery: Recovery, by: Actor) -> Report:
+    """The report as `by` may read it: audit entries are for who may read the log."""
+    plan = plan_of(recovery) or recovery.plans.order_by("-pk").first()
+    body: Mapping[str, Any] = plan.body if plan else {}
+    measured, flow = recovery.measured or {}, recovery.flow
+    told, more = _entries(recovery, by)
+    steps = list(recovery.steps.order_by("ordinal"))
+    glass = recovery.glasses.order_by("-pk").first()
+    return Report(
+        recovery=recovery.label,
+        state=recovery.state,
+        reason=recovery.reason,
+        workspace=flow.pipeline.workspace.name,
+        environment=flow.pipeline.environment,
+        pipeline=flow.pipeline.name,
+        flow=flow.name,
+        dataset=flow.dataset,
+        owner=recovery.owner,
+        cause=str(recovery.diagnosis.get("title") or ""),
+        strategy=str(body.get("strategy") or recovery.strategy),
+        plan_hash=plan.hash if plan else None,
+        sealed_by=plan.sealed_by if plan else None,
+        times=times(recovery, plan),
+        forecast=body.get("forecast") or {},
+        accepted=stored_accepted(body.get("accepted")),
+        measured={k: v for k, v in measured.items() if k not in ("criteria", "samples")},
+        criteria=tuple(measured.get("criteria") or body.get("criteria") or ()),
+        positions=tuple(body.get("positions") or ()),
+        patch=tuple(
+            {k: one.get(k) for k in ("path", "before_sha256", "after_sha256", "diff")}
+            for one in body.get("patch") or ()
+        ),
+        steps=tuple(_step(s) for s in steps),
+        statements=tuple(said for s in steps for said in unknowns.statements(s)),
+        votes=_votes(plan),
+        broken_glass=f"{glass.by}: {glass.reason}" if glass else None,
+        entries=told,
+        more_entries=more,
+    )
+
+
+def times(recovery: Recovery, plan: Plan | None) -> Times:
+    """When it failed, was opened, sealed, run and proven."""
+    failed = failed_at(recovery)
+    proven = when((recovery.measured or {}).get("at")) if recovery.state == "succeeded" else None
+    first = (
+        recovery.steps.filter(plan=plan).exclude(started_at=None).order_by("ordinal").first()
+        if plan
+        else None
+    )
+    took = round((proven - failed).total_seconds()) if proven and failed else None
+    return Times(
+        failed=_iso(failed),
+        opened=recovery.created_at.isoformat(),
+        sealed=_iso(plan.sealed_at if plan else None),
+        ran=_iso(first.started_at if first else None),
+        proven=_iso(proven),
+        ended=_iso(recovery.ended_at),
+        seconds_to_recover=took,
+    )
+
+
+def failed_at(recovery: Recovery) -> datetime | None:
+    """When the flow began to fail, as noted when the recovery was opened; for one that an older version opened, as the
+    flow still says, where that was before the recovery."""
+    noted = when(recovery.diagnosis.get("failed_at"))
+    since = recovery.flow.failing_since
+    return noted or (since if since is not None and since <= recovery.created_at else None)
+
+
+def _votes(plan: Plan | None) -> tuple[Vote, ...]:
+    given = plan.votes.order_by("pk") if plan else ()
+    return tuple(Vote(v.voter, v.choice, v.reason, v.at.isoformat(), v.voided_at is not None) for v in given)
+
+
+def _entries(recovery: Recovery, by: Actor) -> tuple[tuple[Entry, ...] | None, bool]:
+    if not by.may(Right.READ_AUDIT):
+        return None, False
+    found = AuditEntry.objects.filter(entries(by), recovery=recovery.label).order_by("seq")
+    rows = list(found.defer("before", "after")[: MOST_ENTRIES + 1])
+    told = tuple(
+        Entry(e.seq, e.at.isoformat(), e.actor, e.action, e.outcome, e.says) for e in rows[:MOST_ENTRIES]
+    )
+    return told, len(rows) > MOST_ENTRIES
+
+
+def _step(step: Any) -> StepTold:
+    ended = step.started_at and step.ended_at
+    seconds = round((step.ended_at - step.started_at).total_seconds(), 3) if ended else None
+    return StepTold(step.kind, step.state, _iso(step.started_at), seconds, step.problem or step.says)
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None

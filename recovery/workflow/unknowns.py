@@ -1,0 +1,143 @@
+"""What a person can do about a step whose end nobody saw: stop its update and prove, or say what they know."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.errors import Refused, RepriseError
+from recovery.models import Recovery, Step
+from recovery.people.roles import Actor
+from recovery.pipelines.workspaces import client_for
+from recovery.workflow import broker, engine
+from recovery.workflow.journal import trying
+from recovery.workflow.moves import get, lock, only_in
+from recovery.workflow.starting import stuck
+from recovery.workflow.steps.stop import active_update
+
+STOP_SECONDS: Final = 60.0
+LONGEST: Final = 2000
+UPDATE: Final[Mapping[str, str]] = {"rerun": "update_id", "refresh": "update_id", "verify": "further"}
+"""Where the result of a step that starts an update names it, by the step's kind."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What somebody says they have seen: by word, not by proof. `at` ISO time, UTC."""
+
+    by: str
+    at: str
+    says: str
+
+
+def stop_and_prove(*, recovery_id: int, by: Actor) -> Step:
+    """Have a worker stop the update of an unknown step, wait until none is active, and read again what it did.
+
+    Safe to ask for twice. Raises Denied; Refused where no step is unknown, or no update of it is known; Unreachable.
+    """
+    from recovery.workflow import tasks
+
+    recovery = get(recovery_id)
+    with trying("step.stop", recovery, by) as attempted:
+        broker.check()
+        step = _unknown(lock(recovery_id))
+        update = update_of(step)
+        if not update:
+            raise Refused(
+                "No update of this step is known, so none is stopped: another one may be somebody else's.",
+                code="no_update",
+            )
+        told = {"by": by.name, "at": timezone.now().isoformat()}
+        Step.objects.filter(pk=step.pk, fence=step.fence).update(result={**step.result, "stopping": told})
+        broker.send_on_commit(tasks.stop_and_prove, step.pk, step.fence)
+        attempted.done(f"Stop of update {update} asked for, then proof of what step {step.kind} did.")
+    return step
+
+
+def say_known(*, recovery_id: int, says: str, by: Actor) -> Step:
+    """Record what somebody knows of an unknown step: a statement with their name, beside the evidence.
+
+    It proves and moves nothing; it lets a person resume where the probe has not answered.
+    Raises Denied; Refused without words, and where no step is unknown.
+    """
+    recovery = get(recovery_id)
+    text = " ".join(says.split())[:LONGEST]
+    with trying("step.statement", recovery, by, reason=text) as attempted:
+        step = _unknown(lock(recovery_id))
+        if not text:
+            raise Refused("Say what you have seen, and where. Others judge it later.", code="no_reason")
+        statement = Statement(by.name, timezone.now().isoformat(), text)
+        kept = [*step.result.get("statements", []), asdict(statement)]
+        Step.objects.filter(pk=step.pk, fence=step.fence).update(result={**step.result, "statements": kept})
+        attempted.done(f"Of step {step.kind}, by word and not by proof: {text}", after=asdict(statement))
+    step.refresh_from_db()
+    return step
+
+
+def statements(step: Step) -> list[Statement]:
+    """What people said of a step, oldest first."""
+    return [Statement(**told) for told in step.result.get("statements", [])]
+
+
+def update_of(step: Step) -> str:
+    """The update that an unknown step has started; "" where none is known."""
+    name = UPDATE.get(step.kind)
+    return str(step.result.get(name) or "") if name and step.state == "unknown" else ""
+
+
+def stop_asked(step: Step) -> Mapping[str, Any] | None:
+    """Who asked for the stop of an unknown step's update, and when, while it is not known what came of it."""
+    asked: Mapping[str, Any] | None = step.result.get("stopping")
+    return asked if step.state == "unknown" else None
+
+
+def carry_out(step_id: int, fence: int) -> None:
+    """A worker's part of `stop_and_prove`. What cannot be stopped or read is what the probe then says."""
+    try:
+        _stop_and_read(step_id, fence)
+    finally:
+        with transaction.atomic():
+            held = Step.objects.select_for_update().get(pk=step_id)
+            held.result.pop("stopping", None)
+            Step.objects.filter(pk=step_id).update(result=held.result)
+
+
+def _stop_and_read(step_id: int, fence: int) -> None:
+    step = Step.objects.select_related("recovery__flow__pipeline__workspace").get(pk=step_id)
+    if step.state != "unknown" or step.fence != fence:
+        return
+    pipeline = step.recovery.flow.pipeline
+    try:
+        client = client_for(pipeline.workspace)
+        active = active_update(client.get_pipeline(pipeline.pipeline_id))
+        if active == update_of(step):
+            client.stop(pipeline.pipeline_id)
+        until = time.monotonic() + STOP_SECONDS
+        while active == update_of(step) and time.monotonic() < until:
+            time.sleep(0.5)
+            active = active_update(client.get_pipeline(pipeline.pipeline_id))
+    except RepriseError:
+        pass  # the probe asks the same API, and says so
+    engine.probe_step(step_id, fence)
+
+
+def _unknown(recovery: Recovery) -> Step:
+    only_in(recovery, "needs_attention")
+    step = stuck(recovery)
+    if step.state != "unknown":
+        raise Refused(f"Step {step.kind} is {step.state}: nothing about it is unknown.", code="not_unknown")
+    return step
+
+
+def as_json(step: Step) -> dict[str, Any]:
+    """Probe, evidence and statements of a step, for programs."""
+    return {
+        "step": step.kind,
+        "state": step.state,
+        "evidence": step.evidence,
+        "probe": step.result.get("probe"),
+        "statements": step.result.get("statements", []),
+    }

@@ -1,0 +1,97 @@
+"""How long things took before, on this flow or, where it has no history, in its workspace; said while they run."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from statistics import median
+from typing import Any, Final
+
+from django.db.models import Q
+
+from recovery.models import Flow, Recovery, Step
+from recovery.pipelines.events import when
+
+NEWEST: Final = 200
+"""How many rows of the newest are looked at."""
+
+
+class UsualOf(StrEnum):
+    FLOW = "flow"
+    WORKSPACE = "workspace"
+
+
+@dataclass(frozen=True)
+class Usual:
+    """Seconds: the median of `times` runs, the shortest and the longest of them. `of`: whose runs they were."""
+
+    seconds: float
+    shortest: float
+    longest: float
+    times: int
+    of: UsualOf
+
+
+def usual_of(lengths: Sequence[float], of: UsualOf) -> Usual | None:
+    """Of the lengths of earlier runs in seconds; None for none."""
+    good = [seconds for seconds in lengths if seconds >= 0]
+    return Usual(median(good), min(good), max(good), len(good), of) if good else None
+
+
+def usual_steps(flow: Flow) -> dict[str, Usual]:
+    """By kind of step: how long done ones took, of this flow where it has such, else of its workspace."""
+    found: dict[str, Usual] = {}
+    for of, within in _places(flow, "recovery__flow"):
+        done = Step.objects.filter(within, state="done", started_at__isnull=False, ended_at__isnull=False)
+        lengths: dict[str, list[float]] = {}
+        rows = done.order_by("-pk").values_list("kind", "started_at", "ended_at", "result")[:NEWEST]
+        for kind, began, ended, result in rows:
+            if began and ended and "skipped" not in (result or {}):
+                lengths.setdefault(kind, []).append((ended - began).total_seconds())
+        for kind, those in lengths.items():
+            if kind not in found and (usual := usual_of(those, of)):
+                found[kind] = usual
+    return found
+
+
+def usual_look(flow: Flow, field: str) -> Usual | None:
+    """How long a look took: `facts` (counting) or `sealing`. The newest of each earlier recovery is known."""
+    for of, within in _places(flow, "flow"):
+        rows = Recovery.objects.filter(within).order_by("-pk").values_list("facts", "choices")[:NEWEST]
+        states = (facts if field == "facts" else (choices or {}).get(field) for facts, choices in rows)
+        if usual := usual_of(list(_lengths(states)), of):
+            return usual
+    return None
+
+
+def usual_update_seconds(flow: Flow) -> float | None:
+    """How long an update of this flow's pipeline takes: by its newest completed ones, else by rerun steps before."""
+    ends = [
+        (when(u.get("creation_time")), when(u.get("ended_at") or None))
+        for u in flow.pipeline.updates
+        if u.get("state") == "COMPLETED" and not u.get("validate_only")
+    ]
+    lengths = [(ended - began).total_seconds() for began, ended in ends if began and ended]
+    usual = usual_of(lengths, UsualOf.FLOW) or usual_steps(flow).get("rerun")
+    return usual.seconds if usual else None
+
+
+def _places(flow: Flow, path: str) -> tuple[tuple[UsualOf, Q], ...]:
+    workspace = flow.pipeline.workspace_id
+    return (
+        (UsualOf.FLOW, Q(**{path: flow.pk})),
+        (UsualOf.WORKSPACE, Q(**{f"{path}__pipeline__workspace": workspace})),
+    )
+
+
+def _lengths(states: Iterable[Any]) -> Iterable[float]:
+    for state in states:
+        if not isinstance(state, dict) or state.get("status") != "ready":
+            continue
+        began, ended = _time(state.get("started_at")), _time(state.get("at"))
+        if began and ended:
+            yield (ended - began).total_seconds()
+
+
+def _time(value: Any) -> datetime | None:
+    return when(value) if value else None

@@ -1,0 +1,117 @@
+"""Reads what the one verdict on a flow rests on: its row, its open recovery, its checkpoint."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import DatabaseError
+
+from recovery.checkpoints import versions
+from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.uris import canonical
+from recovery.diagnosis import operators as ops
+from recovery.diagnosis.judgement import title_by_error
+from recovery.diagnosis.platforms import SinkKind, Storage, Where
+from recovery.diagnosis.verdict import Verdict, judge_flow
+from recovery.errors import Refused
+from recovery.models import Flow, Recovery
+from recovery.numbers import whole
+from recovery.workflow.neighbours import between, writes_files
+from recovery.workflow.places import checkpoint_of
+
+SINKS = {"FileSink": SinkKind.FILES, "DeltaSink": SinkKind.DELTA, "KafkaTable": SinkKind.OTHER}
+
+
+def verdict_on(flow: Flow, report: CheckpointReport, *, recovery: Recovery | None, root: str) -> Verdict:
+    """The verdict on a flow over a report of its checkpoint, which lies in `root`. `recovery`: its open one."""
+    failed = flow.state == "failed"
+    return judge_flow(
+        report,
+        code=code_operators(flow, recovery),
+        failed=failed,
+        why_failed=title_of(flow, recovery) if failed else "",
+        others=between(flow, root, file_table=writes_files(flow)),
+        file_table=writes_files(flow),
+    )
+
+
+def code_operators(flow: Flow, recovery: Recovery | None) -> Sequence[str] | None:
+    """Spark's names of the stateful operators of the flow's code; None: not known.
+
+    As the open recovery studied the code, or as its plan was sealed where that ran since; else as Spark named them when
+    it refused that code.
+    """
+    known = _operators_of(recovery) if recovery else None
+    if known is not None:
+        return list(known)
+    if flow.state != "failed":
+        return None
+    return ops.from_text("\n".join(str(cause.get("message") or "") for cause in flow.error)).code
+
+
+def _operators_of(recovery: Recovery) -> Sequence[str] | None:
+    """Those of the code that ran last, by the recovery's facts or by the plan that it has run; None: not known.
+
+    Facts hold until a rerun begins; then those of the sealed code, where the rerun is done. Plans sealed before hold
+    none.
+    """
+    gathered = recovery.facts if recovery.facts.get("status") == "ready" else {}
+    reruns = recovery.steps.filter(kind="rerun", started_at__isnull=False)
+    last = reruns.select_related("plan").order_by("started_at").last()
+    if last is None or last.started_at is None or _gathered_after(gathered, last.started_at):
+        return gathered.get("code_operators")
+    return last.plan.body.get("code_operators") if last.state == "done" and last.plan else None
+
+
+def _gathered_after(facts: Mapping[str, Any], moment: datetime) -> bool:
+    """Whether facts are newer than a moment; False where they have no time."""
+    return bool(facts.get("at")) and datetime.fromisoformat(facts["at"]) > moment
+
+
+def title_of(flow: Flow, recovery: Recovery | None = None) -> str:
+    """What is wrong with a failed flow, in one sentence: of its open recovery, else of its error alone. Reads no
+    storage; "" where the error is not one that is known."""
+    if recovery is not None and recovery.diagnosis.get("title"):
+        return str(recovery.diagnosis["title"])
+    return title_by_error(flow.error, flow.condition)
+
+
+def known_flow(report: CheckpointReport) -> tuple[Flow, str] | None:
+    """The flow of the inventory whose checkpoint in use was inspected, and where it lies; None where there is none.
+
+    An inspection needs no instance: without its database the checkpoint alone is judged.
+    """
+    if report.format == "none":
+        return None
+    place = canonical(report.location).rstrip("/")
+    above, _, last = place.rpartition("/")
+    number = whole(last)  # of a version; a checkpoint with a fixed place has none
+    root = place if number is None else above
+    try:
+        flows = list(
+            Flow.objects.filter(streaming=True, pipeline__gone=False).select_related("pipeline__workspace")
+        )
+    except DatabaseError:
+        return None
+    for flow in flows:
+        try:
+            there = checkpoint_of(flow)
+        except Refused:
+            continue  # its workspace manages the checkpoint, or it never ran
+        if canonical(there).rstrip("/") == root:
+            in_use = number is None or number == max(versions(there), default=number)
+            return (flow, there) if in_use else None
+    return None
+
+
+def where_of(flow: Flow) -> Where:
+    """What the flow's workspace and sink let one do."""
+    sink = flow.last_progress.get("sink") if isinstance(flow.last_progress, dict) else None
+    described = str(sink.get("description") or "") if isinstance(sink, dict) else ""
+    kind = next((kind for name, kind in SINKS.items() if described.startswith(name)), SinkKind.UNKNOWN)
+    return Where(
+        storage=Storage.REACHABLE if flow.pipeline.spec.get("storage") else Storage.MANAGED,
+        sink=kind,
+        pipeline_id=flow.pipeline.pipeline_id,
+        flow=flow.name,
+    )

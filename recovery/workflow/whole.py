@@ -1,0 +1,158 @@
+"""What a proof of the whole table rests on: marks of its data files before the rerun, and all input that there is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.conf import settings
+
+from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.uris import canonical, decoded
+from recovery.errors import RepriseError
+from recovery.sinks.base import SinkReport
+from recovery.sinks.live import delta
+from recovery.sources.live import looking
+from recovery.spark.api import WholeInput
+from recovery.strategies.sinks import compared
+from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow, data_files
+from recovery.workflow import inputs
+from recovery.workflow.fingerprints import files_below
+from recovery.workflow.gather import Scene, listing
+from recovery.workflow.planned_inputs import held_of, of_files
+from recovery.workflow.readers import Readers
+
+Marks = Mapping[str, Sequence[int | None]]  # data file below the table -> bytes, mtime in ms
+NOT_MARKED = "The data files of before were not marked, so nobody can tell whether they are as they were."
+UNKNOWN_PLACE = "A data file of before lies outside of the table's folder, so it was not looked at."
+
+
+def marks(scene: Scene) -> dict[str, list[int | None]] | None:
+    """Bytes and time of every data file that the log of a file table names; None of any other sink, or where they
+    cannot be listed."""
+    if scene.sink.kind != "files" or scene.sink.declared or not scene.table_place:
+        return None
+    try:
+        there = files_below(scene.table_place) or {}
+    except RepriseError:
+        return None
+    names = (below(scene.table_place, path) for path in data_files(scene.sink))
+    return {name: list(there[name]) for name in names if name in there}
+
+
+def below(place: str, path: str) -> str:
+    """The name of a data file below its table; the whole path where it lies elsewhere. Both decoded."""
+    root = canonical(decoded(place)).rstrip("/") + "/"
+    full = canonical(path)
+    return full.removeprefix(root)
+
+
+def old_files(scene: Scene, before: SinkReport, marked: Marks | None) -> OldFiles:
+    """The data files that the table had `before` the rerun, as they are now."""
+    if before.version is not None:
+        return _old_of_delta(scene.table_place, before.version)
+    if scene.sink.kind != "files":
+        return OldFiles(problem=f"What a sink of kind {scene.sink.kind} held before is not looked at.")
+    stood = [below(scene.table_place, path) for path in data_files(before)]
+    if marked is None or (stood and not marked):
+        return OldFiles(problem=NOT_MARKED)
+    if any("://" in name or name.startswith("file:") for name in stood):
+        return OldFiles(problem=UNKNOWN_PLACE)
+    try:
+        there = files_below(scene.table_place) or {}
+    except RepriseError as problem:
+        return OldFiles(problem=f"The table's files could not be listed: {problem.sentence}")
+    named = {below(scene.table_place, path) for path in data_files(scene.sink)}
+    same = {name for name, mark in marked.items() if name in there and list(there[name]) == list(mark)}
+    touched = tuple(name for name in stood if name not in same or name not in named)
+    return OldFiles(files=len(stood), touched=touched)
+
+
+def _old_of_delta(place: str, version: int) -> OldFiles:
+    try:
+        taken = delta.taken_since(place, version)
+    except RepriseError as problem:
+        return OldFiles(problem=problem.sentence)
+    return OldFiles(None, taken.touched, taken.rewritten, (version, taken.latest))
+
+
+def table_bytes(scene: Scene) -> int | None:
+    """Bytes of the table's data; None: not known."""
+    try:
+        if scene.sink.kind == "delta":
+            return delta.bytes_of(scene.table_place)
+        there = files_below(scene.table_place) or {}
+    except RepriseError:
+        return None
+    return sum(there.get(below(scene.table_place, path), (0, None))[0] for path in data_files(scene.sink))
+
+
+def budget(flow: str) -> int:
+    """Bytes of input and table together up to which the whole flow is compared (`REPRISE_COMPARE_BYTES`)."""
+    return int(settings.REPRISE_COMPARE_BYTES_OF.get(flow, settings.REPRISE_COMPARE_BYTES))
+
+
+def input_of(
+    scene: Scene, body: Mapping[str, Any], readers: Readers, old: CheckpointReport
+) -> tuple[WholeFlow | None, WholeInput | None]:
+    """All input that was ever committed, before the rerun or by it, and can still be read; and how much that is.
+
+    The second is None where the whole flow is not to be compared: the first says why. Both None: the sink has no table.
+    """
+    if scene.sink.declared or not compared(scene.sink) or not scene.table_place:
+        return None, None
+    kinds = [source.get("kind", "files") for source in body["inputs"]]
+    if sorted(s.kind for s in old.sources) != sorted(kinds):
+        return WholeFlow(why=NotWhole.OTHER_SOURCES), None
+    try:
+        told, asked = _within(scene, body, readers, old, budget(scene.flow.name))
+    except RepriseError:  # what cannot be listed or asked takes nothing from the rest of the proof
+        return WholeFlow(why=NotWhole.NOT_READABLE), None
+    return told, None if told.why else asked
+
+
+def _within(
+    scene: Scene, body: Mapping[str, Any], readers: Readers, old: CheckpointReport, limit: int
+) -> tuple[WholeFlow, WholeInput]:
+    told, asked = _files(scene, body, old)
+    if told.size is not None and told.size <= limit:
+        told, asked = _with_others(scene, body, readers, told, asked)
+    table = table_bytes(scene) if told.why is None else None
+    told = replace(told, size=None if told.size is None or table is None else told.size + table)
+    if told.why is None and (told.size is None or told.size > limit):
+        told = replace(told, why=NotWhole.OVER_BUDGET)
+    return told, asked
+
+
+def _files(scene: Scene, body: Mapping[str, Any], old: CheckpointReport) -> tuple[WholeFlow, WholeInput]:
+    files, gone, size = [], 0, 0
+    for n, source in enumerate(body["inputs"]):
+        if not of_files(source):
+            continue
+        there = {f.path: f.size for f in listing(source["location"], source["options"])}
+        held = [held_of(report, n, source) for report in (old, scene.checkpoint)]
+        ever = dict.fromkeys(decoded(e.path) for s in held if s for e in s.committed)
+        files += [path for path in ever if path in there]
+        gone += sum(path not in there for path in ever)
+        size += sum(there.get(path, 0) for path in ever)
+    return WholeFlow(files=len(files), gone=gone, size=size), WholeInput(tuple(files))
+
+
+def _with_others(
+    scene: Scene, body: Mapping[str, Any], readers: Readers, told: WholeFlow, asked: WholeInput
+) -> tuple[WholeFlow, WholeInput]:
+    """The same and what sources that are no files have of what was committed."""
+    slices, size = {}, float(told.size or 0)
+    for n, source in enumerate(body["inputs"]):
+        if of_files(source):
+            continue
+        progress = held_of(scene.checkpoint, n, source)
+        if progress is None:
+            return replace(told, why=NotWhole.NOT_READABLE), asked
+        facts = looking.look(progress, readers.of(str(n)), noted=source.get("topic_ids"))
+        span = facts.spans.processed
+        if span is None or facts.problem:
+            return replace(told, why=NotWhole.NOT_READABLE), asked
+        slices[str(n)] = span.as_dict()
+        size += inputs.bytes_of(facts, span)
+    known = int(size) if size < float("inf") else None
+    return replace(told, others=len(slices), size=known), replace(asked, slices=slices)

@@ -1,0 +1,34 @@
+"""`workspace test` against the real server, its storage and its Spark: every question has its true answer."""
+
+from pathlib import Path
+
+from recovery.models import Workspace
+from recovery.pipelines.workspace_answers import Missing, Question, Result
+from recovery.pipelines.workspace_asking import answers_of
+from tests.contract.lab import Api, PipelinesServer, Stream
+
+
+def test_of_the_own_server_all_six_hold_and_a_wrong_token_fails(
+    pipelines_server: PipelinesServer, api: Api, tmp_path: Path
+) -> None:
+    Stream(api, "tested")  # at least one pipeline to try it on
+    (tmp_path / "wrong").write_text("rp_wrong")
+    row = Workspace(
+        name="own",
+        url=pipelines_server.url,
+        token_ref=f"file:{pipelines_server.home}/pipelines.token",
+        spark_remote_ref=f"file:{pipelines_server.home}/spark.remote",
+    )
+
+    test = answers_of(row)
+
+    by = {a.question: a for a in test.answers}
+    assert {q: a.lacks for q, a in by.items() if a.result is not Result.HOLDS} == {}
+    assert by[Question.SPARK].version.startswith("4.")
+    assert by[Question.TOKEN].account
+    assert by[Question.READ].tried
+
+    row.token_ref = f"file:{tmp_path}/wrong"
+    denied = {a.question: a for a in answers_of(row).answers}
+    assert denied[Question.TOKEN].lacks[0].code is Missing.TOKEN
+    assert denied[Question.READ].result is Result.NOT_ASKED

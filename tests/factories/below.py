@@ -1,0 +1,67 @@
+"""What stands below the incident's flow: an empty view, a stale table, and what a plan says of both."""
+
+from typing import Any
+
+from recovery.models import Flow, Plan, Recovery
+from tests.factories.flows import ago, failed_flow, flow, view
+from tests.factories.runs import verified
+from tests.factories.wizard import at_review
+
+BELOW: list[dict[str, Any]] = [
+    {
+        "dataset": "spark_catalog.crm.customers",
+        "effect": "refreshed",
+        "rows": None,
+        "reason": None,
+        "kind": "view",
+    },
+    {
+        "dataset": "spark_catalog.crm.copy",
+        "effect": "doubled",
+        "rows": 60,
+        "reason": "repeats",
+        "kind": "table",
+    },
+]
+
+
+def below(of: Flow) -> tuple[Flow, Flow]:
+    """A view that the failing update emptied, and a streaming table that it did not reach."""
+    since = ago(minutes=32)
+    told = {"behind_since": since, "behind_update": "u-4"}
+    copy = flow(
+        of.pipeline,
+        "customers_copy_flow",
+        state="stale",
+        inputs=[of.dataset],
+        behind_why="not_reached",
+        **told,
+    )
+    return view(of.pipeline, state="empty", inputs=[of.dataset], behind_why="emptied", **told), copy
+
+
+def right_above(of: Flow | None = None) -> Flow:
+    """A flow that is right again, over what is not."""
+    found = of or failed_flow()
+    Flow.objects.filter(pk=found.pk).update(state="ok", failing_since=None, error=[], condition="")
+    found.refresh_from_db()
+    below(found)
+    return found
+
+
+def review_below(of: Flow | None = None) -> Recovery:
+    """The options of the facts, each with two datasets below."""
+    made = at_review(of)
+    options = [{**o, "forecast": {**o["forecast"], "downstream": BELOW}} for o in made.facts["options"]]
+    Recovery.objects.filter(pk=made.pk).update(facts={**made.facts, "options": options})
+    made.refresh_from_db()
+    return made
+
+
+def verified_below(of: Flow | None = None) -> Recovery:
+    """A proof over a plan that leaves one of them behind."""
+    made = verified(of)
+    for plan in Plan.objects.filter(recovery=made):
+        body = {**plan.body, "forecast": {**plan.body["forecast"], "downstream": BELOW}}
+        Plan.objects.filter(pk=plan.pk).update(body=body)
+    return made

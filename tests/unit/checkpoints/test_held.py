@@ -1,0 +1,87 @@
+"""How many entries the state of a checkpoint holds, on copies of what real Spark wrote."""
+
+from pathlib import Path
+
+import pytest
+
+from recovery.checkpoints import inspect
+from recovery.checkpoints.held import HeldState, Uncounted, held_states
+from tests.state_checkpoints import unpack
+
+# case -> entries by operator; tests/integration/test_state_on_spark.py counts the same with Spark's own reader
+ENTRIES = {
+    "hdfs-dedupe-snapshots": [14],
+    "hdfs-zstd": [10],
+    "hdfs-window": [14],
+    "hdfs-session-window": [16],
+    "hdfs-join": [28],
+    "hdfs-two-operators": [10, 16],
+    "hdfs-pandas-state": [10],
+    "rocksdb-aggregate": [10],
+    "rocksdb-join": [28],
+    "rocksdb-sst-6": [10],
+    "rocksdb-changelog": [10],
+    "rocksdb-changelog-snapshots": [14],
+    "rocksdb-changelog-later": [10],
+    "rocksdb-2": [10],
+    "rocksdb-2-changelog": [10],
+    "rocksdb-2-snapshots": [14],
+    "rocksdb-2-join": [28],
+}
+GIB = 1 << 30
+
+
+def held(where: Path, *, limit: int = GIB, batch: int | None = -1) -> list[HeldState]:
+    report = inspect(str(where))
+    last = report.last_committed if batch == -1 else batch
+    return list(held_states(str(where), report.state_operators, batch=last, limit=limit))
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries_are_counted_in_each_layout(tmp_path: Path, name: str) -> None:
+    assert [h.entries for h in held(unpack(name, tmp_path))] == ENTRIES[name]
+
+
+@pytest.mark.parametrize("name", ["rocksdb-transform", "rocksdb-2-transform", "rocksdb-join-3"])
+def test_a_store_of_several_column_families_is_never_taken_for_empty(tmp_path: Path, name: str) -> None:
+    assert all(h.entries for h in held(unpack(name, tmp_path)))
+
+
+def test_an_earlier_batch_has_its_own_count(tmp_path: Path) -> None:
+    where = unpack("hdfs-window", tmp_path)
+    assert [held(where, batch=b)[0].entries for b in (None, 0)] == [0, 4]
+
+
+def _without(where: Path, pattern: str) -> None:
+    for file in sorted(where.glob(pattern)):
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "gone", "problem"),
+    [
+        ("hdfs-window", "state/0/1/2.delta", Uncounted.NOT_KEPT),
+        ("hdfs-window", "state/0/1/*", Uncounted.NOT_KEPT),
+        ("rocksdb-changelog-later", "state/0/0/SSTs/*", Uncounted.NOT_KEPT),
+        ("rocksdb-2", "commits/3", Uncounted.NOT_KEPT),
+    ],
+)
+def test_state_that_is_not_whole_has_no_count(
+    tmp_path: Path, name: str, gone: str, problem: Uncounted
+) -> None:
+    where = unpack(name, tmp_path)
+    report = inspect(str(where))
+    _without(where, gone)
+    found = held_states(str(where), report.state_operators, batch=report.last_committed, limit=GIB)
+    assert [(h.entries, h.problem) for h in found] == [(None, problem)]
+
+
+def test_damage_is_no_count(tmp_path: Path) -> None:
+    where = unpack("hdfs-window", tmp_path)
+    file = where / "state/0/0/2.delta"
+    file.write_bytes(file.read_bytes()[:-40])
+    assert [(h.entries, h.problem) for h in held(where)] == [(None, Uncounted.DAMAGED)]
+
+
+def test_more_than_the_budget_is_not_read(tmp_path: Path) -> None:
+    assert held(unpack("hdfs-window", tmp_path), limit=10)[0].problem is Uncounted.TOO_LARGE

@@ -1,0 +1,70 @@
+"""Which places are opened: storage, and nothing else that fsspec could reach from here."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from recovery.checkpoints import remote
+from recovery.checkpoints.storage import Store
+from recovery.errors import Refused, Unreachable
+from recovery.pipelines.workspace_asking import _storage_problem
+from recovery.sources.live.delta import table_id
+
+PLACES_OF_NO_STORAGE = (
+    "http://127.0.0.1:9/x",
+    "https://8.8.8.8/x",
+    "HTTP://127.0.0.1:9/x",
+    "webhdfs://127.0.0.1:9/x",
+    "ftp://127.0.0.1/x",
+    "sftp://127.0.0.1/x",
+    "jupyter://x",
+    "dbfs://x/y",
+    "github://owner:name@main/x",
+    "local:///x",
+    "reference://x",
+    "simplecache::http://127.0.0.1:9/x",
+    "reference::http://127.0.0.1:9/x",
+    "zip://a::http://127.0.0.1:9/x",
+    "file:///x::http://127.0.0.1:9/x",
+    "s3://bucket/x::file:///x",
+    "/x::http",
+    "data:,text",
+    "nosuch://x",
+)
+
+
+@pytest.mark.parametrize("location", PLACES_OF_NO_STORAGE)
+def test_a_place_that_is_no_storage_is_refused_before_anything_is_asked(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(remote.fsspec.core, "url_to_fs", lambda *given, **words: asked.append(given))
+    with pytest.raises(Refused) as refused:
+        Store.open(location)
+    assert refused.value.code == "storage_scheme"
+    assert _storage_problem(location), "a pipeline's storage root is held to the same"
+    assert asked == []
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_a_path_of_this_machine_is_opened_in_every_form(form: str, tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    assert [e.name for e in Store.open(form.format(tmp_path)).entries()] == ["offsets"]
+
+
+@pytest.mark.parametrize("error", [TypeError("setup"), RuntimeError("setup"), OSError(errno.EIO, "setup")])
+def test_a_client_that_cannot_be_set_up_is_storage_that_does_not_answer(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*given: object, **words: object) -> None:
+        raise error
+
+    monkeypatch.setattr(remote.fsspec.core, "url_to_fs", failing)
+    with pytest.raises(Unreachable):
+        Store.open("gs://bucket/x")
+
+
+@pytest.mark.parametrize("location", ["http://127.0.0.1:9/x", "nosuch://x", "/nosuch"])
+def test_a_table_at_such_a_place_has_no_id(location: str) -> None:
+    assert table_id(location) is None

@@ -1,0 +1,155 @@
+"""The report of a recovery: from what is stored alone, for the responder, as a page, JSON and words for the channel."""
+
+import html
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from console.presenters import reporting as words
+from recovery.models import Recovery
+from recovery.people.roles import Actor, Role
+from recovery.workflow.reporting import failed_at, report
+from tests import factories
+from tests.pages import parse
+from tests.unit.people.run import token_of
+
+pytestmark = pytest.mark.django_db
+RESPONDER = Actor("responder", Role.RESPONDER, via="page")
+
+
+def proven(**measured: Any) -> Recovery:
+    """Proven now; it had failed an hour before it was opened, and the flow has long forgotten that."""
+    one = factories.verified(factories.failed_flow())
+    failed = one.created_at - timedelta(hours=1)
+    Recovery.objects.filter(pk=one.pk).update(
+        diagnosis={**one.diagnosis, "failed_at": failed.isoformat()}, measured={**one.measured, **measured}
+    )
+    type(one.flow).objects.filter(pk=one.flow_id).update(failing_since=None, state="ok")
+    one.refresh_from_db()
+    return one
+
+
+def test_times_are_those_that_were_noted_and_the_way_from_failure_to_proof_is_told() -> None:
+    one = proven(at=(timezone.now() + timedelta(minutes=5)).isoformat())
+    found = report(one, RESPONDER)
+    assert found.times.proven
+    assert found.times.failed
+    assert 3900 <= (found.times.seconds_to_recover or 0) <= 3960
+
+
+def test_a_failure_after_the_recovery_is_not_taken_for_the_one_before() -> None:
+    one = factories.verified(factories.failed_flow())
+    type(one.flow).objects.filter(pk=one.flow_id).update(failing_since=timezone.now() + timedelta(minutes=1))
+    one.refresh_from_db()
+    Recovery.objects.filter(pk=one.pk).update(diagnosis={})
+    one.refresh_from_db()
+    assert failed_at(one) is None
+    assert report(one, RESPONDER).times.seconds_to_recover is None
+
+
+def test_numbers_of_any_edition_are_shown_and_what_is_not_known_is_no_zero() -> None:
+    found = report(proven(lost=None, doubled=7, some_later_number=12345), RESPONDER)
+    told = {n.name: n.value for n in words.numbers(found.measured)}
+    assert (told["Lost"], told["Doubled"], told["Some later number"]) == ("not known", "7", "12,345")
+    text = words.closing(found, "https://reprise.example/")
+    assert [part in text for part in ("not known lost", "7 doubled", "8 new")] == [True] * 3
+
+
+def test_a_measured_bound_is_no_exact_number_in_the_report_and_the_channel() -> None:
+    found = report(proven(doubled=0, doubled_bound="at least", lost_bound="estimate"), RESPONDER)
+    told = {n.name: n.value for n in words.numbers(found.measured)}
+    assert (told["Lost"], told["Doubled"]) == ("about 0", "at least 0")
+    text = words.closing(found, "https://reprise.example/")
+    assert [part in text for part in ("0 lost by", "at least 0 doubled")] == [True] * 2
+
+
+@pytest.mark.parametrize(("rows", "shown"), [(0, "0"), (3, "about 3"), (None, "not known")])
+def test_rows_that_were_lost_before_are_an_estimate_unless_there_are_none(
+    rows: int | None, shown: str
+) -> None:
+    found = words.numbers(proven(lost_before=rows).measured)
+    assert {n.name: n.value for n in found}["Lost before"] == shown
+
+
+def test_the_report_and_the_channel_name_who_accepted_what_was_proven_as_accepted(responder: Client) -> None:
+    one = factories.repeated(factories.failed_flow())
+    pages = {p: responder.get(f"/recoveries/{one.pk}/{p}").content.decode() for p in ("verify", "report")}
+    for page in pages.values():
+        assert parse(page).all(data_code="proven-as-accepted")[0].text.count("Twice is better") == 1
+    closing = parse(pages["report"]).one("closing").text
+    assert ("6 rows repeat" in closing, "responder accepted" in closing) == (True, True)
+    assert closing in " ".join(html.unescape(pages["verify"]).split())
+
+
+def test_the_report_of_a_program_names_who_accepted_what(responder: Client) -> None:
+    one = factories.repeated(factories.failed_flow())
+    found = responder.get(f"/recoveries/{one.pk}/report.json").json()["accepted"]
+    assert (found["loss"], found["repeats"]["by"]) == (None, "responder")
+
+
+def test_the_closing_words_claim_no_proof_that_was_not_given() -> None:
+    one = factories.unproven(factories.failed_flow())
+    first = words.closing(report(one, RESPONDER), "https://reprise.example").splitlines()[0]
+    assert first.startswith("[Ended without proof]")
+    assert "Proven" not in first
+
+
+def test_the_page_is_the_responders(responder: Client) -> None:
+    one = proven()
+    answer = responder.get(f"/recoveries/{one.pk}/report")
+    page = parse(answer.content.decode())
+    assert page.one("time-to-recover").attributes["data-value"]
+    assert page.one("closing")
+    text = answer.content.decode()
+    assert one.plans.get().hash in text
+    for criterion in one.measured["criteria"]:
+        assert f'data-code="{criterion["code"]}"' in text
+    assert (
+        f'href="/recoveries/{one.pk}/report"'
+        in responder.get(f"/recoveries/{one.pk}/verify").content.decode()
+    )
+
+
+def test_json_by_button_and_by_api_is_the_same(responder: Client) -> None:
+    one = proven()
+    told = responder.get(f"/recoveries/{one.pk}/report.json").json()
+    token = token_of("ada", Role.RESPONDER)
+    by_api = Client().get(
+        f"/api/v1/recoveries/{one.label}/report", headers={"Authorization": f"Bearer {token}"}
+    )
+    assert by_api.status_code == 200
+    assert by_api.json() == told
+    assert told["plan_hash"] == one.plans.get().hash
+    assert told["measured"]["new_rows"] == 8
+
+
+def test_who_may_not_read_the_log_gets_a_report_without_it(client: Client) -> None:
+    one = proven()
+    client.force_login(factories.person("viewer"))
+    assert client.get(f"/recoveries/{one.pk}/report.json").json()["entries"] is None
+    assert client.get(f"/recoveries/{one.pk}/report").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "make", ["opened", "planned", "running", "unknown", "not_proven", "rolled_back", "cancelled"]
+)
+def test_a_recovery_in_any_state_has_its_report(responder: Client, make: str) -> None:
+    one = getattr(factories, make)()
+    assert responder.get(f"/recoveries/{one.pk}/report").status_code == 200
+
+
+def test_after_the_end_the_text_for_the_channel_is_the_closing_one(responder: Client) -> None:
+    one = proven()
+    page = responder.get(f"/recoveries/{one.pk}/verify").content.decode()
+    assert f'data-copy="[Resolved] {one.label}' in page
+    going = factories.running(factories.failed_flow())
+    assert "[Resolved]" not in responder.get(f"/recoveries/{going.pk}/run").content.decode()
+
+
+def test_verify_knows_when_it_failed_after_the_flow_has_forgotten_it(responder: Client) -> None:
+    one = proven()
+    page = responder.get(f"/recoveries/{one.pk}/verify").content.decode()
+    assert "<dt>Failed</dt>" in page

@@ -1,0 +1,117 @@
+"""Search finds what its box promises: flow, error text, recovery, plan, person; bounded, and only what one may see."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from recovery import search as searching
+from recovery.models import Recovery, RoleIn
+from recovery.people.actions import actor_for_user
+from recovery.people.roles import Actor, Role
+from recovery.search import By, search
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+VIEWER = Actor("vera", Role.VIEWER, via="page")
+
+
+@pytest.fixture
+def ended() -> Recovery:
+    """An ended recovery: the inventory's own filter knows open ones alone."""
+    one = factories.verified(factories.failed_flow())
+    Recovery.objects.filter(pk=one.pk).update(active=False, owner="grace.hopper")
+    one.refresh_from_db()
+    return one
+
+
+@pytest.mark.parametrize(
+    "text", ["customers_incremental", "CUSTOMERS_INCR", "crm.customers_changes", "customers dev-eu"]
+)
+def test_a_flow_by_any_part_of_its_names(text: str) -> None:
+    flow = factories.failed_flow()
+    assert [f.pk for f in search(text, VIEWER).flows] == [flow.pk]
+
+
+@pytest.mark.parametrize(
+    "text", ["operator name does not match", "OPERATOR NAME", "SQLSTATE: 42K03", "für alle"]
+)
+def test_an_error_by_its_text(text: str) -> None:
+    flow = factories.failed_flow()
+    flow.error = [*flow.error, {"class_name": "x", "message": 'is "wrong" für alle'}]
+    flow.save()
+    factories.flow(flow.pipeline)
+    assert [f.pk for f in search(text, VIEWER).errors] == [flow.pk]
+
+
+def test_quotes_in_an_error_are_found() -> None:
+    flow = factories.failed_flow(error=[{"class_name": "x", "message": 'is "wrong"'}])
+    assert [f.pk for f in search('is "wrong"', VIEWER).errors] == [flow.pk]
+
+
+@pytest.mark.parametrize("text", ["R-{}", "r-{}", "R{}", "{}"])
+def test_a_recovery_by_its_label_ended_or_not(ended: Recovery, text: str) -> None:
+    found = search(text.format(ended.pk), VIEWER)
+    assert (found.recoveries[0].recovery.pk, found.recoveries[0].by) == (ended.pk, By.LABEL)
+
+
+def test_a_label_leads_straight_to_its_recovery(responder: Client, ended: Recovery) -> None:
+    answer = responder.get("/search", {"q": ended.label})
+    assert answer.headers["Location"] == f"/recoveries/{ended.pk}"
+
+
+@pytest.mark.parametrize("length", [4, 8, 64])
+def test_a_plan_by_its_hash(ended: Recovery, length: int) -> None:
+    plan = ended.plans.get()
+    found = search(plan.hash[:length].upper(), VIEWER)
+    hits = [(f.recovery.pk, f.plan_hash) for f in found.recoveries if f.by is By.PLAN]
+    assert hits == [(ended.pk, plan.hash)] or re.fullmatch(r"\d+", plan.hash[:length])
+
+
+def test_a_person_by_their_name_with_what_they_own(ended: Recovery) -> None:
+    found = search("grace", VIEWER)
+    assert [(p.name, p.account) for p in found.people] == [("grace.hopper", None)]
+    assert [(f.recovery.pk, f.by) for f in found.recoveries] == [(ended.pk, By.PERSON)]
+
+
+def test_an_account_without_a_recovery_is_found_by_who_manages_people_alone() -> None:
+    person = factories.person("viewer", "katherine")
+    admin = Actor("ada", Role.ADMIN, via="page")
+    assert [p.account for p in search("kather", admin).people] == [person.person.pk]  # type: ignore[attr-defined]
+    assert search("kather", VIEWER).nothing
+
+
+def test_a_past_error_leads_to_its_recovery(ended: Recovery) -> None:
+    Recovery.objects.filter(pk=ended.pk).update(diagnosis={"title": "A broker was away"})
+    assert [(f.recovery.pk, f.by) for f in search("broker was", VIEWER).recoveries] == [(ended.pk, By.ERROR)]
+
+
+def test_nobody_finds_what_they_may_not_see(ended: Recovery) -> None:
+    user = factories.person("none", "staging-only")
+    RoleIn.objects.create(person=user.person, environment="staging", role="viewer")  # type: ignore[attr-defined]
+    by = actor_for_user(user, via="page")
+    for text in (ended.label, "customers", "operator name", ended.plans.get().hash, "grace"):
+        assert search(text, by).nothing, text
+
+
+def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: object) -> None:
+    monkeypatch.setattr(searching, "MOST", 2)
+    pipeline = factories.pipeline()
+    for number in range(4):
+        factories.flow(pipeline, f"many_{number}_flow")
+    with django_assert_max_num_queries(16):  # type: ignore[operator]
+        found = search("many " + "x" * 1000, VIEWER)
+        assert (found.nothing, len(found.asked)) == (True, searching.LONGEST)
+        found = search("many", VIEWER)
+    assert (len(found.flows), found.more) == (2, {"flows"})
+
+
+def test_the_page_shows_each_kind_and_says_when_nothing_fits(responder: Client, ended: Recovery) -> None:
+    page = responder.get("/search", {"q": "customers"}).content.decode()
+    assert 'data-code="flow"' in page
+    page = responder.get("/search", {"q": "grace"}).content.decode()
+    assert f'data-code="person" data-value="{ended.owner}"' in page
+    assert 'href="/audit?who=grace.hopper"' in page
+    assert 'class="empty"' in responder.get("/search", {"q": "zzz"}).content.decode()
+    assert responder.get("/search").status_code == 200
+    assert 'action="/search"' in responder.get("/").content.decode()

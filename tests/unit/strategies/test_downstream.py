@@ -1,0 +1,168 @@
+"""What a plan does to each dataset downstream of the flow's table, and whether it refreshes it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.sources.base import Bound
+from recovery.strategies import readers
+from recovery.strategies.base import Amount, Option
+from recovery.strategies.catalogue import judge_all
+from recovery.strategies.continue_ import judge
+from recovery.strategies.downstream import AGREES, with_downstream
+from recovery.strategies.readers import Effect, Reader, Reason
+from tests.unit.strategies.facts import facts
+
+VIEW = Reader("c.s.view", "c.s.view", view=True)
+COPY = Reader("c.s.copy", "c.s.copy_flow", view=False)
+
+
+def option(
+    reader: Reader, *, strategy: str = "continue", doubled: Amount | None = None, **changes: Any
+) -> Option:
+    known = facts(readers=(reader,), **changes)
+    judged = replace(judge(known), strategy=strategy)
+    if doubled is not None:
+        judged = replace(judged, forecast=replace(judged.forecast, doubled=doubled))
+    return with_downstream(known, judged)
+
+
+def amount(rows: int | None, bound: Bound = Bound.EXACT) -> Amount:
+    return Amount(rows, 0, None, None, bound is Bound.EXACT, "", bound)
+
+
+TWICE, AT_MOST, NONE, ABOUT_NONE, UNKNOWN = (
+    amount(60),
+    amount(60, Bound.AT_MOST),
+    amount(0),
+    amount(0, Bound.ESTIMATE),
+    amount(None),
+)
+
+
+@pytest.mark.parametrize(
+    ("reader", "changes", "effect", "rows", "reason"),
+    [
+        pytest.param(VIEW, {}, "refreshed", None, None, id="a view"),
+        pytest.param(VIEW, {"doubled": TWICE}, "refreshed", None, None, id="a view shows repeats, once"),
+        pytest.param(COPY, {"doubled": NONE}, "refreshed", 8, None, id="a table reads the new rows"),
+        pytest.param(COPY, {"doubled": TWICE}, "doubled", 60, "repeats", id="a table reads repeats"),
+        pytest.param(COPY, {"doubled": AT_MOST}, "doubled", 60, "repeats", id="or may"),
+        pytest.param(COPY, {"doubled": UNKNOWN}, "unknown", None, "rows_unknown", id="nobody knows how many"),
+        pytest.param(COPY, {"doubled": ABOUT_NONE}, "unknown", None, "rows_unknown", id="nor whether"),
+        pytest.param(
+            COPY, {"strategy": "full-refresh"}, "unknown", None, "table_anew", id="what it reads is emptied"
+        ),
+        pytest.param(VIEW, {"strategy": "full-refresh"}, "refreshed", None, None, id="a view does not mind"),
+        pytest.param(VIEW, {"refresh_below": False}, "stale", 8, "left_out", id="left out"),
+        pytest.param(
+            replace(VIEW, emptied=True), {"refresh_below": False}, "emptied", None, "left_out", id="left empty"
+        ),
+        pytest.param(
+            COPY, {"refresh_below": False, "doubled": TWICE}, "doubled", 60, "repeats", id="left out and doubled"
+        ),
+        pytest.param(replace(VIEW, pipeline="sales"), {}, "stale", 8, "elsewhere", id="of another pipeline"),
+        pytest.param(
+            replace(COPY, pipeline="sales"), {"doubled": TWICE}, "doubled", 60, "repeats", id="doubled there"
+        ),
+        pytest.param(replace(COPY, state="failed"), {"doubled": NONE}, "stale", 8, "failing", id="it fails itself"),
+        pytest.param(replace(VIEW, state="unknown"), {}, "unknown", None, "not_seen", id="never seen"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_dataset_downstream(
+    reader: Reader, changes: dict[str, Any], effect: str, rows: int | None, reason: str | None
+) -> None:
+    found = option(reader, **changes)
+
+    (told,) = found.forecast.as_dict()["downstream"]
+    assert (told["dataset"], told["effect"], told["rows"], told["reason"]) == (
+        reader.dataset,
+        effect,
+        rows,
+        reason,
+    )
+    refreshed = effect == "refreshed"
+    assert [s.kind for s in found.steps].count("refresh") == refreshed
+    assert [c.code for c in found.criteria].count(AGREES) == refreshed
+    assert [
+        d["dataset"] for d in map(readers.Downstream.as_dict, readers.left_behind(found.forecast.as_dict()))
+    ] == ([] if refreshed else [reader.dataset])
+
+
+BEHIND_COPY = replace(VIEW, inputs=(COPY.dataset,))
+BEHIND_THAT = Reader("c.s.last", "c.s.last", view=True, inputs=(VIEW.dataset,))
+
+
+@pytest.mark.parametrize(
+    ("copy", "view", "doubled", "effects"),
+    [
+        pytest.param(COPY, BEHIND_COPY, NONE, ["refreshed", "refreshed", "refreshed"], id="all are refreshed"),
+        pytest.param(COPY, BEHIND_COPY, TWICE, ["doubled", "stale", "stale"], id="rows reach the table twice"),
+        pytest.param(COPY, BEHIND_COPY, UNKNOWN, ["unknown", "stale", "stale"], id="whether is not known"),
+        pytest.param(
+            replace(COPY, state="failed"), BEHIND_COPY, NONE, ["stale", "stale", "stale"], id="the table fails"
+        ),
+        pytest.param(
+            COPY, replace(BEHIND_COPY, emptied=True), TWICE, ["doubled", "emptied", "stale"], id="a view is empty"
+        ),
+        pytest.param(
+            COPY,
+            replace(VIEW, inputs=("c.s.table",)),
+            TWICE,
+            ["doubled", "refreshed", "refreshed"],
+            id="a view beside the table",
+        ),
+    ],
+)  # fmt: skip
+def test_what_reads_a_dataset_that_is_not_refreshed_is_not_refreshed(
+    copy: Reader, view: Reader, doubled: Amount, effects: list[str]
+) -> None:
+    known = facts(readers=(copy, view, BEHIND_THAT))
+    judged = judge(known)
+    judged = replace(judged, forecast=replace(judged.forecast, doubled=doubled))
+
+    found = with_downstream(known, judged)
+
+    below = found.forecast.downstream
+    assert [d.effect.value for d in below] == effects
+    behind = [d.reason for d in below[1:] if d.effect is not Effect.REFRESHED]
+    assert set(behind) <= {Reason.OF_BEHIND}
+    refreshed = [d.dataset for d in below if d.effect is Effect.REFRESHED]
+    criteria = [c.expected["datasets"] for c in found.criteria if c.code == AGREES]
+    assert criteria == ([refreshed] if refreshed else [])
+
+
+def test_the_refresh_comes_after_the_rerun_and_before_the_proof() -> None:
+    found = option(VIEW)
+    kinds = [s.kind for s in found.steps]
+    assert kinds[-3:] == ["rerun", "refresh", "verify"]
+    assert found.steps[-2].args == {"refresh": [VIEW.dataset], "flows": [VIEW.flow]}
+
+
+def test_only_views_that_a_read_can_compute_are_compared() -> None:
+    known = facts(readers=(VIEW, replace(VIEW, dataset="c.s.sql", compared=False), COPY))
+    found = with_downstream(known, judge(known))
+    assert found.criteria[-1].expected == {
+        "datasets": ["c.s.view", "c.s.sql", "c.s.copy"],
+        "compared": ["c.s.view"],
+    }
+
+
+def test_without_anything_below_no_strategy_has_a_step_for_it() -> None:
+    for one in judge_all(facts()):
+        assert one.forecast.as_dict()["downstream"] == []
+        assert "refresh" not in [s.kind for s in one.steps]
+
+
+def test_every_strategy_that_runs_an_update_refreshes_what_is_below() -> None:
+    for one in judge_all(facts(readers=(VIEW,))):
+        proven = any(s.kind == "verify" for s in one.steps)
+        assert [s.kind for s in one.steps].count("refresh") == proven, one.strategy
+
+
+def test_a_forecast_is_read_back_as_it_was_sealed_and_one_of_before_has_nothing_below() -> None:
+    found = option(COPY, doubled=TWICE).forecast
+    assert readers.stored(found.as_dict()) == found.downstream
+    assert found.downstream[0].effect is Effect.DOUBLED
+    assert readers.stored({"lost": {}}) == ()

@@ -1,0 +1,80 @@
+"""Diagnosis and comparison recommend the same, and nothing before it is known whether the change was meant."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.diagnosis.advice import Meant
+from recovery.plans.accepted import costs_of
+from recovery.sources.base import Bound
+from recovery.strategies.base import Amount, Facts
+from recovery.strategies.catalogue import JUDGES, judge_all
+from recovery.strategies.recommending import may_be_preselected, recommended_strategy
+from tests import factories as f
+from tests.unit.strategies.facts import facts
+
+ASKS = f.DIAGNOSIS
+DAMAGED: dict[str, Any] = {
+    "advice": [{"says": "Mend it.", "strategy": "", "right_if": None, "undoable": None}]
+}
+OPTIONS = [o.as_dict() for o in judge_all(facts())]
+
+
+def blocked(name: str) -> list[dict[str, Any]]:
+    return [{**o, "blocked": "…"} if o["strategy"] == name else o for o in OPTIONS]
+
+
+@pytest.mark.parametrize(
+    ("options", "diagnosis", "meant", "strategy"),
+    [
+        (OPTIONS, ASKS, None, ""),
+        (OPTIONS, ASKS, Meant.UNKNOWN, ""),
+        (OPTIONS, ASKS, Meant.YES, "continue"),
+        (OPTIONS, ASKS, Meant.NO, "revert"),
+        (blocked("revert"), ASKS, Meant.NO, ""),
+        (blocked("continue"), ASKS, Meant.YES, ""),
+        (OPTIONS, DAMAGED, None, "continue"),
+        (OPTIONS, {"do": ["of a diagnosis of before"]}, None, "continue"),
+        ([], ASKS, Meant.YES, ""),
+    ],
+)
+def test_the_answer_sets_what_is_recommended(
+    options: list[dict[str, Any]], diagnosis: dict[str, Any], meant: Meant | None, strategy: str
+) -> None:
+    assert recommended_strategy(options, diagnosis, meant) == strategy
+
+
+def repeats(rows: int | None, bound: Bound) -> Amount:
+    return Amount(rows, 0, None, None, bound is Bound.EXACT, "", bound)
+
+
+@pytest.mark.parametrize(
+    ("doubled", "strategy"),
+    [
+        (repeats(0, Bound.EXACT), "continue"),
+        (repeats(0, Bound.AT_MOST), "continue"),
+        (repeats(0, Bound.AT_LEAST), ""),
+        (repeats(0, Bound.ESTIMATE), ""),
+        (repeats(None, Bound.UNKNOWN), ""),
+    ],
+)
+def test_what_has_to_be_accepted_is_never_recommended(
+    monkeypatch: pytest.MonkeyPatch, doubled: Amount, strategy: str
+) -> None:
+    judge = JUDGES["continue"]
+
+    def judged(known: Facts) -> Any:
+        option = judge(known)
+        return replace(option, forecast=replace(option.forecast, doubled=doubled))
+
+    monkeypatch.setattr("recovery.strategies.catalogue.JUDGES", {"continue": judged})
+    options = [o.as_dict() for o in judge_all(facts())]
+    assert bool(costs_of(options[0]["forecast"])) is (strategy == "")
+    assert recommended_strategy(options, DAMAGED, None) == strategy
+    assert recommended_strategy(options, ASKS, Meant.YES) == strategy
+
+
+def test_what_cannot_be_undone_is_never_preselected() -> None:
+    assert {o["strategy"] for o in OPTIONS if not may_be_preselected(o)} == {"full-refresh"}
+    assert not may_be_preselected({"strategy": "full-refresh"}), "as it was stored before options told it"

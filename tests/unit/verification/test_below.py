@@ -1,0 +1,81 @@
+"""Whether what stands downstream agrees with its definition: measured after the refresh, or not known, and said so."""
+
+from dataclasses import replace
+
+import pytest
+
+from recovery.verification.below import NotCompared, Refreshed, downstream_agrees, uncompared
+from recovery.verification.judge import judge
+from tests.unit.verification.world import World
+
+WELL = Refreshed("c.s.view", "COMPLETED", True, rows=9, expected_rows=9, missing=0, extra=0)
+COPY = Refreshed("c.s.copy", "COMPLETED")
+EXPECTED = {"datasets": ["c.s.view", "c.s.copy"], "compared": ["c.s.view"]}
+
+
+@pytest.mark.parametrize(
+    ("refreshed", "ok"),
+    [
+        pytest.param((WELL, COPY), True, id="all well"),
+        pytest.param(None, None, id="the refresh was skipped"),
+        pytest.param((COPY,), False, id="nobody says that it was refreshed"),
+        pytest.param((replace(WELL, status="FAILED"), COPY), False, id="it failed"),
+        pytest.param((replace(WELL, status="EXCLUDED"), COPY), False, id="it was left out after all"),
+        pytest.param((WELL, replace(COPY, status="")), False, id="a table was not reached"),
+        pytest.param((replace(WELL, rows=0, missing=9), COPY), False, id="it is empty"),
+        pytest.param((replace(WELL, missing=1, extra=1), COPY), False, id="other rows"),
+        pytest.param(
+            (replace(WELL, missing=1, extra=1, unsure=("rand",)), COPY), None, id="rows differ by themselves"
+        ),
+        pytest.param(
+            (replace(WELL, rows=8, missing=1, unsure=("double",)), COPY), False, id="but not in number"
+        ),
+        pytest.param(
+            (Refreshed("c.s.view", "COMPLETED", True, problem="Spark was away."), COPY), None, id="not compared"
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_refresh_made_of_the_datasets_below(
+    refreshed: tuple[Refreshed, ...] | None, ok: bool | None
+) -> None:
+    assert downstream_agrees(EXPECTED, refreshed).ok is ok
+
+
+SQL = Refreshed("c.s.sql", "COMPLETED", not_compared=NotCompared.DEFINED_IN_SQL)
+STREAM = replace(COPY, not_compared=NotCompared.READS_STREAM)
+
+
+@pytest.mark.parametrize(
+    ("refreshed", "left"),
+    [
+        pytest.param((WELL,), {}, id="each was compared"),
+        pytest.param((WELL, SQL), {"c.s.sql": "defined_in_sql"}, id="a view defined in SQL"),
+        pytest.param((STREAM,), {"c.s.copy": "reads_stream"}, id="nothing was compared"),
+        pytest.param((COPY,), {"c.s.copy": ""}, id="why was not noted"),
+        pytest.param(
+            (replace(STREAM, status="FAILED"),), {}, id="not refreshed is worse, and named by the criterion"
+        ),
+    ],
+)
+def test_what_was_refreshed_and_not_compared_is_named_by_a_proof_that_holds(
+    refreshed: tuple[Refreshed, ...], left: dict[str, str]
+) -> None:
+    measured = {"downstream": [one.as_dict() for one in refreshed]}
+    assert {one.dataset: one.why.value for one in uncompared(measured)} == left
+    assert uncompared({}) == ()
+
+
+def test_a_dataset_of_before_codes_were_noted_is_named_too() -> None:
+    stored = {"dataset": "c.s.copy", "status": "COMPLETED", "compared": False}
+    assert [one.dataset for one in uncompared({"downstream": [stored]})] == ["c.s.copy"]
+    later = {**stored, "not_compared": "of_a_later_version"}
+    assert [one.why for one in uncompared({"downstream": [later]})] == [NotCompared.NONE]
+
+
+@pytest.mark.parametrize(("rows", "verified"), [(9, True), (0, False)])
+def test_a_recovery_is_not_proven_over_a_view_that_is_wrong(rows: int, verified: bool) -> None:
+    world = World()
+    view = replace(WELL, rows=rows, missing=9 - rows)
+    planned = [*world.criteria(), {"code": "DOWNSTREAM_AGREES", "says": "", "expected": EXPECTED}]
+    evidence = replace(world.evidence(), below=(view, COPY))
+    assert judge("continue", planned, evidence).verified is verified

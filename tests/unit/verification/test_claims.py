@@ -1,0 +1,135 @@
+"""What a proof claims: no more than was measured, and what it found beside."""
+
+from typing import Any
+
+import pytest
+
+from recovery.sources.base import Bound
+from recovery.verification.outcome import MeasuredRows, stored_outcome
+from recovery.verification.words import Claim, FlowCode, headline, repeated, whole_findings
+
+NONE, SIX = {"rows": 0, "bound": "exact"}, {"rows": 6, "bound": "exact"}
+GONE = {"rows": None, "bound": "unknown"}
+
+
+def proof(**changes: Any) -> dict[str, Any]:
+    told = {
+        "criteria": [], "new_rows": 8, "before_rows": 12, "table_rows": 20, "lost": 0, "lost_bound": "exact",
+        "lost_accepted": NONE, "doubled": 0, "doubled_bound": "exact", "doubled_before": 0, "doubled_accepted": NONE,
+        "key": ["id"], "whole": None,
+    }  # fmt: skip
+    return {**told, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "claim", "rows"),
+    [
+        ({}, Claim.ONCE, 0),
+        ({"doubled": 3, "doubled_before": 3}, Claim.ONCE, 0),
+        ({"doubled": 9, "doubled_before": 3, "doubled_accepted": SIX}, Claim.REPEATED, 6),
+        ({"doubled": None, "doubled_accepted": GONE}, Claim.REPEATED, None),
+        ({"doubled": 0, "doubled_accepted": {"rows": 9, "bound": "at most"}}, Claim.ONCE, 0),
+        ({"doubled_bound": "at least", "doubled_accepted": SIX}, Claim.REPEATED, None),
+        ({"lost_accepted": SIX}, Claim.GIVEN_UP, 0),
+        ({"lost_accepted": GONE}, Claim.GIVEN_UP, 0),
+        ({"lost_accepted": SIX, "doubled": 6, "doubled_accepted": SIX}, Claim.BOTH, 6),
+    ],
+    ids=[
+        "once", "twice before", "repeated", "not known", "none of those accepted", "not compared",
+        "given up", "given up, not known", "both",
+    ],
+)  # fmt: skip
+def test_what_was_accepted_is_claimed_beside_what_was_proven(
+    changes: dict[str, Any], claim: Claim, rows: int | None
+) -> None:
+    found = proof(**changes)
+    assert (headline(found).claim, repeated(stored_outcome(found)).rows) == (claim, rows)
+    assert ("once" in headline(found).says) is (claim in (Claim.ONCE, Claim.GIVEN_UP))
+
+
+MAYBE = {"rows": 0, "bound": "estimate"}
+
+
+@pytest.mark.parametrize("accepted", [MAYBE, GONE], ids=["may be none", "not known"])
+@pytest.mark.parametrize(
+    ("changes", "claim"),
+    [
+        ({"whole": None}, Claim.GIVEN_UP),
+        ({}, Claim.ONCE),
+        ({"gone": 1}, Claim.GIVEN_UP),
+        ({"absent": 1}, Claim.GIVEN_UP),
+        ({"why": "over-budget"}, Claim.GIVEN_UP),
+    ],
+    ids=["not tried", "all input is there", "some input is gone", "a key is absent", "not compared"],
+)
+def test_rows_that_may_be_lost_are_claimed_unless_all_input_is_in_the_table(
+    changes: dict[str, Any], claim: Claim, accepted: dict[str, Any]
+) -> None:
+    told = whole(**changes) if changes != {"whole": None} else proof()
+    assert headline({**told, "lost_accepted": accepted}).claim is claim
+
+
+def test_repeats_that_are_a_lower_bound_are_claimed_as_one() -> None:
+    found = proof(doubled=6, doubled_bound="at least", doubled_accepted=SIX)
+    assert repeated(stored_outcome(found)) == MeasuredRows(6, Bound.AT_LEAST)
+    assert "At least 6 rows" in headline(found).says
+
+
+@pytest.mark.parametrize(
+    ("measured", "lost", "doubled"),
+    [
+        ({"lost": 0, "doubled": 0}, (0, Bound.AT_LEAST), (0, Bound.AT_LEAST)),
+        ({"new_rows": 8}, (None, Bound.UNKNOWN), (None, Bound.UNKNOWN)),
+        ({"lost": 2, "lost_bound": "estimate", "doubled": None}, (2, Bound.ESTIMATE), (None, Bound.UNKNOWN)),
+    ],
+    ids=["before there were bounds", "before there were amounts", "with bounds"],
+)  # fmt: skip
+def test_a_stored_number_without_a_bound_is_a_lower_bound(
+    measured: dict[str, Any], lost: tuple[int | None, Bound], doubled: tuple[int | None, Bound]
+) -> None:
+    of = stored_outcome(measured)
+    assert ((of.lost, of.lost_bound), (of.doubled, of.doubled_bound)) == (lost, doubled)
+
+
+@pytest.mark.parametrize(("again", "added", "rows"), [(True, 60, 60), (True, None, 0), (False, 60, 0)])
+def test_a_proof_of_before_is_told_by_what_it_counted(again: bool, added: int | None, rows: int) -> None:
+    """It said that every row is there once, and had counted the repeats."""
+    one = {
+        "code": "EVERY_ROW_ONCE",
+        "ok": True,
+        "expected": {"again": again},
+        "measured": {"repeats_added": added},
+    }
+    found = headline({"criteria": [one], "new_rows": 100, "table_rows": 160, "doubled": 0})
+    assert found.claim is (Claim.REPEATED if rows else Claim.ONCE)
+
+
+def whole(**changes: Any) -> dict[str, Any]:
+    told = {
+        "input_rows": 21, "input_keys": 20, "table_rows": 20, "table_keys": 20, "absent": 0, "doubled": 0, "beyond": 0,
+        "files": 7, "gone": 0, "others": 0, "size": 1, "why": None, "problem": None,
+    }  # fmt: skip
+    return proof(whole={**told, **changes})
+
+
+@pytest.mark.parametrize(
+    ("found", "codes"),
+    [
+        (proof(), []),
+        (whole(), [FlowCode.AGREES]),
+        (whole(gone=2), [FlowCode.AGREES, FlowCode.GONE]),
+        (whole(absent=1), [FlowCode.ABSENT]),
+        (whole(doubled=2, beyond=1), [FlowCode.DOUBLED, FlowCode.BEYOND]),
+        (whole(absent=2, gone=1), [FlowCode.ABSENT, FlowCode.GONE]),
+        *[
+            (whole(why=why), [FlowCode.NOT_COMPARED])
+            for why in ("over-budget", "other-sources", "not-readable")
+        ],
+        (whole(why="not-compared", problem="It depends on its state."), [FlowCode.NOT_COMPARED]),
+        (whole(why="not-compared"), [FlowCode.NOT_COMPARED]),
+    ],
+)
+def test_the_whole_flow_is_told_by_what_was_found(found: dict[str, Any], codes: list[FlowCode]) -> None:
+    told = whole_findings(found)
+    assert [f.code for f in told] == codes
+    assert all(f.says.endswith(".") for f in told)

@@ -1,0 +1,213 @@
+"""The rest of the table: rows of before, keys that are there twice, and what the numbers of a proof are true of."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.sources.base import Bound
+from recovery.spark.api import Measure, Whole
+from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow
+from recovery.verification.judge import Judged, judge
+from recovery.verification.outcome import Outcome, outcome_of, stored_outcome
+from tests.unit.verification.world import World
+
+NONE = {"rows": 0, "bound": "exact"}
+SIX = {"rows": 6, "bound": "exact"}
+AT_MOST = {"rows": 9, "bound": "at most"}
+UNKNOWN = {"rows": None, "bound": "unknown"}
+ABOUT = {"rows": 5, "bound": "estimate"}
+
+
+def criterion(world: World, code: str, **changes: Any) -> Judged:
+    verdict = judge(world.strategy, world.criteria(), world.evidence(**changes))
+    found = next(c for c in verdict.criteria if c.code == code)
+    assert not (verdict.verified and found.ok is not True)
+    return found
+
+
+# ---- keys
+
+
+def rewound(accepted: dict[str, Any], written: str = "abcdefgh") -> World:
+    """A table of six keys, and a rerun that wrote them again with two more."""
+    return World(
+        key=["id"],
+        old_rows=list("abcdef"),
+        expected=list("abcdefgh"),
+        written=list(written),
+        accepted=accepted,
+    )
+
+
+@pytest.mark.parametrize(
+    ("world", "ok", "rows"),
+    [
+        (World(key=["id"], old_rows=["a"], expected=["b", "c"]), True, 0),
+        (rewound(SIX), True, 6),
+        (rewound(AT_MOST), True, 6),
+        (rewound(UNKNOWN), True, 6),
+        (rewound(ABOUT), True, 6),
+        (rewound(NONE), False, 6),
+        (rewound({"rows": 5, "bound": "exact"}), False, 6),
+        (rewound({"rows": 9, "bound": "exact"}), False, 6),
+        (rewound({"rows": 5, "bound": "at most"}), False, 6),
+        (World(key=["id"], old_rows=["a"], expected=["b", "b"]), False, 1),
+        (World(key=["id"], old_rows=["a", "a"], expected=["b"]), True, 0),
+        (World(key=["id"], old_rows=["a", "a"], expected=["a"]), False, 1),
+    ],
+    ids=[
+        "none", "as accepted", "within a bound", "of an unknown number", "of about so many", "none accepted",
+        "more than accepted", "fewer than counted", "beyond a bound", "the input repeats one",
+        "only an old one is twice", "an old pair got a third",
+    ],
+)  # fmt: skip
+def test_no_key_of_a_new_row_is_there_twice_but_those_that_the_plan_accepts(
+    world: World, ok: bool, rows: int
+) -> None:
+    found = criterion(replace(world, strategy="continue"), "NO_KEY_TWICE")
+    assert (found.ok, found.measured["rows"]) == (ok, rows)
+
+
+@pytest.mark.parametrize(
+    "values", [{"new_repeats": None}, {"keys_twice": None}, {"key": ("other",)}, {"key": ()}], ids=str
+)
+def test_keys_that_were_not_counted_prove_nothing(values: dict[str, Any]) -> None:
+    world = World(key=["id"], old_rows=["a"], expected=["b"])
+    measure = world.evidence().measure
+    assert measure is not None
+    assert criterion(world, "NO_KEY_TWICE", measure=replace(measure, **values)).ok is None
+
+
+# ---- rows of before
+
+
+@pytest.mark.parametrize(
+    ("old", "ok"),
+    [
+        (OldFiles(3), True),
+        (OldFiles(3, ("p1",)), False),
+        (OldFiles(problem="It could not be listed."), None),
+        (None, None),
+        (OldFiles(versions=(7, 9)), True),
+        (OldFiles(versions=(7, 9), rewritten=2), True),
+        (OldFiles(versions=(7, 9), touched=("p1",)), False),
+    ],
+    ids=["files", "one is other", "not listed", "not looked at", "commits", "rewritten", "removed"],
+)
+def test_rows_of_before_are_told_by_files_and_commits(old: OldFiles | None, ok: bool | None) -> None:
+    assert criterion(World(), "ROWS_OF_BEFORE_UNTOUCHED", old_files=old).ok is ok
+
+
+@pytest.mark.parametrize(
+    ("values", "ok"),
+    [({"vanished": 1}, False), ({"old_rows": 2}, False), ({"old_rows": None}, None)],
+    ids=["rows vanished", "fewer than planned", "not counted"],
+)
+def test_rows_of_before_are_counted_too(values: dict[str, Any], ok: bool | None) -> None:
+    measure = World().evidence().measure
+    assert measure is not None
+    assert criterion(World(), "ROWS_OF_BEFORE_UNTOUCHED", measure=replace(measure, **values)).ok is ok
+
+
+# ---- plans of before
+
+
+def test_a_plan_that_was_sealed_before_is_judged_by_the_criteria_it_has() -> None:
+    world = World(key=["id"], old_rows=["a"], expected=["b"])
+    planned = [c for c in world.criteria() if c["code"] not in ("ROWS_OF_BEFORE_UNTOUCHED", "NO_KEY_TWICE")]
+    assert judge("continue", planned, world.evidence(), edition=1).verified
+    now = judge("continue", planned, world.evidence())
+    assert {c.code for c in now.criteria if c.ok is None} == {"ROWS_OF_BEFORE_UNTOUCHED", "NO_KEY_TWICE"}
+
+
+def test_a_table_that_is_emptied_has_no_rows_of_before() -> None:
+    world = World("full-refresh", new=[[1, 2, 3, 4]], listed=[[1, 2, 3, 4]], key=["id"], expected=["a", "b"])
+    assert judge("full-refresh", world.criteria(), world.evidence()).verified
+
+
+# ---- numbers
+
+
+def outcome(world: World, forecast: dict[str, Any] | None = None, **changes: Any) -> Outcome:
+    measure = world.evidence().measure
+    assert measure is not None
+    told = {n: changes.pop(n) for n in ("whole_flow",) if n in changes}
+    evidence = world.evidence(measure=replace(measure, **changes), **told)
+    return outcome_of(forecast or {"lost": NONE, "doubled": NONE}, world.criteria(), evidence)
+
+
+IS, MOST, LEAST, OPEN = Bound.EXACT, Bound.AT_MOST, Bound.AT_LEAST, Bound.UNKNOWN
+AGAIN = Whole(20, 20, 23, 20, 0, 3, 0)
+LOST = Whole(20, 20, 18, 18, 2, 0, 0)
+ALL = Whole(20, 20, 20, 20, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("found", "lost", "doubled"),
+    [
+        (outcome(World(key=["id"], old_rows=["a"], expected=["b"])), (0, LEAST), (0, IS)),
+        (outcome(World(key=["id"], old_rows=["a"], expected=["b"]), whole=ALL), (0, IS), (0, IS)),
+        (outcome(rewound(SIX), {"lost": NONE, "doubled": SIX}), (0, LEAST), (6, IS)),
+        (outcome(World(key=["id"], old_rows=["a", "a"], expected=["b"])), (0, LEAST), (1, IS)),
+        (outcome(World(), {"lost": SIX, "doubled": NONE}), (6, LEAST), (0, LEAST)),
+        (outcome(World(), {"lost": AT_MOST, "doubled": NONE}), (9, Bound.ESTIMATE), (0, LEAST)),
+        (outcome(World(), {"lost": UNKNOWN, "doubled": NONE}), (None, OPEN), (0, LEAST)),
+        (outcome(World(), whole=AGAIN), (0, IS), (3, IS)),
+        (outcome(World(), whole=LOST), (0, LEAST), (0, IS)),
+        (outcome(World(key=["id"], old_rows=["a"], expected=["b"]), whole=LOST), (2, Bound.ESTIMATE), (0, IS)),
+        (outcome(World(), missing=None, extra=None), (None, OPEN), (None, OPEN)),
+        (outcome(World(), missing=2, vanished=1), (3, LEAST), (0, LEAST)),
+    ],
+    ids=[
+        "all once", "all once, and the whole flow",
+        "as accepted", "an old pair", "given up", "given up at most", "not known", "the whole flow",
+        "fewer by the whole row", "fewer by key", "not compared", "missing and vanished",
+    ],
+)  # fmt: skip
+def test_lost_and_doubled_are_those_of_the_whole_table(
+    found: Outcome, lost: tuple[int | None, Bound], doubled: tuple[int | None, Bound]
+) -> None:
+    assert (found.lost, found.lost_bound) == lost
+    assert (found.doubled, found.doubled_bound) == doubled
+
+
+def test_what_an_unmade_comparison_leaves_open_is_not_counted_as_none() -> None:
+    assert outcome(World(), whole=Whole(problem="Too large.")).doubled_before is None
+
+
+def test_rows_that_are_read_again_without_a_key_are_doubled_as_far_as_they_are_alike() -> None:
+    world = World(old_rows=["a", "b"], expected=["a", "b", "c"])
+    planned = world.criteria()
+    next(c for c in planned if c["code"] == "EVERY_ROW_ONCE")["expected"]["again"] = True
+    found = outcome_of({"lost": NONE, "doubled": AT_MOST}, planned, world.evidence())
+    assert (found.doubled, found.doubled_bound) == (2, Bound.AT_LEAST)
+
+
+@pytest.mark.parametrize(("again", "doubled"), [(False, 2), (True, None)])
+def test_what_a_topic_held_before_is_not_compared(again: bool, doubled: int | None) -> None:
+    measure = Measure(missing=0, extra=2, strange=0, repeated=1, failed_rows=1)
+    planned = [{"code": "EVERY_ROW_ONCE", "expected": {"again": again}}]
+    evidence = World().evidence(measure=measure)
+    assert outcome_of({"lost": NONE, "doubled": SIX if again else NONE}, planned, evidence).doubled == doubled
+
+
+@pytest.mark.parametrize(
+    ("flow", "whole", "why"),
+    [
+        (WholeFlow(7, size=9), AGAIN, None),
+        (WholeFlow(7, size=9), Whole(problem="It depends on its state."), NotWhole.NOT_COMPARED),
+        (WholeFlow(7, size=9), None, NotWhole.NOT_COMPARED),
+        (WholeFlow(7, why=NotWhole.OVER_BUDGET), None, NotWhole.OVER_BUDGET),
+    ],
+)
+def test_why_the_whole_flow_was_not_compared_is_kept(
+    flow: WholeFlow, whole: Whole | None, why: NotWhole | None
+) -> None:
+    found = outcome(World(), whole=whole, whole_flow=flow).whole
+    assert found is not None
+    assert (found.why, found.files) == (why, 7)
+    again = outcome(World(), whole=whole, whole_flow=flow)
+    assert stored_outcome(json.loads(json.dumps(again.as_dict()))) == again
+    assert outcome(World()).whole is None

@@ -1,0 +1,137 @@
+"""Who reads a flow's table as the inventory knows it, which update refreshes them, and what of that is no change."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from recovery.errors import Refused
+from recovery.strategies.readers import Reader
+from recovery.workflow import actions, refreshed
+from recovery.workflow.below import readers_of
+from recovery.workflow.chosen import basis, chosen
+from recovery.workflow.steps import refresh, rerun
+from tests import factories as f
+from tests.unit.workflow.rows import RESPONDER
+from tests.unit.workflow.test_rerun import context  # noqa: F401
+
+PYTHON = {"/p/q.py": "@dp.materialized_view\ndef customers(): ..."}
+SQL = {"/p/q.sql": "CREATE MATERIALIZED VIEW IF NOT EXISTS crm.`customers` AS SELECT 1"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("files", "compared"), [(PYTHON, True), (SQL, False)])
+def test_readers_are_found_through_views_and_in_other_pipelines_of_the_workspace(
+    files: dict[str, str], compared: bool
+) -> None:
+    failed = f.failed_flow()
+    late = {"state": "empty", "behind_why": "emptied"}
+    view = f.view(failed.pipeline, **late)
+    copy = f.flow(failed.pipeline, "copy", inputs=[failed.dataset], flow_type="APPEND")
+    other = f.pipeline(name="sales")
+    report = f.view(other, "report", inputs=[view.dataset])
+    f.view(f.pipeline(f.workspace("another"), name="far"), "far", inputs=[failed.dataset])
+    f.flow(failed.pipeline, "unrelated")
+
+    found = readers_of(failed, files)
+
+    assert set(found[:2]) == {
+        Reader(
+            view.dataset,
+            view.name,
+            view=True,
+            state="empty",
+            emptied=True,
+            compared=compared,
+            inputs=(failed.dataset,),
+        ),
+        Reader(copy.dataset, copy.name, view=False, inputs=(failed.dataset,)),
+    }
+    assert found[2:] == (
+        Reader(report.dataset, report.name, view=True, pipeline="sales", inputs=(view.dataset,)),
+    )
+
+
+@pytest.mark.django_db
+def test_two_pipelines_may_have_a_temporary_view_of_one_name() -> None:
+    """The view of a pipeline made later hides no reader, and makes none."""
+    failed = f.failed_flow()
+    total = f.view(failed.pipeline, "total", inputs=["tv"])
+    f.flow(failed.pipeline, "tv", name="tv", dataset="tv", inputs=[failed.dataset], flow_type="VIEW")
+    other = f.pipeline(name="later")
+    f.flow(other, "tv", name="tv", dataset="tv", inputs=["spark_catalog.other.t"], flow_type="VIEW")
+    f.view(other, "foreign", inputs=["tv"])
+
+    assert readers_of(failed, PYTHON) == (
+        Reader(total.dataset, total.name, view=True, inputs=(failed.dataset,)),
+    )
+
+
+@pytest.mark.django_db
+def test_what_two_pipelines_write_is_named_once_and_as_ones_own() -> None:
+    failed = f.failed_flow()
+    own = f.view(failed.pipeline, "twice", inputs=[failed.dataset])
+    f.view(f.pipeline(name="twin"), "twice", inputs=[failed.dataset])
+    assert [(r.dataset, r.pipeline) for r in readers_of(failed, PYTHON)] == [(own.dataset, "")]
+
+
+@pytest.mark.django_db
+def test_whether_what_is_below_is_refreshed_is_a_choice_that_the_plan_rests_on() -> None:
+    recovery = f.opened(f.incident())
+    before = basis(recovery)
+    for refreshes in (False, True):
+        actions.choose_below(recovery_id=recovery.pk, refresh=refreshes, by=RESPONDER)
+        recovery.refresh_from_db()
+        assert chosen(recovery).refresh_below is refreshes
+        assert (basis(recovery) == before) is refreshes
+
+
+def test_the_refresh_selects_what_is_below_and_is_started_once(context: Any) -> None:  # noqa: F811
+    asked: list[dict[str, Any]] = []
+    start = context.client._start
+    context.client._start = lambda pipeline, **body: (asked.append(body), start(pipeline))[1]
+    context.step.args = {"refresh": ["v", "w"], "flows": ["v", "w"]}
+    with pytest.raises(Refused):
+        refresh.run(context)
+    assert asked == [{"refresh_selection": ["v", "w"]}]
+    assert rerun.updates(context.step.result) == ["u-1"]
+    context.step.result = {
+        "newest_before": "u-0",
+        "updates": [],
+    }  # its worker was killed before it could note the id
+    with pytest.raises(Refused):
+        refresh.run(context)
+    assert len(asked) == 1
+    assert refresh.probe(context.step).outcome == "not_done"
+
+
+def test_what_the_plan_itself_refreshes_is_no_change_beside_it() -> None:
+    body = {"steps": [{"kind": "refresh", "args": {"refresh": ["c.s.v"], "flows": ["c.s.v_flow"]}}]}
+    others: dict[str, str | None] = {"table c.s.v": "1", "checkpoint c.s.v_flow": "2", "table c.s.w": "3"}
+    assert refreshed.besides(body, others) == {"table c.s.w": "3"}
+    assert refreshed.besides({"steps": []}, others) == others
+
+
+def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
+    kinds = {"c.s.copy": "table", "c.s.sql": "view"}
+    planned = [{"dataset": name, "effect": "refreshed", "kind": kind} for name, kind in kinds.items()]
+    body = {
+        "steps": [{"kind": "refresh", "args": {"refresh": list(kinds), "flows": list(kinds)}}],
+        "criteria": [{"code": "DOWNSTREAM_AGREES", "expected": {"datasets": list(kinds), "compared": []}}],
+        "forecast": {"downstream": planned},
+    }
+    scene: Any = SimpleNamespace(
+        client=SimpleNamespace(events=lambda *_, **__: []),
+        flow=SimpleNamespace(pipeline=SimpleNamespace(pipeline_id="p")),
+    )
+    found = refreshed.measure(scene, body, {"update_id": "u-1"})
+    assert found is not None
+    assert [one.as_dict()["not_compared"] for one in found] == ["reads_stream", "defined_in_sql"]
+
+
+@pytest.mark.parametrize(("result", "found"), [(None, None), ({}, None)])
+def test_a_refresh_that_was_not_done_is_not_measured(result: Any, found: Any) -> None:
+    body = {"steps": [{"kind": "refresh", "args": {"refresh": ["v"], "flows": ["v"]}}], "criteria": []}
+    scene: Any = SimpleNamespace()
+    assert refreshed.measure(scene, body, result) is found
+    assert refreshed.measure(scene, {"steps": []}, result) == ()

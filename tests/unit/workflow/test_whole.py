@@ -1,0 +1,184 @@
+"""Rows of before by files and commits, and how much input and table are compared whole."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
+from recovery.sinks.base import SinkReport
+from recovery.sinks.live import delta
+from recovery.verification.evidence import NotWhole
+from recovery.workflow import whole
+from tests.delta_tables import add, commit, remove, table
+
+FILES = ("part-0.parquet", "k=a b/part-1.parquet")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    for name in FILES:
+        (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "t" / name).write_bytes(b"12345")
+    return tmp_path / "t"
+
+
+def scene(place: Path, *more: str, kind: str = "files", version: int | None = None, **changes: Any) -> Any:
+    """A table whose log names its files, and `more`."""
+    files = tuple(f"file://{place}/{name}" for name in (*FILES, *more))
+    sink = SinkReport(kind, str(place), 2, older=files if kind == "files" else (), version=version)
+    flow = SimpleNamespace(name="c.s.f", dataset="c.s.t")
+    given = {"sink": sink, "table_place": f"file:{place}", "flow": flow, **changes}
+    return SimpleNamespace(**given)
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], int]] = {
+    "nothing": (lambda t: None, 0),
+    "a new file": (lambda t: (t / "part-2.parquet").write_bytes(b"1"), 0),
+    "gone": (lambda t: (t / FILES[0]).unlink(), 1),
+    "grown": (lambda t: (t / FILES[1]).write_bytes(b"123456"), 1),
+    "written again": (lambda t: os.utime(t / FILES[0], (1, 1)), 1),
+}
+
+
+@pytest.mark.parametrize(("change", "touched"), CHANGES.values(), ids=CHANGES.keys())
+def test_data_files_of_before_are_the_same_or_they_were_touched(
+    place: Path, change: Callable[[Path], object], touched: int
+) -> None:
+    there = scene(place)
+    marks = whole.marks(there)
+    assert marks is not None
+    assert set(marks) == set(FILES)
+    change(place)
+    found = whole.old_files(there, there.sink, marks)
+    assert (found.files, len(found.touched), found.problem) == (2, touched, "")
+
+
+def test_a_data_file_that_the_log_names_no_more_is_touched(place: Path) -> None:
+    before = scene(place)
+    marks = whole.marks(before)
+    after = scene(place)
+    after.sink = replace(after.sink, older=after.sink.older[:1])
+    assert whole.old_files(after, before.sink, marks).touched == (FILES[1],)
+
+
+@pytest.mark.parametrize("marks", [None, {}])
+def test_what_was_not_marked_before_is_not_known(place: Path, marks: Any) -> None:
+    there = scene(place)
+    assert whole.old_files(there, there.sink, marks).problem == whole.NOT_MARKED
+
+
+def test_an_empty_table_has_no_file_to_be_touched(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    empty = replace(scene(tmp_path / "t").sink, older=())
+    there = scene(tmp_path / "t", sink=empty)
+    assert whole.old_files(there, empty, whole.marks(there)).files == 0
+
+
+# commits after version 1 -> files taken away with their rows, rewritten
+COMMITS: dict[str, tuple[list[list[dict[str, Any]]], tuple[int, int]]] = {
+    "none": ([], (0, 0)),
+    "rows came": ([[add("n")]], (0, 0)),
+    "rewritten": ([[remove("a", dataChange=False), add("m", dataChange=False)]], (0, 1)),
+    "deleted": ([[remove("a")]], (1, 0)),
+    "a new one removed": ([[add("n")], [remove("n"), add("m")]], (0, 0)),
+    "rows marked": ([[remove("a"), add("a", deletionVector={"pathOrInlineDv": "x"})]], (1, 0)),
+}
+
+
+@pytest.mark.parametrize(("commits", "taken"), COMMITS.values(), ids=COMMITS.keys())
+def test_a_delta_table_tells_by_its_commits(
+    tmp_path: Path, commits: list[list[dict[str, Any]]], taken: tuple[int, int]
+) -> None:
+    table(tmp_path, [[add("a")], [add("b")], *commits])
+    found = whole.old_files(
+        scene(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=1), None
+    )
+    assert (len(found.touched), found.rewritten) == taken
+    assert found.versions == (1, 1 + len(commits))
+    assert delta.bytes_of(str(tmp_path)) is not None
+
+
+def test_commits_that_the_log_no_longer_has_are_not_known(tmp_path: Path) -> None:
+    for version in (3, 4):
+        commit(tmp_path, version, add("a"))
+    found = whole.old_files(
+        scene(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=1), None
+    )
+    assert "begins at version 3" in found.problem
+
+
+# ---- the whole flow
+
+
+def flow_over(
+    place: Path, tmp_path: Path, *names: str, kind: str = "files"
+) -> tuple[Any, dict[str, Any], Any]:
+    """A flow that has read these input files, each of 10 bytes where it is there: scene, plan, old checkpoint."""
+    folder = tmp_path / "in"
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        if not name.startswith("gone"):
+            (folder / name).write_bytes(b"0123456789")
+
+    def report(count: int) -> CheckpointReport:
+        entries = Entries.of(SourceEntry(f"file://{folder}/{n}", 0, i) for i, n in enumerate(names[:count]))
+        source = SourceProgress(0, kind, '{"logOffset":1}', 1, entries)
+        return CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
+
+    body = {"inputs": [{"source": 0, "location": str(folder), "options": {}}]}
+    return scene(place, checkpoint=report(len(names))), body, report(1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "of_flow", "why"),
+    [
+        (1000, {}, None),
+        (30, {}, None),
+        (29, {}, NotWhole.OVER_BUDGET),
+        (1000, {"c.s.f": 5}, NotWhole.OVER_BUDGET),
+        (0, {"c.s.f": 1000}, None),
+        (0, {"c.s.other": 1000}, NotWhole.OVER_BUDGET),
+    ],
+)
+def test_input_and_table_are_compared_up_to_a_limit_that_a_flow_may_have_of_its_own(
+    place: Path, tmp_path: Path, settings: Any, limit: int, of_flow: dict[str, int], why: NotWhole | None
+) -> None:
+    settings.REPRISE_COMPARE_BYTES, settings.REPRISE_COMPARE_BYTES_OF = limit, of_flow
+    there, body, old = flow_over(place, tmp_path, "1.json", "2.json", "gone.json")
+    told, asked = whole.input_of(there, body, None, old)  # type: ignore[arg-type]
+    assert told is not None
+    assert (told.why, told.files, told.gone) == (why, 2, 1)
+    assert (asked is None) is (why is not None)
+    if asked is not None:
+        assert told.size == 30
+        assert sorted(Path(f).name for f in asked.files) == ["1.json", "2.json"]
+
+
+def test_a_code_that_reads_other_sources_is_not_run_over_what_was_read_before(
+    place: Path, tmp_path: Path
+) -> None:
+    there, body, old = flow_over(place, tmp_path, "1.json", kind="kafka")
+    told, asked = whole.input_of(there, body, None, old)  # type: ignore[arg-type]
+    assert told is not None
+    assert (told.why, asked) == (NotWhole.OTHER_SOURCES, None)
+
+
+def test_an_input_that_cannot_be_listed_takes_nothing_from_the_rest_of_the_proof(
+    place: Path, tmp_path: Path
+) -> None:
+    there, body, old = flow_over(place, tmp_path, "1.json")
+    body["inputs"][0]["location"] = str(tmp_path / "absent")
+    told, asked = whole.input_of(there, body, None, old)  # type: ignore[arg-type]
+    assert told is not None
+    assert (told.why, asked) == (NotWhole.NOT_READABLE, None)
+
+
+def test_a_sink_that_is_no_table_is_not_compared_whole(place: Path, tmp_path: Path) -> None:
+    there, body, old = flow_over(place, tmp_path, "1.json")
+    there.sink = replace(there.sink, declared="parquet")
+    assert whole.input_of(there, body, None, old) == (None, None)  # type: ignore[arg-type]
