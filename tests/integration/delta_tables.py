@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,18 @@ def uncommitted(checkpoint: Path) -> None:
 
 
 def standing_at(checkpoint: Path, model: Path, line: str) -> Path:
-    """A checkpoint by hand that has committed up to `line`, with the header of one that Spark wrote."""
+    """A checkpoint by hand that has committed up to `line`, with the header of one that Spark wrote.
+
+    Its query has an id of its own: Spark stops a query without an error when another of the same id starts, in
+    whichever session of the application, and all tests share one.
+    """
     head = (model / "offsets" / "0").read_text().splitlines()[:2]
     for name in ("offsets", "commits"):
         (checkpoint / name).mkdir(parents=True)
     for batch in ("0", "1"):
         (checkpoint / "offsets" / batch).write_text("\n".join([*head, line]))
     shutil.copy(model / "commits" / "0", checkpoint / "commits" / "1")
-    (checkpoint / "metadata").write_text(json.dumps({"id": "00000000-0000-0000-0000-000000000001"}))
+    (checkpoint / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
     return checkpoint
 
 
