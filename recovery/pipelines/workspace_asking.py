@@ -6,7 +6,9 @@ pipeline is tried.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -25,6 +27,8 @@ from recovery.pipelines.workspaces import connected, spark_remote
 from recovery.spark.api import whereabouts
 
 TRIED: Final = 20
+UPDATES: Final = 100
+FAILED: Final = "FAILED"
 PATIENCE: Final = 60.0
 CALL_SECONDS: Final = 10.0
 SPARK_SECONDS: Final = 40.0
@@ -251,14 +255,15 @@ def _checkpoints(asking: _Asking) -> Answer:
         if not root:
             unnamed.append(name)
             continue
-        problem = _storage_problem(root)
-        if problem is None and not told.get("latest_updates"):
-            new, problem = new + 1, ""
-        if problem == "":
-            held += 1
-        else:
+        at_root = _look_at_storage(root)
+        if at_root is _Storage.NO_ROOT and _may_have_run(_client(asking), told):
+            at_root = "no such folder"
+        if isinstance(at_root, str):
             denied.append(name)
-            detail = detail or problem or "no such folder"
+            detail = detail or at_root
+        else:
+            held += 1
+            new += at_root is not _Storage.CHECKPOINTS
     found = (Lack(Missing.STORAGE, tuple(unnamed)), Lack(Missing.CHECKPOINTS, tuple(denied), detail))
     lacks = tuple(lack for lack in found if lack.pipelines)
     result = Result.UNKNOWN if not tried else Result.HOLDS if held == tried else Result.PART
@@ -267,20 +272,44 @@ def _checkpoints(asking: _Asking) -> Answer:
     return Answer(Question.CHECKPOINTS, result, lacks, tried=tried, held=held, new=new)
 
 
-def _storage_problem(root: str) -> str | None:
-    """Why the checkpoints below a storage root cannot be listed: "" where they can, None where there is no such folder.
+class _Storage(Enum):
+    """What lies at a storage root, where nothing hinders the look."""
 
-    A pipeline that never ran has none yet; of another one a missing folder means that it is not to be seen from here.
+    CHECKPOINTS = auto()
+    NONE_YET = auto()
+    NO_ROOT = auto()
+
+
+def _look_at_storage(root: str) -> _Storage | str:
+    """What lies at a storage root, or why it cannot be listed.
+
+    A root without checkpoints is seen, and Spark makes the folder with the first stream that runs. A root that is not
+    there is one that cannot be seen from here, or one where nothing ever ran (`_may_have_run`).
     """
     try:
-        Store.open(f"{root}/_checkpoints").entries(limit=1)
-    except FileNotFoundError:
-        return None
+        for place, there in ((f"{root}/_checkpoints", _Storage.CHECKPOINTS), (root, _Storage.NONE_YET)):
+            with suppress(FileNotFoundError):
+                Store.open(place).entries(limit=1)
+                return there
     except RepriseError as error:
         return cleansing.text(error.sentence)
     except OSError as error:
         return str(error.strerror or type(error).__name__)
-    return ""
+    return _Storage.NO_ROOT
+
+
+def _may_have_run(client: PipelinesClient, told: Mapping[str, Any]) -> bool:
+    """Did an update of this pipeline get as far as a checkpoint? Of those that failed it is taken that none did.
+
+    The pipeline itself names the newest updates only; where all of those failed, `UPDATES` of them are asked for.
+    """
+    updates = told.get("latest_updates") or []
+    if updates and all(update.get("state") == FAILED for update in updates):
+        try:
+            updates = client.list_updates(str(told.get("pipeline_id")), limit=UPDATES)
+        except RepriseError:
+            return True
+    return any(update.get("state") != FAILED for update in updates)
 
 
 def _spark(asking: _Asking) -> Answer:

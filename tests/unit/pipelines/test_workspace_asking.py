@@ -166,14 +166,42 @@ def test_a_group_grants_its_members(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert asked_of(monkeypatch, tmp_path, permissions=by_group)[0].held == 6
 
 
-def test_a_folder_that_is_not_there_is_new_only_where_nothing_ran(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+NO_FOLDER = Lack(Missing.CHECKPOINTS, ("shop",), "no such folder")
+
+
+@pytest.mark.parametrize("root", ["", "none"])
+@pytest.mark.parametrize(
+    ("newest", "listed", "lacks_without_a_root"),
+    [
+        ([], [], ()),
+        ([{"state": "FAILED"}], [{"state": "FAILED"}], ()),
+        ([{"state": "FAILED"}], [{"state": "FAILED"}, {"state": "COMPLETED"}], (NO_FOLDER,)),
+        ([{"state": "FAILED"}], 403, (NO_FOLDER,)),
+        ([{"state": "COMPLETED"}], [], (NO_FOLDER,)),
+        ([{"state": "CANCELED"}], [], (NO_FOLDER,)),
+        ([{}], [], (NO_FOLDER,)),
+    ],
+)
+def test_no_checkpoints_are_new_where_the_root_is_seen_or_no_update_got_on(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    root: str,
+    newest: list[Any],
+    listed: list[Any] | int,
+    lacks_without_a_root: tuple[Lack, ...],
 ) -> None:
-    never = {"pipeline_id": "p-1", "name": "shop", "spec": {"storage": f"file:{tmp_path}/none"}}
-    test, _ = asked_of(monkeypatch, tmp_path, **{"p-1": never})
-    assert (test.answers[4].result, test.answers[4].new) == (Result.HOLDS, 1)
-    test, _ = asked_of(monkeypatch, tmp_path, **{"p-1": {**never, "latest_updates": [{}]}})
-    assert lacks(test) == {"checkpoints:checkpoints_not_read": ("shop",)}
+    (tmp_path / "seen").mkdir()
+    pipeline = {
+        "pipeline_id": "p-1", "name": "shop", "latest_updates": newest,
+        "spec": {"storage": f"file:{tmp_path}/seen{'/' + root if root else ''}"},
+    }  # fmt: skip
+    updates = {"updates": listed} if isinstance(listed, list) else listed
+
+    test, _ = asked_of(monkeypatch, tmp_path, **{"p-1": pipeline, "updates": updates})
+
+    answer = next(a for a in test.answers if a.question is Question.CHECKPOINTS)
+    lacks = lacks_without_a_root if root else ()
+    assert (answer.lacks, answer.new, answer.held) == (lacks, 0 if lacks else 1, 0 if lacks else 1)
 
 
 def test_nobody_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
