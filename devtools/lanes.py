@@ -4,6 +4,7 @@ Standard library only: bin/test reads this before it knows that the environment 
 the lanes for people.
 """
 
+import json
 import os
 import subprocess
 import time
@@ -43,6 +44,8 @@ class PartResult:
     #: pytest's exit code; 5 (no test was collected) counts as good.
     code: int
     seconds: float
+    #: Ids of the tests that failed, and passed when they were asked again by themselves.
+    flaky: tuple[str, ...] = ()
 
 
 # Unit tests are bound by the processor: one worker a core. Tests on a running instance mostly wait for Spark.
@@ -56,6 +59,8 @@ RUNNING_WORKERS = (
     "-p",
     "no:randomly",
 )
+#: More failed tests than this are a broken change, not flaky tests: nothing is asked again.
+MOST_FLAKY = 3
 UNIT_SQLITE = Part("unit tests, SQLite", "sqlite", (UNIT, *UNIT_WORKERS), budget=60, timeout=240)
 UNIT_POSTGRESQL = Part("unit tests, PostgreSQL", "postgresql", (UNIT, *UNIT_WORKERS), budget=60, timeout=240)
 INSTANCE = Part(
@@ -68,18 +73,38 @@ SMOKE = Part(
 )  # fmt: skip
 
 
-def run_part(python: Path, part: Part, more: Sequence[str] = ()) -> PartResult:
-    """Run one part; its seconds by test go into a file of its own, which `devtools.durations` reads."""
+def run_part(python: Path, part: Part, more: Sequence[str] = (), *, ask_again: bool = False) -> PartResult:
+    """Run one part; its seconds by test go into a file of its own, which `devtools.durations` reads.
+
+    With `ask_again`, a few tests that failed run once more by themselves; what passes then is flaky, and named.
+    """
     SECONDS_FOLDER.mkdir(parents=True, exist_ok=True)
     seconds_file = SECONDS_FOLDER / f"{part.name.replace(' ', '-').replace(',', '')}.jsonl"
-    command = [
-        str(python), "-m", "pytest", *part.arguments, *more,
-        f"--budget={part.budget}", f"--timeout={part.timeout}", f"--seconds-file={seconds_file}",
-        "--durations=15", "--durations-min=5",
+    options = [
+        f"--budget={part.budget}", f"--timeout={part.timeout}", "--durations=15", "--durations-min=5",
     ]  # fmt: skip
     began = time.monotonic()
-    code = run_pytest(command, part.database)
-    return PartResult(part, 0 if code == 5 else code, time.monotonic() - began)
+    code = run_pytest(
+        [str(python), "-m", "pytest", *part.arguments, *more, *options, f"--seconds-file={seconds_file}"],
+        part.database,
+    )
+    failed = list_failed(seconds_file) if code == 1 and ask_again else ()
+    if 0 < len(failed) <= MOST_FLAKY:
+        say(f"\n== asked again, alone: {' '.join(failed)}")
+        again = [str(python), "-m", "pytest", *failed, "-n", "0", "-p", "no:randomly", *options]
+        code = run_pytest(again, part.database)
+    else:
+        failed = ()
+    flaky = failed if code == 0 else ()
+    return PartResult(part, 0 if code == 5 else code, time.monotonic() - began, flaky)
+
+
+def list_failed(seconds_file: Path) -> tuple[str, ...]:
+    """Ids of the tests that a run says failed; () where it wrote no file."""
+    if not seconds_file.exists():
+        return ()
+    tests = [json.loads(line) for line in seconds_file.read_text().splitlines()]
+    return tuple(test["nodeid"] for test in tests if test["outcome"] == "failed")
 
 
 def run_pytest(command: Sequence[str], database: str) -> int:
@@ -93,12 +118,14 @@ def run_pytest(command: Sequence[str], database: str) -> int:
         return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
-def run_parts(python: Path, parts: Sequence[Part], more: Sequence[str] = ()) -> list[PartResult]:
+def run_parts(
+    python: Path, parts: Sequence[Part], more: Sequence[str] = (), *, ask_again: bool = False
+) -> list[PartResult]:
     """Run every part, also after one that failed: a person wants to know all that is broken."""
     results = []
     for part in parts:
         say(f"\n== {part.name}: pytest {' '.join((*part.arguments, *more))}")
-        results.append(run_part(python, part, more))
+        results.append(run_part(python, part, more, ask_again=ask_again))
     return results
 
 
@@ -118,6 +145,8 @@ def summarize(results: Sequence[PartResult], began: float) -> None:
         note = "" if result.code == 0 else f"FAILED (exit {result.code})"
         say(progress(result.part.name, result.seconds, note))
     say(progress("all of it", time.monotonic() - began))
+    for name in (name for result in results for name in result.flaky):
+        say(f"FLAKY, a defect to mend: {name} failed, and passed when it was asked again by itself.")
 
 
 def exit_code(results: Sequence[PartResult]) -> int:

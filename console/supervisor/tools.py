@@ -68,15 +68,15 @@ def run_tests(arguments: list[str]) -> int:
         return run_changed(python, rest)
     if lane == "--all" and rest:
         return run_proofs(python, rest)
-    results = lanes.run_parts(python, lanes.EVERYDAY)
+    results = lanes.run_parts(python, lanes.EVERYDAY, ask_again=lane == "--ask-again")
     lanes.summarize(results, began)
     code = lanes.exit_code(results)
     return run_proofs(python, []) or code if lane == "--all" else code
 
 
 def chosen_lane(arguments: list[str]) -> tuple[str, list[str]]:
-    """`--all`, `--changed` or `--coverage` where it comes first, else "", and what follows."""
-    if arguments and arguments[0] in ("--all", "--changed", "--coverage"):
+    """`--all`, `--changed`, `--coverage` or `--ask-again` where it comes first, else "", and what follows."""
+    if arguments and arguments[0] in ("--all", "--changed", "--coverage", "--ask-again"):
         return arguments[0], arguments[1:]
     return "", list(arguments)
 

@@ -10,6 +10,7 @@ import pytest
 
 from console.supervisor import tools
 from console.supervisor.bootstrap import ROOT, CannotStart
+from devtools import lanes
 
 MODULE = """
 import time
@@ -71,6 +72,7 @@ def test_the_seconds_of_every_test_are_kept(tmp_path: Path) -> None:
         (["--all"], "--all", []),
         (["--all", "matrix"], "--all", ["matrix"]),
         (["--changed", "main"], "--changed", ["main"]),
+        (["--ask-again"], "--ask-again", []),
     ],
 )
 def test_the_lane_is_the_first_argument(arguments: list[str], lane: str, rest: list[str]) -> None:
@@ -80,3 +82,50 @@ def test_the_lane_is_the_first_argument(arguments: list[str], lane: str, rest: l
 def test_a_proof_that_is_not_there_is_refused() -> None:
     with pytest.raises(CannotStart, match="no proof nothing"):
         tools.refuse_unknown_proofs(["nothing"])
+
+
+FLAKY = """
+from pathlib import Path
+
+import pytest
+
+@pytest.mark.parametrize("number", range({tests}))
+def test_passes_the_second_time(number: int) -> None:
+    seen = Path(__file__).with_name(f"seen{{number}}")
+    asked_before = seen.exists() and {passes_later}
+    seen.touch()
+    assert asked_before
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "passes_later", "ask_again", "code", "flaky"),
+    [
+        (1, True, False, 1, 0),
+        (1, False, True, 1, 0),
+        (lanes.MOST_FLAKY, True, True, 0, lanes.MOST_FLAKY),
+        (lanes.MOST_FLAKY + 1, True, True, 1, 0),
+    ],
+)
+def test_a_few_failed_tests_are_asked_again_and_named_where_that_is_wanted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tests: int,
+    passes_later: bool,
+    ask_again: bool,
+    code: int,
+    flaky: int,
+) -> None:
+    monkeypatch.setattr(lanes, "SECONDS_FOLDER", tmp_path / "seconds")
+    monkeypatch.setattr(lanes, "ROOT", tmp_path)  # ids are relative to where pytest runs
+    monkeypatch.setenv(
+        "PYTEST_ADDOPTS", f"-c {os.devnull} --rootdir={tmp_path} -p no:cacheprovider -p tests.lanes"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    module = tmp_path / "test_flaky.py"
+    module.write_text(FLAKY.format(tests=tests, passes_later=passes_later))
+    part = lanes.Part("sample", "sqlite", (str(module),), budget=60, timeout=60)
+
+    result = lanes.run_part(Path(sys.executable), part, ask_again=ask_again)
+
+    assert (result.code, len(result.flaky)) == (code, flaky)
