@@ -1,0 +1,91 @@
+"""What a process that runs other people's code may see of the machine: a value, and the rules that follow from it.
+
+Standard library only: the processes that are confined read it before they import anything else.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+
+class Sight(IntEnum):
+    """How much of a folder or file is there for a confined process."""
+
+    HIDDEN = 0
+    READABLE = 1
+    WRITABLE = 2
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """Folders and files by what a confined process may do with them; the longest path that fits decides.
+
+    A path that does not exist is passed over when the confinement is used. Symbolic links are followed.
+    """
+
+    hidden: tuple[Path, ...] = ()  # not there: an empty folder, or an empty file, stands in its place
+    readable: tuple[Path, ...] = ()  # also below something that is hidden
+    writable: tuple[Path, ...] = ()  # as far as the user of the process may write there
+    closed: bool = False  # whether everything that no entry names is hidden; else it is as on the machine
+
+    def entries(self) -> dict[Path, Sight]:
+        """Sight by resolved path, parents before children; what is shown wins over what is hidden at the same path."""
+        named = [(path, Sight.HIDDEN) for path in self.hidden]
+        named += [(path, Sight.READABLE) for path in self.readable]
+        named += [(path, Sight.WRITABLE) for path in self.writable]
+        sights = {path.resolve(): sight for path, sight in named if path.exists()}
+        return dict(sorted(sights.items(), key=lambda entry: len(entry[0].parts)))
+
+    def sight(self, path: Path) -> Sight:
+        """What a confined process may do at this path."""
+        entries, place = self.entries(), path.resolve()
+        for at in (place, *place.parents):
+            if at in entries:
+                return entries[at]
+        return Sight.HIDDEN if self.closed else Sight.WRITABLE
+
+    def grants(self) -> list[tuple[Path, Sight]]:
+        """The same as a list of rights, each for a folder with all that is in it, or for a file.
+
+        Rights in such a list only add up, so a folder with something in it that may be less is replaced by what it
+        holds now: what is made in that folder later is not granted. Links are left out; what they lead to counts.
+        """
+        start = Sight.HIDDEN if self.closed else Sight.WRITABLE
+        return list(_grant(Path("/"), self.entries().get(Path("/"), start), self.entries()))
+
+    def dump(self) -> str:
+        """As text for a command line."""
+        lists = {name: [str(p) for p in getattr(self, name)] for name in ("hidden", "readable", "writable")}
+        return json.dumps({**lists, "closed": self.closed})
+
+    @classmethod
+    def load(cls, text: str) -> "Confinement":
+        """What `dump` wrote."""
+        value = json.loads(text)
+        hidden, readable, writable = (
+            tuple(Path(path) for path in value[name]) for name in ("hidden", "readable", "writable")
+        )
+        return cls(hidden, readable, writable, value["closed"])
+
+
+def _grant(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[tuple[Path, Sight]]:
+    """Rights at `place`, which has `sight`, and below; `entries` are sorted, parents before children."""
+    below = {path: own for path, own in entries.items() if place in path.parents}
+    if any(own < sight for own in below.values()):
+        towards = {Path(*path.parts[: len(place.parts) + 1]) for path in below}
+        with os.scandir(place) as children:
+            paths = [Path(child.path) for child in children if not child.is_symlink()]
+        for child in paths:
+            if child in towards:
+                yield from _grant(child, entries.get(child, sight), below)
+            else:
+                yield child, sight
+        return
+    if sight is not Sight.HIDDEN:
+        yield place, sight
+    for path, own in below.items():
+        if not any(parent in below for parent in path.parents):
+            yield from _grant(path, own, below)

@@ -1,0 +1,249 @@
+"""What a jailed process sees of the machine, tried by programs in real jails; the rules that Landlock is given."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from recovery.server import jail
+from recovery.server.confinement import Confinement, Sight
+from recovery.server.jail import (
+    Protection,
+    child_environment,
+    machine_confinement,
+    measure_protection,
+    start_jailed,
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A console's home with a secret, and one file in each folder that pipelines share."""
+    place = tmp_path / "home"
+    for folder in ("storage", "warehouse", "updates/mine", "updates/other", "logs"):
+        (place / folder).mkdir(parents=True)
+        (place / folder / "file").write_text("content")
+    (place / "audit.key").write_text("secret")
+    return place
+
+
+@pytest.fixture(params=["namespaces", "landlock"])
+def protection(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The jail as this machine can have it, and as one without namespaces has it."""
+    measured = measure_protection()
+    assert measured.bubblewrap, measured.why
+    assert measured.landlock >= 6
+    if request.param == "landlock":
+        monkeypatch.setattr(jail, "measure_protection", lambda: Protection(None, measured.landlock))
+    return str(request.param)
+
+
+def ask_in_jail(confinement: Confinement, code: str, *arguments: object) -> dict[str, object]:
+    """What a Python program in the jail prints as JSON."""
+    prelude = "import json, os, pathlib, signal, socket, sys\n"
+    process = start_jailed(
+        [sys.executable, "-I", "-c", prelude + textwrap.dedent(code), *map(str, arguments)],
+        confinement=confinement, env=child_environment(), stdout=subprocess.PIPE, cwd="/",
+    )  # fmt: skip
+    answer: dict[str, object] = json.loads(process.communicate(timeout=60)[0])
+    return answer
+
+
+READ_AND_WRITE = """
+    answer = {}
+    for path in map(pathlib.Path, sys.argv[1:]):
+        held = ""
+        try:
+            held += "r" * bool(path.read_text())
+        except OSError:
+            pass
+        try:
+            path.open("a").close()
+            held += "w"
+        except OSError:
+            pass
+        answer["/".join(path.parts[-2:])] = held
+    print(json.dumps(answer))
+"""
+
+
+def test_a_jail_shows_of_the_home_what_is_named_and_leaves_the_rest(
+    home: Path, tmp_path: Path, protection: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "file").write_text("content")
+    confinement = machine_confinement(
+        home=home, writable=[home / "updates" / "mine"], readable=[home / "logs"]
+    )
+    files = [home / "audit.key", Path("/etc/hostname")]
+    files += [p / "file" for p in (home / "storage", home / "warehouse", home / "logs", tmp_path / "data")]
+    files += [home / "updates" / name / "file" for name in ("mine", "other")]
+
+    assert ask_in_jail(confinement, READ_AND_WRITE, *files) == {
+        "home/audit.key": "",
+        "etc/hostname": "r",
+        "storage/file": "rw",
+        "warehouse/file": "rw",
+        "logs/file": "r",
+        "data/file": "rw",
+        "mine/file": "rw",
+        "other/file": "",
+    }
+
+
+def test_data_roots_make_an_allow_list(home: Path, tmp_path: Path, protection: str) -> None:
+    for name in ("data", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("content")
+    confinement = machine_confinement(home=home, data_roots=[tmp_path / "data"])
+    files = [tmp_path / "data" / "file", tmp_path / "elsewhere" / "file", home / "audit.key"]
+
+    assert ask_in_jail(confinement, READ_AND_WRITE, *files) == {
+        "data/file": "rw",
+        "elsewhere/file": "",
+        "home/audit.key": "",
+    }
+
+
+def test_a_folder_that_is_hidden_cannot_be_filled_either(home: Path, protection: str) -> None:
+    tried = """
+        try:
+            (pathlib.Path(sys.argv[1]) / "new").write_text("lost when the jail ends")
+            print(json.dumps({"written": True}))
+        except OSError:
+            print(json.dumps({"written": False}))
+    """
+
+    assert ask_in_jail(machine_confinement(home=home), tried, home) == {"written": False}
+
+
+def test_a_jail_reaches_no_process_outside(home: Path, protection: str) -> None:
+    reach = """
+        answer, pid = {}, int(sys.argv[1])
+        try:
+            os.kill(pid, 0)
+            answer["signal"] = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+        except OSError:
+            answer["signal"] = ""
+        seen = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                seen += ["canary" for part in [(process / "environ").read_bytes()] if b"CANARY=1" in part]
+            except OSError:
+                pass
+        answer["environments"] = seen
+        print(json.dumps(answer))
+    """
+    outside = subprocess.Popen(["sleep", "60"], env={**os.environ, "CANARY": "1"})
+    try:
+        answer = ask_in_jail(machine_confinement(home=home), reach, outside.pid)
+    finally:
+        outside.kill()
+        outside.wait()
+
+    assert answer == {"signal": "", "environments": []}
+
+
+def test_a_unix_socket_in_the_home_is_out_of_reach(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = """
+        peer = socket.socket(socket.AF_UNIX)
+        print(json.dumps({"error": peer.connect_ex(sys.argv[1]) != 0}))
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        monkeypatch.chdir(home)  # a socket's address holds 108 bytes
+        listener.bind("broker.sock")
+        listener.listen()
+
+        assert ask_in_jail(machine_confinement(home=home), connect, home / "broker.sock") == {"error": True}
+
+
+def test_a_jailed_process_has_no_capability_and_makes_no_namespace(home: Path) -> None:
+    tried = """
+        import ctypes
+        status = pathlib.Path("/proc/self/status").read_text()
+        held = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("Cap")]
+        made = ctypes.CDLL(None).unshare(0x10000000)  # CLONE_NEWUSER
+        print(json.dumps({"capabilities": sum(held), "namespace": made == 0}))
+    """
+
+    answer = ask_in_jail(machine_confinement(home=home), tried)
+
+    assert answer == {"capabilities": 0, "namespace": False}
+
+
+def test_the_environment_of_a_child_is_a_short_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPRISE_SECRET_KEY", "secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("MY_LOOKUP", "value")
+
+    environment = child_environment({"SPARK_HOME": "/spark"}, kept=["MY_LOOKUP"])
+
+    assert {"REPRISE_SECRET_KEY", "AWS_SECRET_ACCESS_KEY"}.isdisjoint(environment)
+    assert environment["MY_LOOKUP"] == "value"
+    assert environment["SPARK_HOME"] == "/spark"
+    assert environment["PATH"] == os.environ["PATH"]
+
+
+def test_ending_the_command_ends_all_that_runs_inside(home: Path) -> None:
+    process = start_jailed(
+        ["sh", "-c", "setsid sleep 60 & echo started; wait"],
+        confinement=machine_confinement(home=home), env=child_environment(), stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    process.send_signal(signal.SIGKILL)
+
+    assert process.stdout.read() == b""  # every process that held the pipe has ended
+    assert process.wait(30) == -signal.SIGKILL
+    process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "sight"),
+    [
+        ("/srv/data/x", Sight.WRITABLE),
+        ("/srv/home", Sight.HIDDEN),
+        ("/srv/home/logs/new", Sight.HIDDEN),
+        ("/srv/home/storage/a", Sight.WRITABLE),
+        ("/srv/home/storage/a/keys", Sight.READABLE),
+    ],
+)
+def test_the_longest_path_decides(tmp_path: Path, path: str, sight: Sight) -> None:
+    (tmp_path / "srv/home/storage/a/keys").mkdir(parents=True)
+    confinement = Confinement(
+        hidden=(tmp_path / "srv/home",),
+        readable=(tmp_path / "srv/home/storage/a/keys",),
+        writable=(tmp_path / "srv/home/storage",),
+    )
+
+    assert confinement.sight(tmp_path / path[1:]) is sight
+
+
+def test_grants_add_up_to_what_is_shown_and_to_nothing_else(tmp_path: Path) -> None:
+    for folder in ("a/open", "a/shut/inner", "b"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "shut")
+    confinement = Confinement(
+        hidden=(tmp_path / "a" / "shut",),
+        readable=(tmp_path / "a" / "shut" / "inner", tmp_path / "b"),
+        writable=(tmp_path / "a",),
+        closed=True,
+    )
+
+    assert sorted(confinement.grants()) == [
+        (tmp_path / "a" / "open", Sight.WRITABLE),
+        (tmp_path / "a" / "shut" / "inner", Sight.READABLE),
+        (tmp_path / "b", Sight.READABLE),
+    ]
+
+
+def test_a_confinement_survives_its_command_line() -> None:
+    confinement = Confinement((Path("/a b"),), (Path("/c"),), (Path("/d"),), closed=True)
+
+    assert Confinement.load(confinement.dump()) == confinement
