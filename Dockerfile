@@ -1,7 +1,7 @@
 # One file, three images. Nothing is downloaded that the locks do not name with a hash.
 #
-#   base ── wheels-web ────────────────► web        console and beat: no Spark, no compiler
-#     │         └── wheels-spark ──┬───► worker     adds PySpark (Connect sessions of the steps)
+#   base ── wheels-web ────────────────► web        console, control and beat: no Spark, no compiler
+#     │         └── wheels-spark ──┬───► worker     adds PySpark (Connect sessions of steps and probes)
 #     └── app                      └───► pipelines  adds a Java runtime: the API server owns the Spark driver;
 #                                                   Spark's master and workers run from it too
 #
@@ -42,8 +42,8 @@ CMD ["gunicorn", "-c", "python:console.gunicorn", "console.wsgi:application", "-
 
 FROM app AS worker
 COPY --from=wheels-spark /opt/venv /opt/venv
-CMD ["celery", "-A", "console.celery", "worker", "-Q", "control,steps,probes", "-c", "3", "-l", "INFO", \
-     "--without-gossip", "--without-mingle"]
+CMD ["celery", "-A", "console.celery", "worker", "-n", "worker@%h", "-Q", "steps", "-P", "prefork", "-c", "2", \
+     "-l", "INFO", "--without-gossip", "--without-mingle"]
 
 FROM app AS pipelines
 USER root

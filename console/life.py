@@ -1,4 +1,5 @@
-"""Signs of life of the Celery processes, and `python -m console.life worker|beat`, the question whether they live.
+"""Signs of life of the Celery processes, and `python -m console.life PART`, the question whether
+they live; PART is `beat` or a name of `console.workers`.
 
 A worker's main loop leaves the time in memory every few seconds, and a thread writes it down while it is
 fresh: a loop that hangs, or waits for a broker that is away, is silent although its process runs, and a
@@ -15,6 +16,7 @@ from typing import Any
 from celery import bootsteps
 from celery.beat import PersistentScheduler
 
+from console.workers import part_of
 from recovery.health import (
     EVERY_SECONDS,
 )  # what has tables is imported late: Celery loads this before Django is ready
@@ -30,6 +32,7 @@ class Pulse(bootsteps.StartStopStep):
 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
+        self.part = part_of(parent.hostname)
         self.turned = time.monotonic()
         self.over = threading.Event()
         self.timer: Any = None
@@ -52,7 +55,7 @@ class Pulse(bootsteps.StartStopStep):
         try:
             while True:
                 if time.monotonic() - self.turned < FRESH_SECONDS:
-                    heartbeats.beat("worker", process)
+                    heartbeats.beat(self.part, process)
                 if self.over.wait(EVERY_SECONDS):
                     return
         finally:
@@ -80,7 +83,7 @@ class Scheduler(PersistentScheduler):
 
 
 def main(part: str) -> int:
-    """Exit 0 when this host's worker or beat lives; else 1, and one sentence."""
+    """Exit 0 when this part of this host lives; else 1, and one sentence."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
     import django
 

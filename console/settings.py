@@ -229,6 +229,10 @@ CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.run_step": {"queue": "steps"},
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
     "recovery.workflow.tasks.stop_and_prove": {"queue": "probes"},
+    "recovery.workflow.tasks.gather_facts": {"queue": "probes"},
+    "recovery.workflow.tasks.look_positions": {"queue": "probes"},
+    "recovery.workflow.tasks.validate_patch": {"queue": "probes"},
+    "recovery.workflow.tasks.seal_plan": {"queue": "probes"},
     "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
     "recovery.audit.tasks.check_asked": {"queue": "probes"},
     "recovery.pipelines.tasks.look_at_workspace": {"queue": "probes"},

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from console import workers
 from console.supervisor import broker, kafka
 from console.supervisor.bootstrap import JARS, CannotStart
 from console.supervisor.children import Child, environment
 from console.supervisor.home import read_env, read_json, write_env
 from console.supervisor.options import Options
-
-CELERY = (sys.executable, "-m", "celery", "-A", "console.celery")
 
 
 @dataclass
@@ -130,6 +129,10 @@ def kafka_port(home: Path) -> int:
     return port
 
 
+def _says_ready(worker: Child) -> bool:
+    return worker.said(" ready.")
+
+
 def children(instance: Instance) -> list[Child]:
     """Every child in the order of its start; the broker only where none was given, Kafka only with connectors."""
     home, fd = instance.home, instance.listener.fileno()
@@ -147,9 +150,7 @@ def children(instance: Instance) -> list[Child]:
     pipelines += ["--token-file", str(home / "pipelines.token")]
     web = [sys.executable, "-m", "gunicorn", "-c", "python:console.gunicorn", "console.wsgi:application"]
     web += ["--bind", f"fd://{fd}", "--workers", "1", "--threads", "8"]
-    worker = [*CELERY, "worker", "-Q", "control,steps,probes", "-c", "3", "-l", "INFO"]
-    worker += ["--without-gossip", "--without-mingle"]
-    beat = [*CELERY, "beat", "-l", "INFO", "-s", str(home / "beat-schedule"), "--pidfile="]
+    beat = [*workers.CELERY, "beat", "-l", "INFO", "-s", str(home / "beat-schedule"), "--pidfile="]
     port = instance.kafka_port
     kafka_command = kafka.command(home / "kafka", port)
     all_of_them = [
@@ -157,7 +158,10 @@ def children(instance: Instance) -> list[Child]:
         child("kafka", kafka_command, lambda _: kafka.answers(port), seconds=90, grace=10),
         child("pipelines", pipelines, pipelines_ready, seconds=240, grace=20),
         child("web", web, lambda _: web_answers(instance), seconds=90, inherit=(fd,)),
-        child("worker", worker, lambda c: c.said(" ready."), seconds=90, grace=10),
+        *(
+            child(name, [*workers.CELERY, *workers.command(name)], _says_ready, seconds=90, grace=10)
+            for name in workers.WORKERS
+        ),
         child("beat", beat, lambda c: c.said("beat: Starting"), seconds=90),
     ]
     left_out = ["broker"] * bool(given_broker()) + ["kafka"] * (not port)

@@ -23,14 +23,18 @@ from tests.stack import Stack
 Deal = tuple[str, str]  # victim, how
 DECK: Final[
     tuple[tuple[Deal, int], ...]
-] = (  # how often each lies in one deck; the worker does the recoveries
+] = (  # how often each lies in one deck; worker and control do the recoveries, probes the plans
     (("worker", "kill"), 5),
+    (("control", "kill"), 3),
+    (("probes", "kill"), 2),
     (("web", "kill"), 2),
     (("beat", "kill"), 1),
     (("broker", "kill"), 2),
     (("pipelines", "kill"), 2),
     (("spark", "kill"), 2),
     (("worker", "freeze"), 2),
+    (("control", "freeze"), 1),
+    (("probes", "freeze"), 1),
     (("web", "freeze"), 1),
     (("beat", "freeze"), 1),
     (("broker", "freeze"), 1),
@@ -41,7 +45,7 @@ DECK: Final[
     (("database", "kill"), 3),
     (("database", "freeze"), 1),
 )
-POOLS: Final = ("worker", "web", "database")  # of these, one process may be killed alone
+POOLS: Final = ("worker", "probes", "web", "database")  # of these, one process may be killed alone
 FREEZES: Final = (0.5, 6.0)  # seconds; the longer ones outlast the silence after which a step is taken away
 FULL: Final = (0.5, 4.0)  # seconds
 PAUSES: Final = (0.1, 1.0)  # seconds between two strikes

@@ -1,5 +1,6 @@
 """docker-compose.yml and Dockerfile, read as far as that goes without an engine: schema, security, sense."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -9,6 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
+from django.conf import settings
+
+from console import workers
+from console.workers import WORKERS
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docker-compose.yml"
@@ -46,8 +51,8 @@ def test_it_has_every_part_of_an_instance() -> None:
 
     assert by_profile == {
         "": {
-            "migrate", "setup", "web", "worker", "beat", "pipelines", "spark-master", "spark-worker", "broker",
-            "postgres",
+            "migrate", "setup", "web", "worker", "control", "probes", "beat", "pipelines", "spark-master",
+            "spark-worker", "broker", "postgres",
         },
         "proxy": {"proxy"}, "observability": {"prometheus"}, "kafka": {"kafka"}, "s3": {"s3"},
     }  # fmt: skip
@@ -130,7 +135,7 @@ def test_the_driver_finds_its_master_and_the_executors_find_the_driver_and_the_s
 def test_whoever_opens_checkpoints_may_be_given_the_keys_of_s3_and_nobody_else() -> None:
     having = {name for name, service in SERVICES.items() if "aws_credentials" in service.get("secrets", [])}
 
-    assert having == {"web", "worker"}
+    assert having == {"web", *WORKERS}
     assert all(
         SERVICES[n]["environment"]["AWS_SHARED_CREDENTIALS_FILE"] == "/run/secrets/aws_credentials"
         for n in having
@@ -140,7 +145,7 @@ def test_whoever_opens_checkpoints_may_be_given_the_keys_of_s3_and_nobody_else()
 
 def test_a_probe_asks_what_it_is_about() -> None:
     assert "/readyz" in SERVICES["web"]["healthcheck"]["test"][-1]
-    for part in ("worker", "beat"):
+    for part in (*WORKERS, "beat"):
         assert SERVICES[part]["healthcheck"]["test"] == ["CMD", "python", "-m", "console.life", part]
 
 
@@ -164,15 +169,18 @@ def test_no_secret_stands_in_the_file() -> None:
 
 
 def test_everything_waits_for_the_tables_and_for_what_it_needs() -> None:
-    for name in ("web", "worker", "beat", "pipelines", "setup"):
+    for name in ("web", *WORKERS, "beat", "pipelines", "setup"):
         assert SERVICES[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
-    for name in ("web", "worker", "beat"):
+    for name in ("web", *WORKERS, "beat"):
         assert SERVICES[name]["depends_on"]["broker"] == {"condition": "service_healthy"}
     assert SERVICES["migrate"]["depends_on"]["postgres"] == {"condition": "service_healthy"}
 
 
-def test_the_worker_reaches_spark_as_localhost_and_there_is_one_beat() -> None:
-    assert SERVICES["worker"]["network_mode"] == "service:pipelines"
+def test_who_asks_spark_reaches_it_as_localhost_and_there_is_one_beat() -> None:
+    assert {n for n, s in SERVICES.items() if s.get("network_mode") == "service:pipelines"} == {
+        "worker",
+        "probes",
+    }
     assert "replicas" not in SERVICES["beat"].get("deploy", {})
 
 
@@ -181,6 +189,24 @@ def test_the_broker_loses_nothing_and_drops_nothing() -> None:
 
     assert command[command.index("--appendonly") + 1] == "yes"
     assert command[command.index("--maxmemory-policy") + 1] == "noeviction"
+
+
+@pytest.mark.parametrize("name", sorted(WORKERS))
+def test_a_worker_serves_the_queues_that_are_its_own(name: str) -> None:
+    words = SERVICES[name].get("command")
+    if words is None:
+        said = re.search(r"^CMD (\[.*?\])", STAGE["worker"].replace("\\\n", " "), flags=re.MULTILINE)
+        assert said
+        words = json.loads(said[1])
+
+    assert words == ["celery", "-A", "console.celery", *workers.command(name)]
+
+
+def test_every_queue_has_one_worker() -> None:
+    routed = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}
+    served = [queue for worker in WORKERS.values() for queue in worker.queues]
+
+    assert sorted(served) == sorted({*routed, settings.CELERY_TASK_DEFAULT_QUEUE})
 
 
 @service_params(OURS)

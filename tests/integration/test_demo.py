@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from console.supervisor import processes
+from console.workers import WORKERS
 from tests.stack import ROOT, Stack, clean_environment, start, wait_for
 
 DEMO = ROOT / "bin" / "demo"
 USERS = {"viewer", "responder", "approver", "approver2", "auditor", "admin"}
-CHILDREN = ("broker", "kafka", "pipelines", "web", "worker", "beat")
+CHILDREN = ("broker", "kafka", "pipelines", "web", *WORKERS, "beat")
 TOOLS = (  # what any Linux has: a shell and the core utilities; no Java, Redis, git, make, ps
     "sh", "bash", "env", "basename", "cat", "chmod", "chown", "cp", "dirname", "groups", "id", "ln", "ls", "mkdir",
     "mv", "nice", "readlink", "rm", "stat", "test", "true", "uname", "whoami",
@@ -156,7 +157,7 @@ def test_a_second_start_is_told_where_the_first_one_is(stack: Stack) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("name", ["beat", "worker", "web", "broker"])
+@pytest.mark.parametrize("name", ["beat", "worker", "control", "web", "broker"])
 def test_a_child_that_is_killed_is_started_again_and_demo_json_knows(stack: Stack, name: str) -> None:
     before = stack.demo["pids"]
     said = len(stack.log())

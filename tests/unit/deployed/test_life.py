@@ -31,8 +31,9 @@ class Timer:
 
 
 class Worker:
-    def __init__(self) -> None:
+    def __init__(self, hostname: str = "worker@host") -> None:
         self.timer = Timer()
+        self.hostname = hostname
 
 
 class Rounds:
@@ -61,12 +62,23 @@ def test_the_worker_has_the_pulse() -> None:
     assert app.conf.beat_scheduler == "console.life:Scheduler"
 
 
-def test_a_worker_whose_loop_turns_says_so(beaten: list[str]) -> None:
-    pulse = life.Pulse(Worker())
+@pytest.mark.parametrize(
+    ("hostname", "part"),
+    [
+        ("worker@host", "worker"),
+        ("control@host", "control"),
+        ("probes@host", "probes"),
+        ("celery@host", "worker"),
+    ],
+)
+def test_a_worker_whose_loop_turns_says_so_under_its_own_name(
+    beaten: list[str], hostname: str, part: str
+) -> None:
+    pulse = life.Pulse(Worker(hostname))
     pulse.over = Rounds(3)  # type: ignore[assignment]
     pulse.write()
 
-    assert beaten == ["worker"] * 3
+    assert beaten == [part] * 3
 
 
 class NoThread:

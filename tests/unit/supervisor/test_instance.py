@@ -11,6 +11,7 @@ import pytest
 from console.supervisor import browser, instance, jars
 from console.supervisor.bootstrap import CannotStart
 from console.supervisor.home import read_env
+from console.workers import WORKERS
 from tests.unit.supervisor.conftest import asked
 
 
@@ -36,7 +37,7 @@ def test_a_broker_that_is_named_is_used_and_none_is_started(
     made = instance.configure(asked(home), listener)
 
     assert made.settings["REPRISE_BROKER_URL"] == "redis://elsewhere:6379/0"
-    assert [c.name for c in instance.children(made)] == ["pipelines", "web", "worker", "beat"]
+    assert [c.name for c in instance.children(made)] == ["pipelines", "web", *WORKERS, "beat"]
 
 
 def test_a_database_that_is_named_is_the_one_of_every_command(
@@ -63,7 +64,7 @@ def test_children_start_in_the_order_in_which_they_need_each_other(
     made = instance.configure(asked(home), listener)
     children = instance.children(made)
 
-    assert [c.name for c in children] == ["broker", "pipelines", "web", "worker", "beat"]
+    assert [c.name for c in children] == ["broker", "pipelines", "web", *WORKERS, "beat"]
     assert all(c.mark == f"{made.mark}:{c.name}" for c in children)
     assert all(c.environment["REPRISE_HOME"] == str(home) for c in children)
     assert all(os.path.isabs(c.environment["PYSPARK_PYTHON"]) for c in children)  # noqa: PTH117

@@ -10,6 +10,7 @@ import pytest
 
 from console.supervisor import instance, kafka
 from console.supervisor.bootstrap import CannotStart
+from console.workers import WORKERS
 from recovery.errors import Unreachable
 from tests.unit.supervisor.conftest import asked
 
@@ -21,7 +22,7 @@ def test_kafka_is_started_only_with_connectors(home: Path, listener: socket.sock
     assert "kafka" not in [c.name for c in instance.children(plain)]
     assert plain.kafka == ""
     children = {c.name: c for c in instance.children(more)}
-    assert list(children) == ["broker", "kafka", "pipelines", "web", "worker", "beat"]
+    assert list(children) == ["broker", "kafka", "pipelines", "web", *WORKERS, "beat"]
     assert children["kafka"].command == kafka.command(home / "kafka", more.kafka_port)
     assert more.kafka == f"127.0.0.1:{more.kafka_port}"
 
@@ -32,7 +33,7 @@ def test_a_redis_of_ones_own_leaves_kafka_where_it_is(
     monkeypatch.setenv("REPRISE_BROKER_URL", "redis://elsewhere:6379/0")
     made = instance.configure(replace(asked(home), connectors=True), listener)
 
-    assert [c.name for c in instance.children(made)] == ["kafka", "pipelines", "web", "worker", "beat"]
+    assert [c.name for c in instance.children(made)] == ["kafka", "pipelines", "web", *WORKERS, "beat"]
 
 
 def test_the_port_of_last_time_is_taken_again_and_one_in_use_is_one_sentence(home: Path) -> None:
