@@ -118,7 +118,8 @@ def _text(entry: FrozenEntry) -> str:
 
 def _common(text: str) -> str:
     text = re.sub(r"\d{13,}", "<time>", UUID.sub("<uuid>", text))
-    return re.sub(r"Stage= [\d.]+", "Stage= <count>", text)  # checksums of state name the stage that wrote them
+    # Checksums of state name the stage that wrote them.
+    return re.sub(r"Stage= [\d.]+", "Stage= <count>", text)
 
 
 def archive(name: str) -> Path:
