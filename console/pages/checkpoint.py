@@ -39,7 +39,7 @@ def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         else (_report, "flow/checkpoint.html")
     )
     context = {
-        **frame_of(flow, "checkpoint"),
+        **frame_of(flow, "checkpoint", by),
         "asked_version": version,
         "kept": "" if version is None else f"version={version}&",
         "read_at": timezone.now(),

@@ -18,6 +18,8 @@ from recovery.models import Flow, Recovery
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import retagging
+from recovery.pipelines.across import flows_below
+from recovery.pipelines.downstream import Node
 from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
@@ -36,13 +38,15 @@ def flow_or_404(flow_id: int, by: Actor) -> Flow:
     return visible.check(found, by, "There is no such flow. It may have been removed from its pipeline.")
 
 
-def frame_of(flow: Flow, tab: str) -> dict[str, Any]:
+def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
     """What every tab shows around its own part."""
     now = timezone.now()
-    feeds = below.rows(flow, flow.pipeline.flows.all())
+    seen = _seen_below(flow, by)
+    feeds = below.rows(flow, seen)
     late = below.behind(feeds)
     return {
         "below": feeds,
+        "outside": [(n, f) for n, f in seen if f.pipeline_id != flow.pipeline_id],
         "below_behind": late,
         "section": "flows",
         "flow": flow,
@@ -56,6 +60,11 @@ def frame_of(flow: Flow, tab: str) -> dict[str, Any]:
         "recovery": open_recovery_of(flow.pk),
         "recoveries": Recovery.objects.filter(flow=flow).count(),
     }
+
+
+def _seen_below(flow: Flow, by: Actor) -> list[tuple[Node, Flow]]:
+    """What stands below and `by` may see: other pipelines may lie in environments that are not theirs."""
+    return [(n, f) for n, f in flows_below(flow) if by.may(Right.VIEW, f.pipeline.environment)]
 
 
 def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None:
@@ -76,7 +85,7 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by))) if posted else None
     if opened:
         return redirect("diagnose", opened[0].pk)
-    frame = frame_of(flow, "")
+    frame = frame_of(flow, "", by)
     diagnosis = diagnosis_of(flow, frame["recovery"])
     context = {
         **frame,
@@ -85,7 +94,7 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         **_batches(flow, frame["recovery"]),
         **_unread(flow),
         "dots": status.dots(flow.history),
-        "graph": flows.graph(flow, flow.pipeline.flows.all()),
+        "graph": flows.graph(flow, flow.pipeline.flows.all(), frame["outside"]),
         "causes": flows.causes(flow.error),
         "why_not": may_why(by, Right.RECOVER, flow.pipeline.environment),
     }
@@ -132,7 +141,7 @@ def _batches(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
 def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The newest events of this flow's pipeline, asked for now."""
     flow, wanted = flow_or_404(flow_id, by), events.Wanted.of(request.GET.dict())
-    context = {**frame_of(flow, "events"), "wanted": wanted, "read_at": timezone.now()}
+    context = {**frame_of(flow, "events", by), "wanted": wanted, "read_at": timezone.now()}
     try:
         client = client_for(flow.pipeline.workspace)
         raw = list(client.events(flow.pipeline.pipeline_id, limit=EVENTS))
@@ -159,7 +168,7 @@ def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The source of the last good update beside the source of now, with the line that is the cause."""
     flow = flow_or_404(flow_id, by)
-    context = {**frame_of(flow, "code"), "read_at": timezone.now()}
+    context = {**frame_of(flow, "code", by), "read_at": timezone.now()}
     try:
         found = source.read(flow)
     except RepriseError as problem:
@@ -181,4 +190,4 @@ def history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     flow = flow_or_404(flow_id, by)
     found = Recovery.objects.filter(flow=flow).order_by("-pk")
     rows = [(r, status.badge(status.RECOVERY, r.state)) for r in found]
-    return show(request, "flow/recoveries.html", {**frame_of(flow, "recoveries"), "rows": rows})
+    return show(request, "flow/recoveries.html", {**frame_of(flow, "recoveries", by), "rows": rows})

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from console.presenters import status, words
 from recovery.models import Flow, Recovery
-from recovery.pipelines.behind import behind_of, node_of, since_of
-from recovery.pipelines.downstream import State, Why, below
+from recovery.pipelines.behind import behind_of, since_of
+from recovery.pipelines.downstream import Node, State, Why
 from recovery.strategies import readers
 from recovery.strategies.readers import Reason
 from recovery.workflow.chosen import LEFT
@@ -18,12 +18,14 @@ WHY: Final = {
     Why.NOT_REACHED: "What it reads failed before its turn, so the update skipped it.",
     Why.LEFT_OUT: "What it reads was written by an update that left it out.",
     Why.OF_BEHIND: "It reads a dataset that is behind itself.",
+    Why.RENEWED: "After its last good update another pipeline emptied what it reads, wrote it anew or mended it.",
 }
 
 
 @dataclass(frozen=True)
 class Row:
-    """One dataset below. `refresh`: what a refresh does to it."""
+    """One dataset below. `kind`: with its pipeline, where that is another one. `refresh`: what a refresh does to it, or
+    the next update of its pipeline."""
 
     flow: Flow
     name: str
@@ -47,19 +49,19 @@ def wrong(flow: Flow) -> str:
     return f"{holds} {WHY[behind.why]}"
 
 
-def rows(flow: Flow, flows: Iterable[Flow]) -> list[Row]:
-    """Every dataset below the flow's own, nearest first."""
-    by_name = {f.name: f for f in flows}
-    found = [by_name[n.name] for n in below(flow.dataset, map(node_of, by_name.values()))]
-    return [_row(one) for one in found]
+def rows(flow: Flow, found: Iterable[tuple[Node, Flow]]) -> list[Row]:
+    """Every dataset below the flow's own, nearest first; `found`: as `across.flows_below` has them."""
+    return [_row(one, outside=one.pipeline_id != flow.pipeline_id) for _, one in found]
 
 
-def _row(flow: Flow) -> Row:
+def _row(flow: Flow, *, outside: bool) -> Row:
     refresh = "appends what it has not read" if flow.streaming else "computes it anew"
+    kind = kind_of(flow)
+    if outside:
+        refresh = f"nothing; the next update of pipeline {flow.pipeline.name} {refresh}"
+        kind = f"{kind}, pipeline {flow.pipeline.name}"
     badge = status.badge(status.FLOW, flow.state)
-    return Row(
-        flow, words.last_part(flow.dataset), kind_of(flow), badge, since_of(flow), wrong(flow), refresh
-    )
+    return Row(flow, words.last_part(flow.dataset), kind, badge, since_of(flow), wrong(flow), refresh)
 
 
 def behind(found: Iterable[Row]) -> list[Row]:
@@ -71,7 +73,7 @@ def behind(found: Iterable[Row]) -> list[Row]:
 def sentence(late: list[Row]) -> tuple[str, str]:
     """What is so below a flow that is itself as it should be, and what it means."""
     empty = [r for r in late if r.flow.state == State.EMPTY]
-    named = ", ".join(f"{r.kind} {r.name}" for r in empty or late)
+    named = ", ".join(f"{kind_of(r.flow)} {r.name}" for r in empty or late)
     state = "empty" if empty else "out of date"
     verb = "are" if len(empty or late) > 1 else "is"
     return (

@@ -12,6 +12,7 @@ from console.presenters.inventory import first_sentence, waiting_elsewhere
 from recovery.models import Flow, Recovery
 from recovery.pipelines.alone import health_of
 from recovery.pipelines.behind import since_of
+from recovery.pipelines.downstream import Node
 from recovery.pipelines.failures import PipelineFault, PipelineState, say_health
 from recovery.workflow.waiting import Waiting
 
@@ -38,7 +39,9 @@ def header(flow: Flow, now: datetime, late: Sequence[below.Row] = ()) -> status.
         whole = "update cancelled" if cancelled else "pipeline failed"
         return status.Badge("attention", f"{found.word}, {whole}")
     if late and flow.state == "ok":
-        return status.Badge("attention", f"OK, {late[0].kind} below {late[0].badge.word.lower()}")
+        return status.Badge(
+            "attention", f"OK, {below.kind_of(late[0].flow)} below {late[0].badge.word.lower()}"
+        )
     if flow.state == "failed" and flow.failing_since:
         return status.Badge(found.kind, f"Failed since {words.clock(flow.failing_since, now)}")
     if since := since_of(flow):
@@ -188,26 +191,35 @@ def causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
     return found
 
 
-def graph(flow: Flow, flows: Iterable[Flow]) -> dag.Graph:
-    """Sources → flow → table → views of this flow's pipeline; what the failed flow feeds is out of date."""
-    every = list(flows)
+def graph(flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]] = ()) -> dag.Graph:
+    """Sources → flow → table → views of this flow's pipeline; what the failed flow feeds there is out of date.
+    `outside`: what other pipelines have below, each with a state of its own (`across.flows_below`)."""
+    own, others = list(flows), list(outside)
+    every = [*own, *(f for _, f in others)]
     tables = {f.dataset for f in every}
+    reads = {f.pk: _inputs(f) for f in own} | {f.pk: [i for i in n.inputs if i in tables] for n, f in others}
     edges: list[tuple[str, str]] = []
     for one in every:
         key, table = _keys(one)
         if key != table:
             edges.append((key, table))
-        edges += [(i if i in tables else f"source {i}", key) for i in _inputs(one)]
+        edges += [(i if i in tables else f"source {i}", key) for i in reads[one.pk]]
     failed = {_keys(f)[0] for f in every if f.state == "failed"}
-    stale = set[str]().union(*(dag.neighbours(edges, key) for key in failed)) - failed
-    items = _items(every, tables, failed, stale)
+    mine = {key for f in own for key in _keys(f)}
+    within = [e for e in edges if mine.issuperset(e)]
+    stale = set[str]().union(*(dag.neighbours(within, key) for key in failed & mine)) - failed
+    items = _items(every, reads, failed, stale, flow.pipeline_id)
     says = ". ".join(f"{f.short}: {status.badge(status.FLOW, f.state).word}" for f in every) + "."
     return dag.draw(flow.pipeline.name, says, items, edges)
 
 
 def _keys(flow: Flow) -> tuple[str, str]:
     """Key of a flow's own node and of its table; a view is both at once."""
-    return (f"flow {flow.name}", flow.dataset) if flow.streaming else (flow.dataset, flow.dataset)
+    return (
+        (f"flow {flow.pipeline_id} {flow.name}", flow.dataset)
+        if flow.streaming
+        else (flow.dataset, flow.dataset)
+    )
 
 
 def _inputs(flow: Flow) -> list[str]:
@@ -228,11 +240,14 @@ def _kind(one: Flow, key: str, failed: set[str], stale: set[str]) -> str:
     return "ok" if one.state == "ok" else ""
 
 
-def _items(every: list[Flow], tables: set[str], failed: set[str], stale: set[str]) -> list[dag.Item]:
+def _items(
+    every: list[Flow], reads: Mapping[int, list[str]], failed: set[str], stale: set[str], pipeline_id: int
+) -> list[dag.Item]:
+    tables = {f.dataset for f in every}
     items: dict[str, dag.Item] = {}
     for one in every:
         key, table = _keys(one)
-        for name in _inputs(one):
+        for name in reads[one.pk]:
             if name not in tables:
                 items.setdefault(
                     f"source {name}", dag.Item(f"source {name}", dag.source_name(name), "source")
@@ -243,6 +258,8 @@ def _items(every: list[Flow], tables: set[str], failed: set[str], stale: set[str
         late = since_of(one) if one.state != "failed" else None
         since = f" since {late:%H:%M} UTC" if late else ""
         says = "out of date" if kind == "stale" and not late else f"{word}{since}{batch}"
+        if one.pipeline_id != pipeline_id:
+            says = f"{one.pipeline.name}: {says}"
         href = reverse("flow", args=[one.pk])
         items[key] = dag.Item(
             key, one.short if one.streaming else f"{dag.short(table)} (view)", says, kind, href

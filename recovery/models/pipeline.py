@@ -45,7 +45,8 @@ class Flow(models.Model):
     state: ok | failed | running | stopped | stale | empty | unknown. `error` is the failing event's cause chain,
     outermost first: [{class_name, message}], of people's code with `file` and `line` too.
     `behind_since`: since when its dataset does not show what it is computed from, `behind_why` how that came
-    (`downstream.Why`, "" where it does), `behind_update` the update that left it so.
+    (`downstream.Why`, "" where it does), `behind_update` the update that left it so. `good_at` and `renewed_at`: as
+    `downstream.Standing` has them; readers in other pipelines are judged by them.
 
     What its code says of where it reads from is in its `sources`. `code_digest`: of the code that was studied for that
     last, "" where nobody noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
@@ -64,6 +65,8 @@ class Flow(models.Model):
     behind_since = models.DateTimeField(null=True)
     behind_why = models.CharField(max_length=20, blank=True, default="")
     behind_update = models.CharField(max_length=80, blank=True, default="")
+    good_at = models.DateTimeField(null=True)
+    renewed_at = models.DateTimeField(null=True)
     failed_update = models.CharField(max_length=80, blank=True)
     condition = models.CharField(max_length=200, blank=True)
     error = models.JSONField(default=list)

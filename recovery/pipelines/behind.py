@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from recovery.models import Flow
-from recovery.pipelines.downstream import Behind, Node, State, Why, standings
+from recovery.pipelines.downstream import Behind, Node, Standing, State, Why, standings
 
 NOT_OK: Final = ("failed", "empty", "stale", "unknown")
 """States of a flow that somebody has to look at."""
@@ -28,6 +28,11 @@ def behind_of(flow: Flow) -> Behind | None:
     return Behind(flow.behind_since, Why(flow.behind_why), flow.behind_update)
 
 
+def standing_of(flow: Flow) -> Standing:
+    """What the row keeps of how its dataset stands."""
+    return Standing(behind_of(flow), flow.good_at, flow.renewed_at)
+
+
 def since_of(flow: Flow) -> datetime | None:
     """Since when a flow is as it is, where it is not as it should be."""
     if flow.state == "failed":
@@ -36,13 +41,29 @@ def since_of(flow: Flow) -> datetime | None:
 
 
 def over(
-    folded: Mapping[str, dict[str, Any]], rows: Mapping[str, Flow], updates: Sequence[Mapping[str, Any]]
+    folded: Mapping[str, dict[str, Any]],
+    rows: Mapping[str, Flow],
+    updates: Sequence[Mapping[str, Any]],
+    elsewhere: Mapping[str, Standing],
 ) -> dict[str, dict[str, Any]]:
-    """`folded`: new values of each flow's row, by name; with those of being behind, and the state that follows."""
-    nodes = [_node(name, values, rows.get(name)) for name, values in folded.items()]
-    known = {name: behind_of(row) for name, row in rows.items()}
-    found = standings(updates, nodes, known)
+    """`folded`: new values of each flow's row, by name; with those of being behind, and the state that follows.
+
+    `elsewhere`: how datasets stand that other pipelines write (`across.standings_elsewhere`), by name.
+    """
+    nodes = nodes_of(folded, rows)
+    known = {name: standing_of(row) for name, row in rows.items()}
+    found = standings(updates, nodes, known, elsewhere)
     return {name: {**values, **_fields(values["state"], found[name])} for name, values in folded.items()}
+
+
+def nodes_of(folded: Mapping[str, dict[str, Any]], rows: Mapping[str, Flow]) -> list[Node]:
+    """The graph of one pipeline, by new values of its flows' rows over those that are kept."""
+    return [_node(name, values, rows.get(name)) for name, values in folded.items()]
+
+
+def without_overlay(state: str) -> str:
+    """What a flow's state is without being stale, which shows over *ok* alone."""
+    return "ok" if state == State.STALE else state
 
 
 def _node(name: str, values: Mapping[str, Any], row: Flow | None) -> Node:
@@ -56,10 +77,13 @@ def _names(inputs: Iterable[Any]) -> tuple[str, ...]:
     return tuple(str(i.get("name", i)) if isinstance(i, dict) else str(i) for i in inputs or ())
 
 
-def _fields(state: str, behind: Behind | None) -> dict[str, Any]:
+def _fields(state: str, standing: Standing) -> dict[str, Any]:
+    moments = {"good_at": standing.good_at, "renewed_at": standing.renewed_at}
+    behind = standing.behind
     if behind is None:
-        return dict(NOT_BEHIND)
+        return {**moments, **NOT_BEHIND}
     kept = {
+        **moments,
         "behind_since": behind.since,
         "behind_why": behind.why.value,
         "behind_update": behind.update[:80],

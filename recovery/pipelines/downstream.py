@@ -5,12 +5,16 @@ it selects; the rest it leaves as it is (EXCLUDED), and what comes after a failu
 empties every materialized view that an update selects before the first flow runs
 (`DatasetManager.materializeDatasets`), so a view that was then not reached holds no row: our server says which ones
 (`x_reprise_emptied`). Where nobody says so, a view that was not reached is old, and not known to be empty.
+
+A reader in another pipeline runs on a schedule of its own. That it lags behind new rows is no fault. It is stale once
+what it reads is behind, or was emptied, written anew in full or mended since the reader's last good update began.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
 from recovery.pipelines import events as log
@@ -35,6 +39,9 @@ class Why(StrEnum):
     NOT_REACHED = "not_reached"  # what it is computed from failed before its turn
     LEFT_OUT = "left_out"  # what it is computed from was written by an update that did not select it
     OF_BEHIND = "of_behind"  # it is computed from a dataset that is behind itself
+    RENEWED = (
+        "renewed"  # another pipeline emptied, wrote anew or mended what it is computed from, after its update
+    )
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,20 @@ class Behind:
     @property
     def state(self) -> State:
         return State.EMPTY if self.why is Why.EMPTIED else State.STALE
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a dataset stands. `good_at`: when the last update began that completed its flow. `renewed_at`: when its rows
+    were last emptied, written anew in full or brought up to date after it was behind: who ran before that shows rows
+    that it no longer has. None: not known to have been."""
+
+    behind: Behind | None = None
+    good_at: datetime | None = None
+    renewed_at: datetime | None = None
+
+
+UNKNOWN: Final = Standing()
 
 
 @dataclass(frozen=True)
@@ -98,30 +119,95 @@ def _tables_of(node: Node, view_of: Callable[[Node, str], Node | None]) -> tuple
 
 
 def standings(
-    updates: Sequence[Mapping[str, Any]], nodes: Iterable[Node], known: Mapping[str, Behind | None]
-) -> dict[str, Behind | None]:
-    """Which flows' datasets are behind, by the flow's name; None: not known to be.
+    updates: Sequence[Mapping[str, Any]],
+    nodes: Iterable[Node],
+    known: Mapping[str, Standing],
+    elsewhere: Mapping[str, Standing] = MappingProxyType({}),
+) -> dict[str, Standing]:
+    """How the datasets of one pipeline stand, by the flow's name.
 
     `updates`: as `folding.remembered` keeps them, newest first. `known`: what was so before the oldest of them.
+    `elsewhere`: how those stand that other pipelines write, by the dataset's name.
     """
     every = _through_views(nodes)
-    found = {n.name: None if n.virtual else _own(known.get(n.name)) for n in every}
+    found = {n.name: replace(k, behind=_own(k.behind)) for n in every for k in (known.get(n.name, UNKNOWN),)}
+    tables = [n for n in every if not n.virtual]
+    found |= {n.name: Standing() for n in every if n.virtual}
     for update in reversed(updates):
         if update.get("read") and not update.get("validate_only"):
-            tables = (n for n in every if not n.virtual)
             found |= {n.name: _after(update, n, every, found[n.name]) for n in tables}
-    return _with_inputs(every, found)
+    found = _with_inputs(every, found, elsewhere)
+    ended = {n.name: _last_good_end(updates, n.name) for n in tables}
+    found |= {n.name: _mended(known.get(n.name, UNKNOWN), found[n.name], ended[n.name]) for n in tables}
+    return found | {n.name: _of_virtual(n, every, found, elsewhere) for n in every if n.virtual}
 
 
 def _own(behind: Behind | None) -> Behind | None:
     """Without what only a dataset before it brought about: that is judged anew each time."""
-    return None if behind is None or behind.why is Why.OF_BEHIND else behind
+    return None if behind is None or behind.why in (Why.OF_BEHIND, Why.RENEWED) else behind
 
 
-def _after(
+def _after(update: Mapping[str, Any], node: Node, every: Sequence[Node], before: Standing) -> Standing:
+    """How a dataset stands after one update that is over, as far as that update alone tells."""
+    told = _told(update, node.name)
+    behind = _behind_after(update, node, every, before.behind)
+    good_at = before.good_at
+    if told.get("outcome") == "ok":
+        good_at = _last(good_at, log.when(update.get("creation_time")) or log.when(told.get("at")))
+    renewed = [before.renewed_at]
+    if not node.view and refreshed_in_full(update, node.name, node.dataset):
+        emptied_at = (update.get("emptied") or {}).get(node.dataset)
+        renewed += [log.when(emptied_at), log.when(told.get("at"))]
+    if before.behind is not None and behind is None:
+        renewed.append(log.when(told.get("at")))
+    return Standing(behind, good_at, _last(*renewed))
+
+
+def refreshed_in_full(update: Mapping[str, Any], flow: str, dataset: str) -> bool:
+    """Did the update empty the flow's table, and with it the numbers that the table keeps?"""
+    if dataset in (update.get("emptied") or {}):
+        return True
+    chosen = update.get("full_refresh_selection") or ()
+    named = dataset in chosen or dataset.rsplit(".", 1)[-1] in chosen
+    return _told(update, flow).get("outcome") == "ok" and (named or bool(update.get("full_refresh")))
+
+
+def _last(*moments: datetime | None) -> datetime | None:
+    return max((m for m in moments if m is not None), default=None)
+
+
+def _last_good_end(updates: Sequence[Mapping[str, Any]], flow: str) -> datetime | None:
+    ran = (_told(u, flow) for u in updates if u.get("read") and not u.get("validate_only"))
+    return next((log.when(t.get("at")) for t in ran if t.get("outcome") == "ok"), None)
+
+
+def _mended(known: Standing, now: Standing, ended: datetime | None) -> Standing:
+    """With the update as its renewal that mended what was behind by a dataset before it."""
+    was = known.behind
+    if was is None or now.behind is not None or ended is None or (was.since and ended <= was.since):
+        return now
+    return replace(now, renewed_at=_last(now.renewed_at, ended))
+
+
+def _of_virtual(
+    view: Node, every: Sequence[Node], found: Mapping[str, Standing], elsewhere: Mapping[str, Standing]
+) -> Standing:
+    """A view without rows of its own is renewed with what it reads."""
+    own = [found[p.name].renewed_at for p in _producers(view, every)]
+    return replace(
+        found[view.name], renewed_at=_last(*own, *(s.renewed_at for s in _outside(view, every, elsewhere)))
+    )
+
+
+def _outside(node: Node, every: Iterable[Node], elsewhere: Mapping[str, Standing]) -> list[Standing]:
+    """How those stand that a flow reads and no flow of its own pipeline writes."""
+    own = {n.dataset for n in every}
+    return [elsewhere[name] for name in node.inputs if name in elsewhere and name not in own]
+
+
+def _behind_after(
     update: Mapping[str, Any], node: Node, every: Sequence[Node], before: Behind | None
 ) -> Behind | None:
-    """How a dataset stands after one update that is over."""
     told = _told(update, node.name)
     if told.get("outcome") == "ok":
         return None
@@ -163,17 +249,44 @@ def _producers(node: Node, every: Iterable[Node]) -> list[Node]:
     return [p for p in every if p.dataset in node.inputs and p.name != node.name]
 
 
-def _with_inputs(every: Sequence[Node], found: dict[str, Behind | None]) -> dict[str, Behind | None]:
+def _with_inputs(
+    every: Sequence[Node], found: Mapping[str, Standing], elsewhere: Mapping[str, Standing]
+) -> dict[str, Standing]:
     """What is computed from a dataset that is behind is stale too, however lately it was refreshed."""
+    result = dict(found)
+    for node in every:
+        stale = [
+            b
+            for s in _outside(node, every, elsewhere)
+            if (b := _by_outside(s, result[node.name])) is not None
+        ]
+        if stale and result[node.name].behind is None and not node.virtual:
+            result[node.name] = replace(result[node.name], behind=min(stale, key=_since))
+        elif node.virtual and (late := [b for b in stale if b.why is Why.OF_BEHIND]):
+            result[node.name] = replace(result[node.name], behind=min(late, key=_since))
     for _ in every:  # the longest way through the graph has no more steps
-        before = dict(found)
+        before = dict(result)
         for node in every:
-            causes = [b for p in _producers(node, every) if (b := found[p.name]) is not None]
-            if found[node.name] is None and causes:
-                found[node.name] = Behind(_first(b.since for b in causes), Why.OF_BEHIND)
-        if found == before:
+            causes = [b for p in _producers(node, every) if (b := result[p.name].behind) is not None]
+            if result[node.name].behind is None and causes:
+                behind = Behind(_first(b.since for b in causes), Why.OF_BEHIND)
+                result[node.name] = replace(result[node.name], behind=behind)
+        if result == before:
             break
-    return found
+    return result
+
+
+def _by_outside(source: Standing, reader: Standing) -> Behind | None:
+    """How a dataset of another pipeline makes its reader stale; None where it does not."""
+    if source.behind is not None:
+        return Behind(source.behind.since, Why.OF_BEHIND)
+    if source.renewed_at and (reader.good_at is None or reader.good_at < source.renewed_at):
+        return Behind(source.renewed_at, Why.RENEWED)
+    return None
+
+
+def _since(behind: Behind) -> datetime:
+    return behind.since or datetime.max.replace(tzinfo=UTC)
 
 
 def below(dataset: str, nodes: Iterable[Node]) -> tuple[Node, ...]:

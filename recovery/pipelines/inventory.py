@@ -16,7 +16,7 @@ from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.names import shown
 from recovery.notify.actions import announce
-from recovery.pipelines import behind, folding, losses, retagging
+from recovery.pipelines import across, behind, folding, losses, retagging
 from recovery.pipelines.client import ApiDenied, PipelinesClient
 from recovery.pipelines.events import when
 from recovery.pipelines.failures import (
@@ -180,27 +180,34 @@ def _write_flows(
     pipeline: Pipeline, updates: Sequence[Mapping[str, Any]], readings: Sequence[folding.Reading]
 ) -> None:
     """Write the flows that changed: an update that was read can change them, and for a pipeline that was never judged
-    what is known of its updates."""
+    what is known of its updates. What changed for readers in other pipelines, quiet ones too, is written with it."""
     if not readings and pipeline.judged:
         return
     rows = {f.name: f for f in Flow.objects.filter(pipeline=pipeline)}
     names = dict.fromkeys([*rows, *(n for r in readings for n in (*r.definitions, *r.statuses))])
     folded = {name: _folded(name, rows.get(name), updates, readings) for name in names}
     folded = losses.over(folded, rows, updates, led=_led_by_recoveries(pipeline, updates))
-    for name, values in behind.over(folded, rows, updates).items():
+    elsewhere = across.standings_elsewhere(pipeline, behind.nodes_of(folded, rows))
+    moved: set[str] = set()
+    for name, values in behind.over(folded, rows, updates, elsewhere).items():
         row = rows.get(name)
         known_since = row.failing_since if row else None
         if row is None:
             row = Flow.objects.update_or_create(
                 pipeline=pipeline, name=name[:400], defaults={**values, "updated_at": timezone.now()}
             )[0]
-        elif changes := {k: v for k, v in values.items() if getattr(row, k) != v}:
+            moved.add(row.dataset)
+        elif changes := across.changes_of(row, values):
             Flow.objects.filter(pk=row.pk).update(**changes, updated_at=timezone.now())
+            if across.moves_readers(changes):
+                moved |= {row.dataset, str(values.get("dataset", row.dataset))}
         own = folding.whole_failure(updates, name) is None  # else the pipeline's message tells it, once
         if values["state"] == "failed" and own and not known_since:
             _announce_failure(row.pk)
     if readings:
         _drop_removed(pipeline, readings)
+    if moved - {""}:
+        across.judge_readers(pipeline, moved - {""})
 
 
 def _led_by_recoveries(pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from recovery.checkpoints.sinklog import several_writers
 from recovery.models import Flow
 from recovery.pipelines import events as log
+from recovery.pipelines.downstream import refreshed_in_full
 
 
 class LostRows(StrEnum):
@@ -161,16 +162,6 @@ def file_batches(
             if numbers:
                 found[name] = FileBatches(sink, min(numbers), max(numbers))
     return found
-
-
-def refreshed_in_full(update: Mapping[str, Any], flow: str, dataset: str) -> bool:
-    """Did the update empty the flow's table, and with it the numbers that the table keeps?"""
-    if dataset in (update.get("emptied") or {}):
-        return True
-    own = (update.get("flows") or {}).get(flow) or {}
-    chosen = update.get("full_refresh_selection") or ()
-    named = dataset in chosen or dataset.rsplit(".", 1)[-1] in chosen
-    return own.get("outcome") == "ok" and (named or bool(update.get("full_refresh")))
 
 
 def _time(update: Mapping[str, Any], flow: str) -> datetime | None:

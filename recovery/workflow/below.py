@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from recovery.models import Flow
-from recovery.pipelines.behind import behind_of, node_of
-from recovery.pipelines.downstream import VIEWS, Node, Why, below
+from recovery.pipelines import across
+from recovery.pipelines.behind import behind_of
+from recovery.pipelines.downstream import VIEWS, Node, Why
 from recovery.strategies.readers import Reader
 
 _SQL_VIEW = r"(?i)\bMATERIALIZED\s+VIEW\s+(IF\s+NOT\s+EXISTS\s+)?[`\w.]*\b{name}\b"
@@ -14,13 +15,7 @@ _SQL_VIEW = r"(?i)\bMATERIALIZED\s+VIEW\s+(IF\s+NOT\s+EXISTS\s+)?[`\w.]*\b{name}
 def readers_of(flow: Flow, files: Mapping[str, str]) -> tuple[Reader, ...]:
     """What reads the flow's table, straight or through others, in any pipeline of its workspace; in an order in which
     it can run. `files`: the pipeline's source as it will be, path -> text."""
-    workspace = flow.pipeline.workspace
-    known = Flow.objects.filter(pipeline__workspace=workspace, pipeline__gone=False).exclude(dataset="")
-    rows = {(row.pipeline_id, row.name): row for row in known.select_related("pipeline").order_by("pk")}
-    found = below(flow.dataset, map(node_of, rows.values())) if flow.dataset else ()
-    own = {node.dataset for node in found if node.pipeline == flow.pipeline_id}
-    wanted = (n for n in found if n.pipeline == flow.pipeline_id or n.dataset not in own)
-    return tuple(_reader(rows[n.pipeline, n.name], n, flow, files.values()) for n in wanted)
+    return tuple(_reader(row, node, flow, files.values()) for node, row in across.flows_below(flow))
 
 
 def _reader(row: Flow, node: Node, flow: Flow, texts: Iterable[str]) -> Reader:

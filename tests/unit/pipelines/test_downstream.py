@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.pipelines import events as log
-from recovery.pipelines.downstream import Behind, Node, Why, below, standings
+from recovery.pipelines.downstream import Behind, Node, Standing, Why, below, standings
 
 CHANGES = Node("c.s.changes_flow", "c.s.changes", ("files",), "APPEND")
 COPY = Node("c.s.copy", "c.s.copy", ("c.s.changes",), "APPEND")
@@ -21,6 +21,14 @@ OUTCOME = {"ok": "ok", "fail": "failed", "skip": "none", "out": "none", "stop": 
 
 def at(number: int) -> str:
     return f"2026-11-22T19:{number:02}:00+00:00"
+
+
+def behinds(
+    updates: list[dict[str, Any]], nodes: tuple[Node, ...], known: dict[str, Behind | None] | None = None
+) -> dict[str, Behind | None]:
+    """How the datasets of one pipeline are behind that reads no other."""
+    before = {name: Standing(behind) for name, behind in (known or {}).items()}
+    return {name: one.behind for name, one in standings(updates, nodes, before).items()}
 
 
 def update(number: int, told: str, emptied: str = "", **more: Any) -> dict[str, Any]:
@@ -96,22 +104,22 @@ EMPTIED, NOT_REACHED, LEFT_OUT, OF_BEHIND = Why.EMPTIED, Why.NOT_REACHED, Why.LE
 def test_what_an_update_leaves_behind(
     updates: list[dict[str, Any]], behind: dict[str, tuple[Why, int]]
 ) -> None:
-    found = standings(updates[::-1], EVERY, {})
+    found = behinds(updates[::-1], EVERY)
     told = {s: (b.why, b.since) for s, n in SHORT.items() if (b := found[n.name]) is not None}
     assert told == {s: (why, log.when(at(number))) for s, (why, number) in behind.items()}
 
 
 def test_it_is_remembered_when_the_update_that_did_it_is_no_longer_listed() -> None:
-    known = standings([FAILED, ALL_WELL], EVERY, {})
-    assert standings([IDLE, RERUN], EVERY, known) == known
-    assert not any(standings([REFRESH], EVERY, known).values())
+    known = behinds([FAILED, ALL_WELL], EVERY)
+    assert behinds([IDLE, RERUN], EVERY, known) == known
+    assert not any(behinds([REFRESH], EVERY, known).values())
 
 
 def test_what_an_older_version_noted_of_an_update_is_read_as_far_as_it_goes() -> None:
     old = {"update_id": "u0", "read": True, "flows": {VIEW.name: {"outcome": "none", "at": at(0)}}}
-    assert not any(standings([old], EVERY, {}).values())
+    assert not any(behinds([old], EVERY).values())
     known = {VIEW.name: Behind(None, Why.EMPTIED, "u2")}
-    assert standings([old], EVERY, known)[VIEW.name] == known[VIEW.name]
+    assert behinds([old], EVERY, known)[VIEW.name] == known[VIEW.name]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +162,7 @@ def test_a_view_without_rows_is_behind_only_as_what_it_reads(total: str, why: Wh
     run = update(1, "c=ok+")
     run["flows"][TOTAL.name] = {"outcome": total, "status": "", "wrote": total == "ok", "at": at(1)}
     known = {TV.name: Behind(None, LEFT_OUT, "u0")}
-    found = standings([run], (CHANGES, replace(TV, pipeline=0), replace(TOTAL, pipeline=0)), known)
+    found = behinds([run], (CHANGES, replace(TV, pipeline=0), replace(TOTAL, pipeline=0)), known)
     behind = found[TOTAL.name]
     assert (found[TV.name], behind.why if behind else None) == (None, why)
 
@@ -164,7 +172,85 @@ def test_a_view_over_a_stale_table_is_stale_and_so_is_what_reads_it() -> None:
     top = Node("c.s.top2", "c.s.top2", ("tv",), "MATERIALIZED_VIEW")
     whole = update(1, "c=ok+ k=ok+")
     whole["flows"][top.name] = {"outcome": "ok", "status": "COMPLETED", "wrote": True, "at": at(1)}
-    found = standings([RERUN, whole], (CHANGES, COPY, over_copy, top), {})
+    found = behinds([RERUN, whole], (CHANGES, COPY, over_copy, top))
     assert {n: b.why for n, b in found.items() if b} == {
         COPY.name: LEFT_OUT, "tv": OF_BEHIND, top.name: OF_BEHIND,
     }  # fmt: skip
+
+
+READER = Node("d.s.reader", "d.s.reader", ("c.s.changes",), "MATERIALIZED_VIEW", 2)
+BESIDE = Node("d.s.beside", "d.s.beside", ("d.s.reader",), "MATERIALIZED_VIEW", 2)
+
+
+def ran(number: int, outcome: str = "ok") -> dict[str, Any]:
+    """An update of the other pipeline that began in this minute and was over half a minute later."""
+    flows = {
+        n.name: {"outcome": outcome, "status": "", "wrote": True, "at": f"2026-11-22T19:{number:02}:30+00:00"}
+        for n in (READER, BESIDE)
+    }
+    return {"update_id": f"o{number}", "read": True, "creation_time": at(number), "flows": flows}
+
+
+@pytest.mark.parametrize(
+    ("source", "updates", "why"),
+    [
+        pytest.param(Standing(), [ran(1)], None, id="new rows are no fault"),
+        pytest.param(Standing(renewed_at=log.when(at(5))), [ran(1)], Why.RENEWED, id="written anew after it"),
+        pytest.param(Standing(renewed_at=log.when(at(5))), [ran(6), ran(1)], None, id="it ran after that"),
+        pytest.param(
+            Standing(renewed_at=log.when(at(5))),
+            [ran(6, "failed"), ran(1)],
+            Why.RENEWED,
+            id="it failed after that",
+        ),
+        pytest.param(
+            Standing(Behind(log.when(at(5)), EMPTIED)), [ran(1)], OF_BEHIND, id="empty, and not read since"
+        ),
+        pytest.param(Standing(Behind(log.when(at(5)), EMPTIED)), [ran(6)], OF_BEHIND, id="read while empty"),
+    ],
+)
+def test_a_reader_in_another_pipeline_is_stale_only_by_more_than_its_schedule(
+    source: Standing, updates: list[dict[str, Any]], why: Why | None
+) -> None:
+    found = standings(updates, (READER, BESIDE), {}, {"c.s.changes": source})
+    behind = found[READER.name].behind
+    assert (behind.why if behind else None) is why
+    beside = found[BESIDE.name].behind
+    assert (beside.why if beside else None) is (OF_BEHIND if why else None)
+
+
+def test_a_reader_that_has_read_since_is_renewed_for_those_who_read_it() -> None:
+    source = {"c.s.changes": Standing(renewed_at=log.when(at(5)))}
+    before = standings([ran(1)], (READER, BESIDE), {}, source)
+    after = standings([ran(6), ran(1)], (READER, BESIDE), before, source)
+    assert after[READER.name] == Standing(None, log.when(at(6)), log.when("2026-11-22T19:06:30+00:00"))
+
+
+@pytest.mark.parametrize(
+    ("updates", "renewed"),
+    [
+        pytest.param([ALL_WELL], {}, id="a view is computed anew by every update"),
+        pytest.param([update(2, "c=ok+", "c")], {"c": 2}, id="a table that was emptied"),
+        pytest.param([update(2, "c=ok+", full_refresh=True)], {"c": 2}, id="a full refresh"),
+        pytest.param(
+            [update(2, "c=ok+", full_refresh_selection=["changes"])], {"c": 2}, id="a full refresh by name"
+        ),
+        pytest.param(
+            [ALL_WELL, FAILED, REFRESH], {"k": 5, "v": 5, "t": 5}, id="what was behind is not any more"
+        ),
+        pytest.param([ALL_WELL, RERUN], {}, id="new rows"),
+    ],
+)
+def test_what_counts_as_written_anew(updates: list[dict[str, Any]], renewed: dict[str, int]) -> None:
+    found = standings(updates[::-1], EVERY, {})
+    told = {s: m for s, n in SHORT.items() if (m := found[n.name].renewed_at) is not None}
+    assert told == {short: log.when(at(number)) for short, number in renewed.items()}
+
+
+def test_a_view_without_rows_is_renewed_as_what_it_reads() -> None:
+    over_changes = Node("c.s.pv", "c.s.pv", ("c.s.changes",), "VIEW")
+    found = standings([update(2, "c=ok+", "c")], (CHANGES, over_changes), {})
+    assert found["c.s.pv"] == Standing(renewed_at=log.when(at(2)))
+    outside = {"c.s.changes": Standing(Behind(log.when(at(5)), LEFT_OUT), renewed_at=log.when(at(3)))}
+    found = standings([], (replace(over_changes, pipeline=2),), {}, outside)
+    assert found["c.s.pv"] == Standing(Behind(log.when(at(5)), OF_BEHIND), renewed_at=log.when(at(3)))

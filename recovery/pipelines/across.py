@@ -1,0 +1,123 @@
+"""Readers in other pipelines of a workspace: who reads a dataset there, and how they stand once it changed.
+
+A pipeline's own updates say nothing of what another one did to the tables that it reads, so its rows are judged once
+more when that happens, without a question to the workspace.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
+from django.utils import timezone
+
+from recovery.models import Flow, Pipeline
+from recovery.pipelines import behind
+from recovery.pipelines.downstream import Node, Standing, below
+
+NAMES: Final = 50
+"""So many names at once are looked for by the database; of more, all flows are read."""
+
+
+def flows_of(workspace_id: int) -> QuerySet[Flow]:
+    """Flows with a dataset, of the pipelines that the workspace still has."""
+    listed = Flow.objects.filter(pipeline__workspace_id=workspace_id, pipeline__gone=False)
+    return listed.exclude(dataset="")
+
+
+def standings_elsewhere(pipeline: Pipeline, nodes: Iterable[Node]) -> dict[str, Standing]:
+    """How the datasets stand that these flows read and other pipelines of the workspace write, by name."""
+    every = list(nodes)
+    read = {name for node in every for name in node.inputs if "." in name} - {n.dataset for n in every}
+    if not read:
+        return {}
+    rows = flows_of(pipeline.workspace_id).exclude(pipeline=pipeline).filter(dataset__in=read)
+    found: dict[str, Standing] = {}
+    for row in rows.order_by("pk"):
+        one, before = behind.standing_of(row), found.get(row.dataset)
+        found[row.dataset] = one if before is None or _says_more(one, before) else before
+    return found
+
+
+def _says_more(one: Standing, other: Standing) -> bool:
+    """Of two flows that write one dataset, the one that is behind, or that renewed it last."""
+    if (one.behind is None) != (other.behind is None):
+        return one.behind is not None
+    return other.renewed_at is None or (one.renewed_at is not None and one.renewed_at > other.renewed_at)
+
+
+def readers_of(workspace_id: int, datasets: Collection[str]) -> QuerySet[Flow]:
+    """Flows that may read one of these datasets, in any pipeline; who really does, `Flow.inputs` tells."""
+    rows = flows_of(workspace_id).exclude(inputs=[])
+    if len(datasets) > NAMES:
+        return rows
+    wanted = Q(pk__in=())
+    for name in datasets:
+        for text in {json.dumps(name), json.dumps(name, ensure_ascii=False)}:  # as the databases keep it
+            wanted |= Q(inputs_text__contains=text)
+    return rows.annotate(inputs_text=Cast("inputs", TextField())).filter(wanted)
+
+
+def flows_below(flow: Flow) -> list[tuple[Node, Flow]]:
+    """Every flow downstream of a flow's table, in any pipeline of its workspace, in an order in which they can run.
+    One that its own pipeline writes too stands for what another pipeline writes under the same name."""
+    if not flow.dataset:
+        return []
+    reached, wanted = {flow.dataset}, {flow.dataset}
+    rows: dict[tuple[int, str], Flow] = {}
+    while wanted:
+        read = readers_of(flow.pipeline.workspace_id, wanted).select_related("pipeline").order_by("pk")
+        new = [r for r in read if wanted & set(behind.node_of(r).inputs)]
+        rows |= {(r.pipeline_id, r.name): r for r in new}
+        wanted = {r.dataset for r in new} - reached
+        reached |= wanted
+    found = below(flow.dataset, map(behind.node_of, rows.values()))
+    own = {node.dataset for node in found if node.pipeline == flow.pipeline_id}
+    kept = (n for n in found if n.pipeline == flow.pipeline_id or n.dataset not in own)
+    return [(n, rows[n.pipeline, n.name]) for n in kept]
+
+
+def judge_readers(pipeline: Pipeline, datasets: Collection[str]) -> None:
+    """Judge the pipelines once more that read these datasets of `pipeline`, and those that read theirs, until nothing
+    changes. Belongs into the transaction that writes what changed."""
+    left = {pipeline.pk: set(datasets)}
+    for _ in range(Pipeline.objects.filter(workspace_id=pipeline.workspace_id).count() + 1):
+        if not left:
+            return
+        changed = left
+        left = {}
+        for writer, names in changed.items():
+            for reader in _pipelines_that_read(pipeline.workspace_id, writer, names):
+                if moved := _judge(reader):
+                    left.setdefault(reader, set()).update(moved)
+
+
+def _pipelines_that_read(workspace_id: int, writer: int, datasets: Collection[str]) -> list[int]:
+    rows = readers_of(workspace_id, datasets).exclude(pipeline_id=writer)
+    wanted = set(datasets)
+    return sorted({row.pipeline_id for row in rows if wanted & set(behind.node_of(row).inputs)})
+
+
+def _judge(pipeline_id: int) -> set[str]:
+    """Write how the flows of a pipeline stand by what is stored; answers the datasets of which that changed."""
+    pipeline = Pipeline.objects.select_for_update().get(pk=pipeline_id)
+    rows = {f.name: f for f in pipeline.flows.all()}
+    folded = {name: {"state": behind.without_overlay(row.state)} for name, row in rows.items()}
+    elsewhere = standings_elsewhere(pipeline, behind.nodes_of(folded, rows))
+    moved = set()
+    for name, values in behind.over(folded, rows, pipeline.updates, elsewhere).items():
+        if changes := changes_of(rows[name], values):
+            Flow.objects.filter(pk=rows[name].pk).update(**changes, updated_at=timezone.now())
+            moved |= {rows[name].dataset} if moves_readers(changes) else set()
+    return moved - {""}
+
+
+def changes_of(row: Flow, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What of these values the row does not have yet."""
+    return {field: value for field, value in values.items() if getattr(row, field) != value}
+
+
+def moves_readers(changes: Mapping[str, Any]) -> bool:
+    """Do these changes of a row concern who reads its dataset in another pipeline?"""
+    return bool(changes.keys() & {"dataset", "behind_since", "behind_why", "renewed_at"})

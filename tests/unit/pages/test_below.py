@@ -1,0 +1,39 @@
+"""The flow page names what stands below, in every pipeline that the reader of the page may see."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from console.presenters import flow as presenter
+from recovery.models import Flow, RoleIn
+from recovery.pipelines.behind import node_of
+from tests import factories as f
+from tests.unit.pages.reading import signed_in, text
+
+pytestmark = pytest.mark.django_db
+
+
+def two_pipelines(environment: str = "development") -> tuple[Flow, Flow]:
+    """A healthy flow, and a stale view over its table that another pipeline writes."""
+    source = f.flow()
+    other = f.pipeline(source.pipeline.workspace, "report", environment=environment)
+    stale = {"state": "stale", "behind_why": "renewed", "behind_since": f.ago(minutes=5)}
+    return source, f.view(other, "daily", inputs=[source.dataset], **stale)
+
+
+def test_a_stale_view_of_another_pipeline_shows_below_the_flow(responder: Client) -> None:
+    source, view = two_pipelines()
+    page = text(responder, reverse("flow", args=[source.pk]))
+    assert f'<tr data-code="stale" data-value="{view.dataset}">' in page
+    graph = presenter.graph(source, source.pipeline.flows.all(), [(node_of(view), view)])
+    assert {n.name: n.kind for n in graph.nodes} == {
+        "customers_snapshot_flow": "ok", "customers_snapshot": "ok", "daily (view)": "stale",
+    }  # fmt: skip
+
+
+def test_who_may_not_see_the_other_pipeline_is_not_told_of_it() -> None:
+    source, view = two_pipelines("production")
+    person = f.person("none", "limited")
+    RoleIn.objects.create(person=person.person, environment="development", role="viewer")
+    answer = signed_in(person).get(reverse("flow", args=[source.pk]))
+    assert (answer.status_code, view.dataset.encode() in answer.content) == (200, False)
