@@ -227,6 +227,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 6 * 3600}
 CELERY_TASK_DEFAULT_QUEUE = "control"
 CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.run_step": {"queue": "steps"},
+    "recovery.workflow.tasks.go_on_with_step": {"queue": "steps"},
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
     "recovery.workflow.tasks.stop_and_prove": {"queue": "probes"},
     "recovery.workflow.tasks.gather_facts": {"queue": "probes"},
@@ -275,6 +276,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "recovery.workflow.tasks.reap",
         "schedule": ENV.heartbeat_seconds * 2,
         "options": {"expires": ENV.heartbeat_seconds * 4},
+    },
+    "sweep-looks": {
+        "task": "recovery.workflow.tasks.sweep_looks",
+        "schedule": 5.0,
+        "options": {"expires": 10.0},
     },
     "restore-paused-jobs": {
         "task": "recovery.workflow.tasks.restore_holds",

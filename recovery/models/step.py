@@ -13,7 +13,9 @@ class Step(models.Model):
     """`fence` rises with every attempt: a worker holding an old one can change nothing any more.
 
     `plan` is empty for the early stop, which needs none. `log` lines: [time ISO, text]. `evidence`
-    is what a probe found: [{proven: bool, says}].
+    is what a probe found: [{proven: bool, says}]. `look_at`: when it is next looked at by itself: a running
+    step without a worker, which waits for an update (`workflow.watches`); a pending one that begins again then
+    (`workflow.repeating`). `repeats`: each time it began again by itself, `repeating.Repeat` as plain JSON.
     """
 
     recovery = models.ForeignKey(Recovery, on_delete=models.PROTECT, related_name="steps")
@@ -29,12 +31,14 @@ class Step(models.Model):
     woken_at = models.DateTimeField(null=True)
     heartbeat_at = models.DateTimeField(null=True)
     deadline = models.DateTimeField(null=True)
+    look_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     worker = models.CharField(max_length=200, blank=True)
     log = models.JSONField(default=list)
     result = models.JSONField(default=dict)
     evidence = models.JSONField(default=list)
+    repeats = models.JSONField(default=list)
     problem = models.TextField(blank=True)
 
     class Meta:

@@ -29,3 +29,8 @@ class ActiveUpdate(Refused):
     def __init__(self, sentence: str, *, update_id: str) -> None:
         super().__init__(sentence)
         self.update_id = update_id
+
+
+def is_passing(failure: RepriseError) -> bool:
+    """Did the other side say that it cannot answer now (429, 5xx), so that asking again later may help?"""
+    return isinstance(failure, ApiError) and (failure.status == 429 or failure.status >= 500)

@@ -6,7 +6,7 @@ to stand for rows.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from recovery.strategies.base import Criterion
 from recovery.strategies.downstream import AGREES
@@ -40,6 +40,11 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         return {"verified": self.verified, "criteria": [c.as_dict() for c in self.criteria]}
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "Verdict":
+        """As `as_dict` stored it."""
+        return cls(stored["verified"], tuple(Judged(**one) for one in stored["criteria"]))
 
 
 _CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
@@ -79,6 +84,18 @@ def judge(
     absent = [c for c in must if c not in named and c not in without]
     judged = [_one(c, evidence) for c in given] + [_absent(code) for code in absent]
     return Verdict(bool(judged) and all(j.ok is True for j in judged), tuple(judged))
+
+
+LATE: Final = frozenset({criteria.NOTHING_ELSE_CHANGED, criteria.FURTHER_UPDATE_ADDS_NOTHING})
+"""What is measured once the further update has ended."""
+
+
+def completed(first: Verdict, planned: Sequence[Mapping[str, Any]], evidence: Evidence) -> Verdict:
+    """A verdict of before the further update, with the late criteria of the plan judged by this evidence: its
+    `further`, `others_before`, `others_after`, and whether `measure` is of a topic."""
+    late = {c["code"]: c for c in planned if c["code"] in LATE}
+    judged = tuple(_one(late[j.code], evidence) if j.code in late else j for j in first.criteria)
+    return Verdict(bool(judged) and all(j.ok is True for j in judged), judged)
 
 
 def _one(criterion: Mapping[str, Any], evidence: Evidence) -> Judged:

@@ -1,6 +1,7 @@
 """Speaks to the broker: is it there before anything is changed, and wake a worker afterwards."""
 
 import logging
+from datetime import timedelta
 from typing import Any
 
 from celery import Task, current_app
@@ -40,5 +41,17 @@ def send_on_commit(task: Task[Any, Any], *args: Any) -> None:
             task.delay(*args)
         except (OperationalError, OSError):
             log.exception("The wake-up %s%s was lost; the reaper gives it again.", task.name, args)
+
+    transaction.on_commit(send)
+
+
+def send_later(task: Task[Any, Any], pause: timedelta, *args: Any) -> None:
+    """The same, after a pause. The row says the time too: beat wakes what is overdue (`watches.wake_overdue`)."""
+
+    def send() -> None:
+        try:
+            task.apply_async(args, countdown=pause.total_seconds())
+        except (OperationalError, OSError):
+            log.exception("The wake-up %s%s was lost; beat gives it again.", task.name, args)
 
     transaction.on_commit(send)

@@ -3,26 +3,29 @@
 import logging
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
 
 from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import record
-from recovery.errors import OutcomeUnknown, RepriseError
+from recovery.errors import OutcomeUnknown, RepriseError, Unreachable
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
+from recovery.pipelines.errors import is_passing
 from recovery.pipelines.tasks import poll_workspace
 from recovery.verification.words import Claim, headline
-from recovery.workflow import broker, probing
+from recovery.workflow import broker, probing, watches
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, halt_of, move, step_to
 from recovery.workflow.steps import backup, patch, refresh, rerun, rollback, seed, stop, verify
-from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
+from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
+from recovery.workflow.watches import Watched
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,10 @@ KINDS: Mapping[str, Any] = {
     "verify": verify,
     "rollback": rollback,
 }
+KEPT: Final = frozenset({"sink_files", "sink_marks", "others", "measured", "watched", "before_further"})
+"""What of a step's result its audit entry does not repeat."""
+LOOK_SECONDS: Final = 10.0
+"""How long one answer may take of what a step waits for."""
 
 
 def run_step(step_id: int, fence: int) -> None:
@@ -55,11 +62,28 @@ def run_step(step_id: int, fence: int) -> None:
         if step.kind == "verify" and step.recovery.state == "running":
             move(step.recovery, "verifying")
         _audit(step, "step.run", "done", f"Attempt {step.attempt} of step {step.kind} began.")
+    _attempt(step, kind.run)
+
+
+def go_on_with_step(step_id: int, fence: int) -> None:
+    """What the step waited for has ended: read back, and record how the step ended."""
+    kind = KINDS[Step.objects.values_list("kind", flat=True).get(pk=step_id)]
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    deadline = timezone.now() + timedelta(seconds=kind.SECONDS)
+    step = watches.take(step_id, fence, worker=worker, deadline=deadline)
+    if step is not None:
+        ended = Watched.of(step).ended
+        _attempt(step, lambda context: kind.go_on(context, ended))
+
+
+def _attempt(step: Step, act: Callable[[Context], Mapping[str, Any] | Waits]) -> None:
     try:
         with Watch(step) as watch:
-            result = kind.run(Context(step, watch))
+            result = act(Context(step, watch))
+            if isinstance(result, Waits):
+                watches.begin(step)
     except FenceLost as lost:
-        log.warning("step %s: %s", step_id, lost.sentence)
+        log.warning("step %s: %s", step.pk, lost.sentence)
     except PlanVoid as void:
         void_plan(step, void)
     except OutcomeUnknown as unknown:
@@ -67,13 +91,57 @@ def run_step(step_id: int, fence: int) -> None:
     except RepriseError as failure:
         _failed(step, failure)
     except Exception as bug:
-        log.exception("step %s", step_id)
+        _fault(step, bug)
+    else:
+        if not isinstance(result, Waits):
+            finish(step, result)
+
+
+def _fault(step: Step, bug: Exception) -> None:
+    log.exception("step %s", step.pk)
+    says = f"A fault in Reprise ended the step ({type(bug).__name__}: {bug}). It may or may not have acted."
+    to_unknown(step, says)
+
+
+def look_at_step(step_id: int, fence: int) -> None:
+    """One short look at what a step waits for; it goes on when that has ended, else is looked at again."""
+    step = watches.lease(step_id, fence)
+    if step is None:
+        return
+    try:
+        context = Context(step, Watch(step), timeout=LOOK_SECONDS)
+        ended = Watched.of(step).ended or KINDS[step.kind].find_end(context)
+    except FenceLost as lost:
+        log.warning("step %s: %s", step.pk, lost.sentence)
+    except (Unreachable, OutcomeUnknown) as silence:
+        _unanswered(step, silence)
+    except RepriseError as failure:
+        if is_passing(failure):
+            _unanswered(step, failure)
+        else:
+            _failed(step, failure)
+    except Exception as bug:
+        _fault(step, bug)
+    else:
+        watched = replace(Watched.of(step), silent_since="")
+        if ended:
+            watches.end(step, watched, ended)
+        else:
+            watches.rearm(step, watched)
+
+
+def _unanswered(step: Step, silence: RepriseError) -> None:
+    """Not answered is no answer: look again, for so long; then nobody knows, and a probe asks on."""
+    now, watched = timezone.now(), Watched.of(step)
+    if not watched.silent_since:
+        Watch(step).log(f"{silence.sentence} It is asked again.")
+        watched = replace(watched, silent_since=now.isoformat())
+    if watched.silence(now) > watches.GIVEN_UP:
         to_unknown(
-            step,
-            f"A fault in Reprise ended the step ({type(bug).__name__}: {bug}). It may or may not have acted.",
+            step, f"What it waits for could not be asked since {watched.silent_since}: {silence.sentence}"
         )
     else:
-        finish(step, result)
+        watches.rearm(step, watched)
 
 
 def _halted(step_id: int, fence: int) -> bool:
@@ -258,7 +326,7 @@ def wake(step: Step) -> None:
 
 def _brief(result: Mapping[str, Any]) -> dict[str, Any]:
     """The artefact without its long lists; those stay on the step."""
-    return {k: v for k, v in result.items() if k not in ("sink_files", "sink_marks", "others", "measured")}
+    return {k: v for k, v in result.items() if k not in KEPT}
 
 
 def _audit(step: Step, action: str, outcome: str, says: str, after: Mapping[str, Any] | None = None) -> None:

@@ -23,7 +23,6 @@ from recovery.verification.evidence import (
     FirstBatch,
     Reached,
     arrivals,
-    data_files,
     measured_from,
     new_data_files,
     new_inputs,
@@ -394,9 +393,12 @@ def table_rows(scene: Scene, dataset: str) -> int | None:
     return count(spark_remote(scene.flow.pipeline.workspace), dataset, scene.spec.get("configuration") or {})
 
 
-def changed_since(scene: Scene, body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Data files that the table has gained or lost since `scene` was looked at; none of a declared sink."""
+def changed_since(
+    scene: Scene, body: Mapping[str, Any], *, version: int | None, files: Iterable[str]
+) -> tuple[str, ...]:
+    """Data files that the table has gained or lost since it had this version and these files; none of a declared
+    sink."""
     if is_declared(body):
         return ()
     now = sinks.read(body["table_place"], query_id=scene.checkpoint.query_id)
-    return sinks.written_since(now, scene.sink.version, data_files(scene.sink))
+    return sinks.written_since(now, version, tuple(files))

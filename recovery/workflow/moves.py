@@ -102,6 +102,7 @@ def claim(step_id: int, fence: int, *, worker: str, deadline: datetime) -> Step 
         started_at=now,
         ended_at=None,
         deadline=deadline,
+        look_at=None,
         problem="",
         evidence=[],
     )
@@ -116,6 +117,7 @@ def step_to(step: Step, new: str, **values: Any) -> bool:
     """Compare-and-set on (state, fence). False: the step is no longer ours to move."""
     if not may_move(STEP, step.state, new):
         raise Refused(f"Step {step.kind} is {step.state}, so it cannot become {new}.", code="wrong_state")
+    values.setdefault("look_at", None)
     if new in ("done", "failed", "skipped"):
         values.setdefault("ended_at", timezone.now())
     changed = Step.objects.filter(pk=step.pk, state=step.state, fence=step.fence).update(state=new, **values)

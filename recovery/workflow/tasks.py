@@ -9,13 +9,29 @@ from django.utils import timezone
 
 from recovery.models import Step
 from recovery.pipelines.locks import only_study
-from recovery.workflow import engine, holds, learning, studies, unknowns
+from recovery.workflow import engine, holds, learning, studies, unknowns, watches
 from recovery.workflow.probing import Probe
 
 
 @shared_task(name="recovery.workflow.tasks.run_step")
 def run_step(step_id: int, fence: int) -> None:
     engine.run_step(step_id, fence)
+
+
+@shared_task(name="recovery.workflow.tasks.look_at_step")
+def look_at_step(step_id: int, fence: int) -> None:
+    engine.look_at_step(step_id, fence)
+
+
+@shared_task(name="recovery.workflow.tasks.go_on_with_step")
+def go_on_with_step(step_id: int, fence: int) -> None:
+    engine.go_on_with_step(step_id, fence)
+
+
+@shared_task(name="recovery.workflow.tasks.sweep_looks")
+def sweep_looks() -> None:
+    """Looks whose message was lost are woken again."""
+    watches.wake_overdue()
 
 
 @shared_task(name="recovery.workflow.tasks.probe_step")
@@ -53,8 +69,9 @@ def reap() -> None:
     """Silent steps become unknown; wake-ups that a dead broker lost are given again."""
     now = timezone.now()
     silent = now - timedelta(seconds=settings.REPRISE_SILENCE_SECONDS)
-    for step in Step.objects.filter(state="running").filter(Q(heartbeat_at__lt=silent) | Q(deadline__lt=now)):
-        late = step.heartbeat_at is not None and step.heartbeat_at >= silent
+    quiet = Q(heartbeat_at__lt=silent, look_at=None)  # one that waits for an update has no worker
+    for step in Step.objects.filter(state="running").filter(quiet | Q(deadline__lt=now)):
+        late = step.deadline is not None and step.deadline < now
         engine.to_unknown(
             step,
             "It ran past its deadline."

@@ -27,10 +27,11 @@ class PlanVoid(RepriseError):
 
 @dataclass
 class Context:
-    """One attempt of one step."""
+    """One attempt of one step. `timeout`: seconds that an answer of the Pipelines API may take."""
 
     step: Step
     watch: Watch
+    timeout: float = 30.0
 
     @property
     def recovery(self) -> Recovery:
@@ -52,7 +53,7 @@ class Context:
 
     @property
     def client(self) -> PipelinesClient:
-        return client_for(self.flow.pipeline.workspace)
+        return client_for(self.flow.pipeline.workspace, timeout=self.timeout)
 
     @property
     def pipeline_id(self) -> str:
@@ -65,6 +66,15 @@ class Context:
 
     def log(self, text: str) -> None:
         self.watch.log(text)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """In place of a result: what the step waits for has begun, and no worker is needed until it has ended.
+
+    A kind that waits has `find_end(context) -> str | None` (short, safe to repeat: how it ended; None while it goes on)
+    and `go_on(context, ended) -> Mapping` (reads back; the result).
+    """
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ class StepKind(Protocol):
     """A module of this folder: `run` acts, `probe` only reads."""
 
     SECONDS: int
-    run: Callable[[Context], Mapping[str, Any]]
+    run: Callable[[Context], Mapping[str, Any] | Waits]
     probe: Callable[[Step], Probed]
 
 

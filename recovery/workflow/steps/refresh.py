@@ -1,22 +1,21 @@
-"""refresh: start one update, limited to what stands downstream of the flow's table, and watch it to its end.
+"""refresh: start one update, limited to what stands downstream of the flow's table.
 
 Started at most once, resumed and probed as the rerun is: what it notes down has the same names.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from recovery.workflow import reviewed
 from recovery.workflow.steps import rerun
-from recovery.workflow.steps.base import Context
+from recovery.workflow.steps.base import Context, Waits
 
 SECONDS = rerun.SECONDS
+find_end = rerun.find_end
+go_on = rerun.go_on
 probe = rerun.probe
 
 
-def run(context: Context) -> Mapping[str, Any]:
-    """Raises Refused where the update did not complete, or where another one is active."""
-    return rerun.carry_out(context, _start)
+def run(context: Context) -> Waits:
+    """Raises Refused where another update is active."""
+    return rerun.begin(context, _start)
 
 
 def _start(context: Context) -> str:

@@ -1,7 +1,7 @@
-"""rerun: start one update, limited to this flow's table, and watch it to its end."""
+"""rerun: start one update, limited to this flow's table; when it has ended, read back how."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from recovery.errors import Refused
@@ -13,28 +13,37 @@ from recovery.workflow import reviewed
 from recovery.workflow.evidence import places, remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.readers import Readers
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.steps.base import Context, Probed, Waits, saw
+from recovery.workflow.watches import Watched
 
 SECONDS = 6 * 3600
 
 
-def run(context: Context) -> Mapping[str, Any]:
+def run(context: Context) -> Waits:
     """Start at most one update, whatever happened before: the newest update id is kept before the start."""
-    return carry_out(context, _start)
+    return begin(context, _start)
 
 
-def carry_out(context: Context, begin: Callable[[Context], str]) -> Mapping[str, Any]:
-    """Watch the update of this step to its end; `begin` starts one where none was started. Raises Refused where it did
-    not complete."""
-    update_id = context.step.result.get("update_id") or _started_before(context)
-    if update_id is None:
-        update_id = begin(context)
-    state = watch(context, update_id)
-    if state != "COMPLETED":
+def begin(context: Context, start: Callable[[Context], str]) -> Waits:
+    """Wait for the update of this step; `start` starts one where none was started."""
+    if not (context.step.result.get("update_id") or _started_before(context)):
+        start(context)
+    return Waits()
+
+
+def find_end(context: Context) -> str | None:
+    """How the update of this step has ended; None while it runs."""
+    return find_end_of(context, str(context.step.result["update_id"]))
+
+
+def go_on(context: Context, ended: str) -> Mapping[str, Any]:
+    """Read back. Raises Refused where the update did not complete."""
+    update_id = str(context.step.result["update_id"])
+    if ended != "COMPLETED":
         context.watch.keep(update_id=None, ended=update_id)
-        raise Refused(_why(context, update_id, state))
+        raise Refused(_why(context, update_id, ended))
     context.log(f"Update {update_id} is COMPLETED. COMPLETED is not yet proof.")
-    return {"update_id": update_id, "state": state}
+    return {"update_id": update_id, "state": ended}
 
 
 def _start(context: Context) -> str:
@@ -124,27 +133,27 @@ def since(client: PipelinesClient, pipeline_id: str, before: str | None) -> list
     return found
 
 
-def watch(context: Context, update_id: str) -> str:
-    """Poll the update (never the pipeline's state) until it has ended; say each change.
+def find_end_of(context: Context, update_id: str) -> str | None:
+    """Ask the update (never the pipeline's state) how it ended; None while it runs. Say each change.
 
-    When somebody stops the run meanwhile, the update is stopped here, and watched on until it has ended.
+    When somebody stops the run meanwhile, the update is stopped here, and looked at until it has ended.
     """
-    last, asked = "", False
-    while True:
-        state = context.client.get_update(context.pipeline_id, update_id).get("state", "")
-        if state != last:
-            context.log(f"Update {update_id[:8]} is {state}.")
-            last = state
-        if state in ENDED:
-            return str(state)
-        context.watch.guard()
-        if not asked and (who := context.held_by):
-            context.client.stop(context.pipeline_id)
-            context.log(
-                f"{who} stops the run: stop of update {update_id[:8]} accepted. Accepted is not yet stopped."
-            )
-            asked = True
-        time.sleep(0.25)
+    seen = Watched.of(context.step)
+    state = str(context.client.get_update(context.pipeline_id, update_id).get("state", ""))
+    if state != seen.state:
+        context.log(f"Update {update_id[:8]} is {state}.")
+        seen = replace(seen, state=state)
+        context.watch.keep(watched=seen.as_dict())
+    if state in ENDED:
+        return state
+    context.watch.guard()
+    if not seen.stop_asked and (who := context.held_by):
+        context.client.stop(context.pipeline_id)
+        context.watch.keep(watched=replace(seen, stop_asked=True).as_dict())
+        context.log(
+            f"{who} stops the run: stop of update {update_id[:8]} accepted. Accepted is not yet stopped."
+        )
+    return None
 
 
 def _why(context: Context, update_id: str, state: str) -> str:

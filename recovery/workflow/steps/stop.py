@@ -3,26 +3,28 @@
 Under a plan it proves that this still is so, and that nothing has moved since the seal.
 """
 
-import time
 from collections.abc import Mapping
 from typing import Any
+
+from django.utils import timezone
 
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.pipelines import starters
-from recovery.pipelines.starters import Known, active_runs
+from recovery.pipelines.events import when
+from recovery.pipelines.starters import active_runs
 from recovery.pipelines.workspaces import client_for
 from recovery.plans.drift import compare
 from recovery.verification.evidence import data_files
 from recovery.workflow import holds, topics, whole
 from recovery.workflow.evidence import places
 from recovery.workflow.gather import ACTIVE, look, other_fingerprints
-from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
+from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
 
 SECONDS = 120
 
 
-def run(context: Context) -> Mapping[str, Any]:
+def run(context: Context) -> Mapping[str, Any] | Waits:
     """The early stop asks the API to stop; a plan's stop only proves that it still is stopped."""
     if context.step.plan is None:
         return _stop(context)
@@ -44,45 +46,56 @@ def run(context: Context) -> Mapping[str, Any]:
     }
 
 
-def _stop(context: Context) -> Mapping[str, Any]:
+def _stop(context: Context) -> Waits:
     """What starts it first: a job that fires, or a retry, after the update was stopped would be the next update."""
-    client, begun = context.client, time.monotonic()
-    known = holds.pause(context.recovery, client, guard=context.watch.guard, log=context.log)
-    told = {"jobs": [s.says for s in known.starters], "jobs_unknown": known.why}
-    stopped = _quiet(context, known, begun)
+    begun = timezone.now()
+    known = holds.pause(context.recovery, context.client, guard=context.watch.guard, log=context.log)
+    context.watch.keep(
+        begun=begun.isoformat(), jobs=[s.says for s in known.starters], jobs_unknown=known.why, stopped=None
+    )
+    return Waits()
+
+
+def find_end(context: Context) -> str | None:
+    """Is the pipeline quiet: no update and no run of a job is active? Each update is asked to stop once.
+
+    Raises Refused when the time is over.
+    """
+    stopped, active = context.step.result["stopped"], _active(context)
+    if active is not None and active != stopped:
+        context.watch.guard()
+        context.client.stop(context.pipeline_id)
+        context.watch.keep(stopped=active)
+        context.log(f"Stop of update {active} accepted. Accepted is not yet stopped.")
+    starting = starters.known(context.client, context.pipeline_id).starters
+    left = [f"Update {active}"] if active else active_runs(context.client, starting)
+    if not left:
+        return "quiet"
+    context.watch.guard()
+    if _seconds(context) > SECONDS - 10:
+        raise Refused(
+            f"{', '.join(left)} is still active {SECONDS - 10} s after the stop began. "
+            "Look at it in the workspace, then stop again.",
+            code="still_active",
+        )
+    return None
+
+
+def go_on(context: Context, ended: str) -> Mapping[str, Any]:
+    """Read back how the update that was stopped last has ended."""
+    stopped = context.step.result["stopped"]
     if stopped is None:
         context.log("No update was active: the pipeline was stopped already.")
-        return {"was": "idle", "seconds": 0.0, **told}
-    update = client.get_update(context.pipeline_id, stopped)
-    seconds = round(time.monotonic() - begun, 1)
+        return {"was": "idle", "seconds": 0.0}
+    update, seconds = context.client.get_update(context.pipeline_id, stopped), round(_seconds(context), 1)
     context.log(f"Read back: update {stopped} is {update.get('state')}, no update is active. {seconds} s.")
-    return {"was": "running", "update_id": stopped, "ended": update.get("state"), "seconds": seconds, **told}
+    return {"was": "running", "update_id": stopped, "ended": update.get("state"), "seconds": seconds}
 
 
-def _quiet(context: Context, known: Known, begun: float) -> str | None:
-    """Stop what is active until no update and no run of a job is; each update is asked to stop once.
-
-    Returns the update that was stopped last, None when none had to be. Raises Refused when the time is over.
-    """
-    stopped = None
-    while True:
-        active = _active(context)
-        if active is not None and active != stopped:
-            context.watch.guard()
-            context.client.stop(context.pipeline_id)
-            context.log(f"Stop of update {active} accepted. Accepted is not yet stopped.")
-            stopped = active
-        left = [f"Update {active}"] if active else active_runs(context.client, known.starters)
-        if not left:
-            return stopped
-        context.watch.guard()
-        if time.monotonic() - begun > SECONDS - 10:
-            raise Refused(
-                f"{', '.join(left)} is still active {SECONDS - 10} s after the stop began. "
-                "Look at it in the workspace, then stop again.",
-                code="still_active",
-            )
-        time.sleep(0.2)
+def _seconds(context: Context) -> float:
+    begun = when(context.step.result["begun"])
+    assert begun is not None, "written by this step, in ISO form"
+    return (timezone.now() - begun).total_seconds()
 
 
 def _active(context: Context) -> str | None:

@@ -5,17 +5,18 @@ what has arrived since.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.utils import timezone
 
 from recovery.errors import Refused
 from recovery.models import Step
+from recovery.spark.api import Measure
 from recovery.spark.process import prepare
 from recovery.strategies.readers import left_behind
-from recovery.verification.evidence import Evidence, FurtherUpdate
-from recovery.verification.judge import judge
+from recovery.verification.evidence import Evidence, FurtherUpdate, data_files
+from recovery.verification.judge import Verdict, completed, judge
 from recovery.verification.outcome import outcome_of
 from recovery.workflow import evidence as reading
 from recovery.workflow import refreshed, reviewed, topics
@@ -23,15 +24,36 @@ from recovery.workflow.gather import Scene, look, other_fingerprints
 from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps import rerun
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.steps.base import Context, Probed, Waits, saw
 
 SECONDS = 3600
 
 
-def run(context: Context) -> Mapping[str, Any]:
-    """Measure first, then the further update, then the other places; a criterion not measured never passes."""
+@dataclass(frozen=True)
+class BeforeFurther:
+    """What was measured before the further update, kept on the row while that runs.
+
+    `verdict`: without the late criteria (`judge.LATE`); `outcome`, `below`: as `recovery.measured` holds them; `rows`:
+    of the table, or of a topic's records since the rerun began; `listed`: the input as `evidence.seen` tells it;
+    `version`, `files`: of the table; `ends`: of the topic, an offset line; `strange`: records of others there, None for
+    a table.
+    """
+
+    verdict: dict[str, Any]
+    outcome: dict[str, Any]
+    below: dict[str, Any]
+    rows: int | None
+    listed: dict[str, Any]
+    version: int | None
+    files: list[str]
+    ends: str | None
+    strange: int | None
+
+
+def run(context: Context) -> Waits:
+    """Measure, then start the further update; a criterion not measured never passes."""
     prepare()  # the first question to Spark is only moments away
-    done = {s.kind: s.result for s in context.recovery.steps.filter(plan=context.plan, state="done")}
+    done = _done(context)
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
     scene = look(context.flow, known=reading.places(context.body))
@@ -53,66 +75,104 @@ def run(context: Context) -> Mapping[str, Any]:
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
     reviewed.ran(context.body, context.client, context.pipeline_id, refreshed.updates_of(done.get("refresh")))
     evidence = replace(evidence, below=refreshed.measure(scene, context.body, done.get("refresh")))
-    prepare()
-    further = _further(context, scene, readers, evidence)
-    evidence = replace(
-        evidence,
-        further=further,
-        others_before=refreshed.besides(context.body, done["stop"]["others"]),
-        others_after=refreshed.besides(context.body, other_fingerprints(scene)),
+    before = _before(context, scene, evidence, reading.seen(context.body, readers))
+    _start_further(context, before)
+    return Waits()
+
+
+def _done(context: Context) -> dict[str, Any]:
+    return {s.kind: s.result for s in context.recovery.steps.filter(plan=context.plan, state="done")}
+
+
+def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[str, Any]) -> BeforeFurther:
+    body, measure = context.body, evidence.measure
+    declared = reading.is_declared(body)
+    verdict = judge(body["strategy"], body["criteria"], evidence, edition=body.get("proof", 1))
+    return BeforeFurther(
+        verdict=verdict.as_dict(),
+        outcome=outcome_of(body["forecast"], body["criteria"], evidence).as_dict(),
+        below=_below(context, evidence),
+        rows=None if measure is None else measure.new_rows if declared else measure.table_rows,
+        listed=dict(listed),
+        version=None if declared else scene.sink.version,
+        files=[] if declared else list(data_files(scene.sink)),
+        ends=topics.ends(scene) if declared else None,
+        strange=None if measure is None else measure.strange,
     )
-    body = context.body
-    verdict = judge(body["strategy"], body["criteria"], evidence, edition=body.get("proof", 1)).as_dict()
-    for one in verdict["criteria"]:
-        word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one["ok"]]
-        context.log(f"{one['code']} {word}. {one['why']}")
-    outcome = outcome_of(body["forecast"], body["criteria"], evidence)
-    if verdict["verified"]:
-        note_proven(scene, readers)
-    told = {**verdict, "at": timezone.now().isoformat(), **outcome.as_dict(), **_below(context, evidence)}
-    return {"measured": told}
 
 
-def _further(context: Context, scene: Scene, readers: Readers, evidence: Evidence) -> FurtherUpdate:
+def _start_further(context: Context, before: BeforeFurther) -> None:
     body = context.body
-    before = reading.seen(body, readers)
     reviewed.still(body, context.client, context.pipeline_id, so="The further update was not started.")
+    context.watch.keep(before_further=asdict(before))
     context.watch.guard()
     tables = [] if reading.is_declared(body) else [body["dataset"]]
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
     context.watch.keep(further=update_id)
     context.log(f"Further update {update_id} accepted; it must add nothing.")
-    state = rerun.watch(context, update_id)
+
+
+def find_end(context: Context) -> str | None:
+    """How the further update has ended; None while it runs."""
+    return rerun.find_end_of(context, str(context.step.result["further"]))
+
+
+def go_on(context: Context, ended: str) -> Mapping[str, Any]:
+    """Measure what the further update did, then the other places, and judge."""
+    prepare()
+    body, update_id = context.body, str(context.step.result["further"])
+    before = BeforeFurther(**context.step.result["before_further"])
     context.watch.keep(further=None)
-    if state != "COMPLETED" and (who := context.held_by):
+    if ended != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
     reviewed.ran(body, context.client, context.pipeline_id, [update_id])
-    after = reading.seen(body, readers)
-    stood, stands = _rows(context, scene, evidence, ended=state == "COMPLETED")
+    scene = look(context.flow, known=reading.places(body))
+    readers = Readers(lambda: scene)
+    done = _done(context)
+    evidence = Evidence(
+        scope=reading.scope_of(body),
+        old=None,
+        new=None,
+        listed=None,
+        first_batch=None,
+        sink_before=None,
+        sink_after=None,
+        measure=Measure(strange=before.strange),
+        further=_further(scene, body, before, readers, ended),
+        others_before=refreshed.besides(body, done["stop"]["others"]),
+        others_after=refreshed.besides(body, other_fingerprints(scene)),
+    )
+    verdict = completed(Verdict.of(before.verdict), body["criteria"], evidence)
+    for one in verdict.criteria:
+        word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one.ok]
+        context.log(f"{one.code} {word}. {one.why}")
+    if verdict.verified:
+        note_proven(scene, readers)
+    told = {**verdict.as_dict(), "at": timezone.now().isoformat(), **before.outcome, **before.below}
+    return {"measured": told, "before_further": None}
+
+
+def _further(
+    scene: Scene, body: Mapping[str, Any], before: BeforeFurther, readers: Readers, ended: str
+) -> FurtherUpdate:
     return FurtherUpdate(
-        state=state,
-        rows_before=stood,
-        rows_after=stands,
+        state=ended,
+        rows_before=before.rows,
+        rows_after=_rows_after(scene, body, before) if ended == "COMPLETED" else None,
         files_before=(),
-        files_after=reading.changed_since(scene, body),
-        arrived=reading.arrived(before, after),
+        files_after=reading.changed_since(scene, body, version=before.version, files=before.files),
+        arrived=reading.arrived(before.listed, reading.seen(body, readers)),
     )
 
 
-def _rows(
-    context: Context, scene: Scene, evidence: Evidence, *, ended: bool
-) -> tuple[int | None, int | None]:
-    """Rows before and after the further update: of the table; of a topic, its records since the rerun began."""
-    measure, body = evidence.measure, context.body
+def _rows_after(scene: Scene, body: Mapping[str, Any], before: BeforeFurther) -> int | None:
+    """Rows of the table; of a topic, its records since the rerun began."""
     if not reading.is_declared(body):
-        before = measure.table_rows if measure else None
-        return before, reading.table_rows(scene, body["dataset"]) if ended else None
-    stood = measure.new_rows if measure else None
-    if not ended or stood is None:
-        return stood, None
-    now = look(context.flow, known=reading.places(body))
-    came = topics.more(now, topics.ends(scene), topics.ends(now))
-    return stood, None if came is None else stood + came
+        return reading.table_rows(scene, body["dataset"])
+    if before.rows is None:
+        return None
+    came = topics.more(scene, before.ends, topics.ends(scene))
+    return None if came is None else before.rows + came
 
 
 def _counts(evidence: Evidence) -> str:

@@ -13,7 +13,7 @@ from recovery.workflow.chosen import basis, chosen
 from recovery.workflow.steps import refresh, rerun
 from tests import factories as f
 from tests.unit.workflow.rows import RESPONDER
-from tests.unit.workflow.test_rerun import context  # noqa: F401
+from tests.unit.workflow.test_rerun import context, run  # noqa: F401
 
 PYTHON = {"/p/q.py": "@dp.materialized_view\ndef customers(): ..."}
 SQL = {"/p/q.sql": "CREATE MATERIALIZED VIEW IF NOT EXISTS crm.`customers` AS SELECT 1"}
@@ -92,7 +92,7 @@ def test_the_refresh_selects_what_is_below_and_is_started_once(context: Any) -> 
     context.client._start = lambda pipeline, **body: (asked.append(body), start(pipeline))[1]
     context.step.args = {"refresh": ["v", "w"], "flows": ["v", "w"]}
     with pytest.raises(Refused):
-        refresh.run(context)
+        run(context, refresh)
     assert asked == [{"refresh_selection": ["v", "w"]}]
     assert rerun.updates(context.step.result) == ["u-1"]
     context.step.result = {
@@ -100,7 +100,7 @@ def test_the_refresh_selects_what_is_below_and_is_started_once(context: Any) -> 
         "updates": [],
     }  # its worker was killed before it could note the id
     with pytest.raises(Refused):
-        refresh.run(context)
+        run(context, refresh)
     assert len(asked) == 1
     assert refresh.probe(context.step).outcome == "not_done"
 

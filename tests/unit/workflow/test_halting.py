@@ -1,6 +1,7 @@
 """A run that somebody stops: the step that watches an update stops it, once, and watches it to its end."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ from recovery.errors import Refused
 from recovery.workflow.fingerprints import of_code
 from recovery.workflow.steps import rerun, verify
 from recovery.workflow.steps.base import Context
+from recovery.workflow.steps.verify import BeforeFurther
+from recovery.workflow.watches import Watched
 
 BODY = {"dataset": "t", "patch": [], "preconditions": {"code": of_code({"/p/q.py": ""})}}
 
@@ -30,30 +33,30 @@ class World:
         client = SimpleNamespace(
             get_update=lambda pipeline, update: {"state": next(self._states)},
             stop=lambda pipeline: setattr(self, "stops", self.stops + 1),
-            start_update=lambda pipeline, **body: "u-1",
-            get_pipeline=lambda pipeline: {"spec": {"libraries": [{"file": {"path": "/p/q.py"}}]}},
-            export=lambda path: b"",
         )
+        step = SimpleNamespace(result={"watched": Watched("2026-11-23T00:00:00+00:00").as_dict()})
         return SimpleNamespace(
-            client=client, pipeline_id="p", held_by=self.who,
-            watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: None),
+            client=client, pipeline_id="p", held_by=self.who, step=step,
+            watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),
             log=self.said.append, body=BODY, flow=SimpleNamespace(name="f"),
         )  # fmt: skip
 
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rerun.time, "sleep", lambda seconds: None)
+    def ends(self) -> str:
+        """Looks, one after the other, until the update has ended."""
+        context = self.context()
+        while (ended := rerun.find_end_of(context, "u-1")) is None:
+            pass
+        return ended
 
 
 def test_nobody_stops_it_so_it_runs_to_its_end() -> None:
     world = World()
-    assert (rerun.watch(world.context(), "u-1"), world.stops) == ("COMPLETED", 0)
+    assert (world.ends(), world.stops) == ("COMPLETED", 0)
 
 
-def test_the_update_is_stopped_once_and_watched_until_that_is_read_back() -> None:
+def test_the_update_is_stopped_once_and_looked_at_until_that_is_read_back() -> None:
     world = World("ada")
-    assert (rerun.watch(world.context(), "u-1"), world.stops) == ("CANCELED", 1)
+    assert (world.ends(), world.stops) == ("CANCELED", 1)
     assert "ada stops the run" in world.said[1]
 
 
@@ -62,8 +65,10 @@ def test_a_stopped_rerun_names_who_did_it_and_how_to_go_on() -> None:
     assert rerun._why(context, "u-1", "CANCELED").startswith("Update u-1 was stopped by ada")
 
 
-def test_a_stopped_verification_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify.reading, "seen", lambda body, readers: {})
-    context, nothing = World("ada").context(), SimpleNamespace(measure=None)
+def test_a_stopped_verification_is_no_verdict() -> None:
+    context = World("ada").context()
+    before = BeforeFurther({"verified": False, "criteria": []}, {}, {}, 20, {}, None, [], None, None)
+    context.step.result.update(further="u-1", before_further=asdict(before))
     with pytest.raises(Refused, match="ada stopped the run while it was verified"):
-        verify._further(context, SimpleNamespace(), SimpleNamespace(), nothing)  # type: ignore[arg-type]
+        verify.go_on(context, "CANCELED")
+    assert context.step.result["further"] is None

@@ -1,11 +1,14 @@
 """A recovery pauses what would start its pipeline again, and gives it back when it has ended, whatever died."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import timedelta
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Hold, Recovery, Workspace
@@ -13,6 +16,7 @@ from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.itself import ATTEMPTS
 from recovery.workflow import holds, tasks
 from recovery.workflow.steps import stop
+from recovery.workflow.steps.base import Waits
 from tests.refusals import refused
 from tests.unit.pipelines.jobs import NIGHTLY, Jobs, job
 from tests.unit.pipelines.stub import serving
@@ -40,14 +44,20 @@ def opened() -> Recovery:
     return recovery("diagnosing", flow=Flow.objects.select_related("pipeline__workspace").get())
 
 
-def run_stop(of: Recovery) -> tuple[Any, list[str]]:
+def run_stop(of: Recovery, between: Callable[[], None] = lambda: None) -> tuple[Any, list[str]]:
+    """The early stop to its end, as the engine carries it out in several tasks; `between` two looks."""
     said: list[str] = []
+    step = SimpleNamespace(plan=None, result={})
     with closing(PipelinesClient(url=of.flow.pipeline.workspace.url, token="t")) as client:
-        context = SimpleNamespace(
-            step=SimpleNamespace(plan=None), recovery=of, flow=of.flow, client=client, pipeline_id="p-0",
-            watch=SimpleNamespace(guard=lambda: None), log=said.append,
+        context: Any = SimpleNamespace(
+            step=step, recovery=of, flow=of.flow, client=client, pipeline_id="p-0",
+            watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),
+            log=said.append,
         )  # fmt: skip
-        return stop.run(context), said  # type: ignore[arg-type]
+        assert stop.run(context) == Waits()
+        while (ended := stop.find_end(context)) is None:
+            between()
+        return {**step.result, **stop.go_on(context, ended)}, said
 
 
 def schedule(jobs: Jobs) -> str:
@@ -152,26 +162,23 @@ def test_a_worker_that_died_before_the_mode_was_changed_leaves_it_as_it_is(jobs:
     assert (jobs.modified, Hold.objects.get().state) == (1, "left")
 
 
-def test_an_update_that_a_run_of_the_job_starts_meanwhile_is_stopped_too(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_update_that_a_run_of_the_job_starts_meanwhile_is_stopped_too(jobs: Jobs) -> None:
     jobs.active, jobs.runs = ["u-1"], {1: [{"run_id": 77}]}
 
-    def meanwhile(seconds: float) -> None:
+    def meanwhile() -> None:
         if "u-2" not in jobs.ended:
             jobs.active = ["u-2"]
         else:
             jobs.runs = {}
 
-    monkeypatch.setattr(stop.time, "sleep", meanwhile)
-    result, _ = run_stop(opened())
+    result, _ = run_stop(opened(), meanwhile)
     assert (jobs.ended, result["update_id"]) == (["u-1", "u-2"], "u-2")
 
 
 def test_a_run_that_never_ends_is_named(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs.runs = {1: [{"run_id": 77}]}
-    clock = iter(range(0, 10_000, 60))
-    monkeypatch.setattr(stop, "time", SimpleNamespace(sleep=lambda s: None, monotonic=lambda: next(clock)))
+    clock = iter(timezone.now() + timedelta(minutes=n) for n in count())
+    monkeypatch.setattr(stop, "timezone", SimpleNamespace(now=lambda: next(clock)))
     with refused("still_active", Refused) as refusal:
         run_stop(opened())
     assert "run 77 of job" in refusal.value.sentence

@@ -10,6 +10,7 @@ from recovery.errors import NotFound, Refused
 from recovery.pipelines import itself
 from recovery.workflow import fingerprints, reviewed
 from recovery.workflow.steps import rerun, seed, verify
+from recovery.workflow.steps.base import Waits
 from tests.refusals import refused
 
 CODE, HELPER, PUT_BACK = "/p/q.py", "/p/helper.py", "/else/old.py"
@@ -93,6 +94,12 @@ def context(client: Workspace, of: dict[str, Any], **result: Any) -> Any:
     )  # fmt: skip
 
 
+def updated(standing: Any) -> Any:
+    """The update that a rerun waits for."""
+    assert rerun.run(standing) == Waits()
+    return standing.step.result["update_id"]
+
+
 AS_PATCHED = {CODE: NEW, HELPER: HELP}
 PATCH = change(CODE, OLD, NEW)
 
@@ -108,7 +115,7 @@ PATCH = change(CODE, OLD, NEW)
 )
 def test_the_update_starts_on_code_as_it_was_reviewed(patch: Any, files: dict[str, bytes]) -> None:
     there = Workspace(files)
-    assert rerun.run(context(there, body(*patch)))["update_id"] == "u-1"
+    assert updated(context(there, body(*patch))) == "u-1"
     assert there.started == ["u-1"]
 
 
@@ -132,7 +139,7 @@ def test_code_that_was_changed_after_the_review_is_not_run(files: dict[str, byte
     assert (there.started, standing.step.result) == ([], {})
 
     there.files = dict(AS_PATCHED)
-    assert rerun.run(standing)["update_id"] == "u-1"
+    assert updated(standing) == "u-1"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +182,7 @@ def test_settings_that_were_changed_after_the_review_are_not_run_with(
     ],
 )
 def test_settings_that_no_code_reads_are_no_drift(settings: dict[str, Any]) -> None:
-    assert rerun.run(context(Workspace(dict(AS_PATCHED), **settings), body(PATCH)))["update_id"] == "u-1"
+    assert updated(context(Workspace(dict(AS_PATCHED), **settings), body(PATCH))) == "u-1"
 
 
 def test_a_file_that_the_pipeline_lists_no_more_is_gone_though_it_lies_there() -> None:
@@ -190,14 +197,14 @@ def test_a_plan_that_was_sealed_before_settings_were_kept_is_not_held_against_th
     of = body(PATCH)
     del of["preconditions"]["settings"]
     there = Workspace(dict(AS_PATCHED), configuration={"min_amount": "1000"})
-    assert rerun.run(context(there, of))["update_id"] == "u-1"
+    assert updated(context(there, of)) == "u-1"
 
 
 def test_an_update_that_was_started_already_is_watched_on_whatever_the_code_is_now() -> None:
     there = Workspace(dict(AS_PATCHED))
     there.start_update("p")
     there.files[CODE] = b"edited since\n"
-    assert rerun.run(context(there, body(PATCH), update_id="u-1"))["update_id"] == "u-1"
+    assert updated(context(there, body(PATCH), update_id="u-1")) == "u-1"
     assert there.started == ["u-1"]
 
 
@@ -245,11 +252,11 @@ def test_an_update_of_which_no_source_is_kept_says_nothing_of_it() -> None:
     reviewed.ran(body(PATCH), Workspace({}), "p", ["u-1"])  # type: ignore[arg-type]
 
 
-def test_the_further_update_does_not_run_changed_code_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_further_update_does_not_run_changed_code_either() -> None:
     there = Workspace({**AS_PATCHED, CODE: b"edited while it was measured\n"})
-    nothing: Any = SimpleNamespace(measure=None)
+    before = verify.BeforeFurther({}, {}, {}, None, {}, None, [], None, None)
     with refused("not_as_reviewed", Refused):
-        verify._further(context(there, body(PATCH)), nothing, nothing, nothing)
+        verify._start_further(context(there, body(PATCH)), before)
     assert there.started == []
 
 

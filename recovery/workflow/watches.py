@@ -1,0 +1,133 @@
+"""A step that waits for an update holds no worker: its row says when somebody looks next, and what was seen last.
+
+The row is the truth (`Step.look_at`); a message only wakes who looks. A look takes the row for `LEASE` first, so two at
+once do no harm; whoever dies leaves a row that is due again, and beat wakes a look at every row that is overdue
+(`tasks.sweep_looks`). Nothing here acts on a pipeline.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from recovery.models import Step
+from recovery.pipelines.events import when
+from recovery.workflow import broker
+
+LEASE: Final = timedelta(seconds=60)
+"""Longer than a look takes; after it another one may look."""
+FIRST: Final = timedelta(seconds=0.5)
+LONGEST: Final = timedelta(seconds=10)
+OVERDUE: Final = timedelta(seconds=3)
+"""So late, the message that should have woken a look was lost."""
+GIVEN_UP: Final = timedelta(minutes=10)
+"""After so long without an answer it is unknown what became of the update."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What looks have seen. Times are ISO, UTC. `state`: of the update, as said last. `stop_asked`: was it asked to
+    stop? `silent_since`: when the API stopped answering; "" while it answers. `ended`: how it ended; "" before."""
+
+    began: str
+    state: str = ""
+    stop_asked: bool = False
+    silent_since: str = ""
+    ended: str = ""
+
+    @classmethod
+    def of(cls, step: Step) -> "Watched":
+        """As kept on the row. Raises KeyError for a step that never waited."""
+        return cls(**step.result["watched"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON, for `Step.result["watched"]`."""
+        return asdict(self)
+
+    def silence(self, now: datetime) -> timedelta:
+        """How long the API has not answered."""
+        since = when(self.silent_since)
+        return now - since if since else timedelta()
+
+
+def is_waiting(step: Step) -> bool:
+    """Does it run without a worker, because an update does its work?"""
+    return step.state == "running" and step.look_at is not None
+
+
+def begin(step: Step) -> None:
+    """The step waits from now on: its worker is free, and a first look follows at once."""
+    now = timezone.now()
+    _arm(step, {"watched": Watched(now.isoformat()).as_dict()}, FIRST, now)
+
+
+def lease(step_id: int, fence: int) -> Step | None:
+    """The waiting step, for one look. None: it is not due, does not wait, or somebody else looks."""
+    now = timezone.now()
+    due = Step.objects.filter(pk=step_id, fence=fence, state="running", look_at__lte=now)
+    if not due.update(look_at=now + LEASE, heartbeat_at=now):
+        return None
+    return Step.objects.select_related("recovery__flow__pipeline__workspace", "plan").get(pk=step_id)
+
+
+def rearm(step: Step, watched: Watched) -> None:
+    """Look again: soon at first, at most every `LONGEST` later."""
+    now = timezone.now()
+    began = when(watched.began) or now
+    soon = min(max((now - began) / 30, FIRST), LONGEST)
+    pause = LONGEST if watched.silent_since else soon
+    _arm(step, {"watched": watched.as_dict()}, pause, now)
+
+
+def end(step: Step, watched: Watched, ended: str) -> None:
+    """What it waited for has ended: wake a worker to go on. Were that lost, the next look wakes one again."""
+    from recovery.workflow import tasks
+
+    _keep(step, {"watched": replace(watched, ended=ended).as_dict()}, timezone.now() + LEASE)
+    broker.send_on_commit(tasks.go_on_with_step, step.pk, step.fence)
+
+
+def take(step_id: int, fence: int, *, worker: str, deadline: datetime) -> Step | None:
+    """Make this worker the one that goes on, under the next fence. None: another one did, or it waits no more."""
+    now = timezone.now()
+    waiting = Step.objects.filter(pk=step_id, fence=fence, state="running", look_at__isnull=False)
+    taken = waiting.update(
+        fence=F("fence") + 1, look_at=None, worker=worker, heartbeat_at=now, deadline=deadline
+    )
+    if not taken:
+        return None
+    return Step.objects.select_related("recovery__flow__pipeline__workspace", "plan").get(pk=step_id)
+
+
+def wake_overdue() -> None:
+    """Give again every message that was lost: looks at steps that wait, and steps whose time to begin has come."""
+    from recovery.workflow import tasks
+
+    overdue = Step.objects.filter(look_at__lte=timezone.now() - OVERDUE)
+    for pk, fence in overdue.filter(state="running").values_list("pk", "fence"):
+        tasks.look_at_step.delay(pk, fence)
+    for pk, fence in overdue.filter(state="pending").values_list("pk", "fence"):
+        tasks.run_step.delay(pk, fence)
+
+
+def _arm(step: Step, values: Mapping[str, Any], pause: timedelta, now: datetime) -> None:
+    from recovery.workflow import tasks
+
+    if _keep(step, values, now + pause):
+        broker.send_later(tasks.look_at_step, pause, step.pk, step.fence)
+
+
+def _keep(step: Step, values: Mapping[str, Any], look_at: datetime) -> bool:
+    """False: the step is no longer this one's. What others kept meanwhile stays."""
+    with transaction.atomic():
+        row = Step.objects.select_for_update().filter(pk=step.pk, fence=step.fence, state="running").first()
+        if row is None:
+            return False
+        result = {**row.result, **values}
+        Step.objects.filter(pk=step.pk).update(result=result, look_at=look_at, heartbeat_at=timezone.now())
+    step.result, step.look_at = result, look_at
+    return True
