@@ -1,20 +1,18 @@
 """Values that every page's shell needs: who, counts in the rail, how fresh the inventory is."""
 
+from functools import cache
 from typing import Any, Final
 
 from django.conf import settings
-from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
 from recovery.approvals.selectors import waiting
-from recovery.models import Flow, Recovery, Workspace
+from recovery.models import Recovery, Workspace
 from recovery.notify.selectors import failing
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import where
-from recovery.pipelines.alone import failing_alone
-from recovery.pipelines.behind import NOT_OK
-from recovery.pipelines.retention import at_risk
+from recovery.pipelines.lists import count_attention
 
 STALE_SECONDS: Final = 60
 """Older than this, the list may not call itself live."""
@@ -31,21 +29,26 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None:
         return base
-    seen = Flow.objects.filter(where(actor, "pipeline__"), pipeline__gone=False)
-    broken = Q(state__in=NOT_OK)
-    workspaces = list(Workspace.objects.active().order_by("name"))
-    polled_at = min((w.polled_at for w in workspaces if w.polled_at), default=None)
     return {
         **base,
         "actor": actor,
         "may": {right.name: actor.may(right) for right in Right},
-        "attention": seen.filter(broken).count()
-        + at_risk(seen.exclude(broken), base["now"])
-        + failing_alone(actor),
+        "attention": cache(lambda: count_attention(actor, base["now"])),  # where a template asks, once
         "open_approvals": waiting(base["now"], actor).count(),
         "open_recoveries": Recovery.objects.filter(where(actor, "flow__pipeline__"), active=True).count(),
-        "polled_at": polled_at,
-        "stale": polled_at is not None and (base["now"] - polled_at).total_seconds() > STALE_SECONDS,
-        "unreachable": [w for w in workspaces if w.poll_error],
+        **freshness(),
         "channels_failing": list(failing().order_by("failing_since")) if actor.may(Right.MANAGE) else [],
+    }
+
+
+def freshness() -> dict[str, Any]:
+    """How old the inventory is: `polled_at` of the workspace that was polled longest ago, whether that is too long ago
+    (`stale`), and which workspaces could not be asked."""
+    told = Workspace.objects.active().order_by("name").only("name", "polled_at", "poll_error")
+    workspaces = list(told)
+    polled_at = min((w.polled_at for w in workspaces if w.polled_at), default=None)
+    return {
+        "polled_at": polled_at,
+        "stale": polled_at is not None and (timezone.now() - polled_at).total_seconds() > STALE_SECONDS,
+        "unreachable": [w for w in workspaces if w.poll_error],
     }

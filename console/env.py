@@ -145,7 +145,9 @@ class Env(BaseSettings):
         default="",
         description="Other limits for single flows, by commas: `catalog.schema.flow=bytes`; 0: never.",
     )
-    poll_seconds: float = Field(default=5.0, description="How often the inventory asks each workspace.")
+    poll_seconds: float = Field(
+        default=5.0, description="How often the inventory asks each workspace, at most."
+    )
     retention_seconds: float = Field(
         default=300.0,
         ge=10,

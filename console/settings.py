@@ -321,6 +321,7 @@ def shared_cache(url: str, broker: str) -> dict[str, Any]:
 CACHES = {"default": shared_cache(ENV.cache_url, ENV.broker_url)}
 
 REPRISE_TOKEN_DAYS = ENV.token_days
+REPRISE_POLL_SECONDS = ENV.poll_seconds
 REPRISE_HEARTBEAT_SECONDS = ENV.heartbeat_seconds
 REPRISE_SILENCE_SECONDS = ENV.silence_seconds
 REPRISE_COUNT_BYTES = ENV.count_bytes

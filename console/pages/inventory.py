@@ -1,60 +1,97 @@
 """The inventory: every flow of every workspace, what needs attention first."""
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, Final
 from urllib.parse import urlencode
 
+from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils import timezone
 
+from console.context import freshness
 from console.middleware import Request
-from console.pages.base import no_news, page, show, unchanged
-from console.presenters import inventory, pipelines, versions
-from recovery.models import Flow, Pipeline, Recovery, Workspace
+from console.pages.base import no_news, page, show
+from console.presenters import inventory
+from recovery.models import FlowInput, Listed, Recovery, Workspace
 from recovery.people.roles import Actor, Right
-from recovery.people.visible import where
-from recovery.pipelines.alone import pipelines_alone
-from recovery.pipelines.retention import with_sources
+from recovery.pipelines import lists
+
+FACTS: Final = {
+    "status": F("facts__status"),
+    "at": F("facts__at"),
+    "waiting_rows": F("facts__waiting_rows"),
+    "positions": F("facts__options__0__positions"),
+}
 
 
 @page(Right.VIEW)
 def flows(request: Request, by: Actor) -> HttpResponse:
     """The list; with `part=list` only the part that is polled."""
-    wanted = inventory.Wanted.of(request.GET.dict())
-    context = _context(wanted, by)
+    now, wanted = timezone.now(), inventory.Wanted.of(request.GET.dict())
     if request.GET.get("part") != "list":
-        return show(request, "inventory/page.html", context)
-    if unchanged(request, context["version"]):
+        return show(request, "inventory/page.html", _context(wanted, by, now))
+    if lists.is_current(request.GET.get("v", ""), by, now):
         return no_news()
-    return render(request, "inventory/_list.html", context)
+    return render(request, "inventory/_part.html", _context(wanted, by, now))
 
 
-def _context(wanted: inventory.Wanted, by: Actor) -> dict[str, Any]:
-    now = timezone.now()
-    seen = Flow.objects.filter(where(by, "pipeline__"), pipeline__gone=False)
-    found = with_sources(seen.select_related("pipeline__workspace"))
-    open_ones = {r.flow_id: r for r in Recovery.objects.filter(where(by, "flow__pipeline__"), active=True)}
-    every = inventory.rows(found, open_ones, now)
-    alone = pipelines.rows(pipelines_alone(by))
-    query = wanted.query()
+def _context(asked: inventory.Wanted, by: Actor, now: datetime) -> dict[str, Any]:
+    version = lists.current_version(by, now)
+    counts = lists.count_rows(by, asked.filters, now)
+    wanted = inventory.last_page(counts, asked)
+    start = (wanted.page - 1) * lists.PAGE
+    rows = _rows(lists.page_of_rows(by, wanted.filters, now, start=start), now)
     return {
         "section": "flows",
         "wanted": wanted,
-        "inventory": inventory.arrange(every, wanted, alone),
+        "attention": counts.attention,
+        "inventory": inventory.arrange(rows, counts, wanted),
         "shows": [(s, words, urlencode(wanted.query(show=s))) for s, words in inventory.SHOWS],
-        "sorts": {s: urlencode(wanted.query(sort=s)) for s in inventory.SORTS},
-        "environments": sorted(
-            {r.flow.pipeline.environment for r in every} | {r.pipeline.environment for r in alone}
-        ),
-        "conditions": sorted(({r.flow.condition for r in every} | {r.condition for r in alone}) - {""}),
+        "sorts": {s: urlencode(wanted.query(sort=s)) for s in lists.Sort},
+        "base": urlencode({"show": wanted.show, **wanted.query(page=1)}),
+        "environments": lists.list_environments(by),
+        "conditions": lists.list_conditions(by),
         "workspaces": list(Workspace.objects.active().order_by("name")),
-        "pipelines": Pipeline.objects.filter(where(by), gone=False).count(),
-        "poll": urlencode({**query, "part": "list"}),
-        "version": versions.of_rows(every, now, alone),
+        "poll": urlencode({**wanted.query(), "part": "list"}),
+        "version": str(version),
     }
+
+
+def _rows(listed: Collection[Listed], now: datetime) -> list[inventory.Row]:
+    flow_ids = [row.flow_id for row in listed if row.flow_id is not None]
+    sources: dict[int, list[FlowInput]] = defaultdict(list)
+    seen = FlowInput.objects.filter(flow__in=flow_ids).order_by("index")
+    for source in seen.only("flow", "index", "lost", *FlowInput.on_lists):
+        sources[source.flow_id].append(source)
+    recoveries = _open_recoveries(flow_ids)
+    return [
+        inventory.row(row, sources[row.flow_id or 0], recoveries.get(row.flow_id or 0), now) for row in listed
+    ]
+
+
+def _open_recoveries(flow_ids: Collection[int]) -> dict[int, inventory.OpenRecovery]:
+    """By flow. Of what was gathered only what a row shows is read."""
+    told = Recovery.objects.filter(active=True, flow__in=flow_ids).annotate(
+        title=F("diagnosis__title"), **{f"facts_{name}": path for name, path in FACTS.items()}
+    )
+    fields = ("pk", "flow", "state", "reason", "title", *(f"facts_{name}" for name in FACTS))
+    found = {}
+    for pk, flow, state, reason, title, status, at, waiting, positions in told.values_list(*fields):
+        facts = {
+            "status": status,
+            "at": at,
+            "waiting_rows": waiting,
+            "options": [{"positions": positions or []}],
+        }
+        found[flow] = inventory.OpenRecovery(pk, state, reason, str(title or ""), facts)
+    return found
 
 
 @page(Right.VIEW)
 def polled(request: Request, by: Actor) -> HttpResponse:
     """How fresh the inventory is: the foot of the rail, which every page asks for again and again."""
-    return render(request, "_components/polled.html")
+    return HttpResponse(render_to_string("_components/polled.html", {"now": timezone.now(), **freshness()}))

@@ -45,8 +45,13 @@ def wrong(flow: Flow) -> str:
     behind = behind_of(flow)
     if behind is None or flow.state not in tuple(State):
         return ""
-    holds = "It holds no rows." if flow.state == State.EMPTY else "It is older than what it reads."
-    return f"{holds} {WHY[behind.why]}"
+    return say_behind(State(flow.state), behind.why)
+
+
+def say_behind(state: State, why: Why) -> str:
+    """How a dataset that is behind stands, and how it came to that."""
+    holds = "It holds no rows." if state is State.EMPTY else "It is older than what it reads."
+    return f"{holds} {WHY[why]}"
 
 
 def rows(flow: Flow, found: Iterable[tuple[Node, Flow]]) -> list[Row]:

@@ -1,142 +1,189 @@
 """The inventory's rows: what is wrong first, how long, the next act. Pure over rows already read."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from console.presenters import below, pipelines, status, unread, words
-from recovery.models import Flow, Recovery
-from recovery.pipelines import retention
-from recovery.pipelines.behind import NOT_OK, since_of
-from recovery.pipelines.downstream import State
-from recovery.pipelines.failures import say_causes
-from recovery.workflow import verdicts
+from console.presenters import below, pipelines, status, unread
+from recovery.models import FlowInput, Listed
+from recovery.pipelines.downstream import State, Why
+from recovery.pipelines.failures import PipelineFault, say_causes
+from recovery.pipelines.lists import PAGE, Filters, ListCounts, Phrase, Show, Sort, unread_of
 
 SHOWS: Final = (
-    ("attention", "Needs attention"),
-    ("recovering", "Recovering"),
-    ("at-risk", "Input at risk"),
-    ("not-running", "Not running"),
-    ("all", "All"),
+    (Show.ATTENTION, "Needs attention"),
+    (Show.RECOVERING, "Recovering"),
+    (Show.AT_RISK, "Input at risk"),
+    (Show.NOT_RUNNING, "Not running"),
+    (Show.ALL, "All"),
 )
-SORTS: Final = ("urgent", "name", "since", "commit", "until")
+UNKNOWN: Final = "How it is, is not known."
+MOST_WORDS: Final = 8
+_MOST_PAGES: Final = 10_000
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the address asks for. `words` are all looked for, in names, errors and recoveries."""
+    """What the address asks for. `q`: words that are all looked for, in names, errors and recoveries; `page` from 1."""
 
     show: str = "attention"
     env: str = ""
     condition: str = ""
     q: str = ""
     sort: str = "urgent"
+    page: int = 1
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "Wanted":
         """From a query string; a value that is not known counts as not given."""
-        show, sort = query.get("show", ""), query.get("sort", "")
+        show, sort, page = query.get("show", ""), query.get("sort", ""), query.get("page", "")
         return cls(
-            show=show if show in dict(SHOWS) else "attention",
+            show=show if show in tuple(Show) else "attention",
             env=query.get("env", ""),
             condition=query.get("class", ""),
             q=query.get("q", "").strip()[:200],
-            sort=sort if sort in SORTS else "urgent",
+            sort=sort if sort in tuple(Sort) else "urgent",
+            page=min(max(int(page), 1), _MOST_PAGES) if page.isdecimal() and len(page) < 9 else 1,
         )
 
-    def query(self, **changes: str) -> dict[str, str]:
-        """The query string's values, defaults left out."""
+    def query(self, **changes: Any) -> dict[str, str]:
+        """The query string's values, defaults left out; another filter begins at the first page."""
+        page = {"page": self.page} if not changes or "page" in changes else {}
         full = {"show": self.show, "env": self.env, "class": self.condition, "q": self.q, "sort": self.sort}
-        full |= changes
-        defaults = {"show": "attention", "sort": "urgent"}
-        return {k: v for k, v in full.items() if v and v != defaults.get(k)}
+        full |= page | changes
+        defaults = {"show": "attention", "sort": "urgent", "page": 1}
+        return {k: str(v) for k, v in full.items() if v and v != defaults.get(k)}
+
+    @property
+    def filters(self) -> Filters:
+        """For the database."""
+        return Filters(
+            Show(self.show),
+            self.env,
+            self.condition,
+            tuple(self.q.split()[:MOST_WORDS]),
+            Sort(self.sort),
+            PHRASES,
+        )
+
+
+PHRASES: Final = (
+    Phrase(UNKNOWN, state="unknown"),
+    *(
+        Phrase(below.say_behind(state, why), state=state.value, why=why.value)
+        for state in State
+        for why in below.WHY
+    ),
+    Phrase(unread.AT_RISK_WORDS, at_risk=True),
+)
+
+
+@dataclass(frozen=True)
+class OpenRecovery:
+    """The recovery of a row: its state, why it waits for a person, its diagnosis in a sentence, and what was counted
+    (`facts`: the keys `status`, `at`, `waiting_rows` and `options` of the gathered facts)."""
+
+    pk: int
+    state: str
+    reason: str
+    title: str
+    facts: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        return f"R-{self.pk}"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How many rows waited for a recovery, None for not known, and when they were counted."""
+
+    rows: int | None
+    at: str
 
 
 @dataclass(frozen=True)
 class Row:
-    flow: Flow
-    recovery: Recovery | None
+    """`since`: of its state, None where that is as it should be; `waits`: rows that the open recovery counted, None
+    where nobody did."""
+
+    listed: Listed
+    recovery: OpenRecovery | None
     badge: status.Badge
-    since: str
+    since: datetime | None
     wrong: str
     condition: str
-    commit: str
-    commit_age: str
-    waiting: str  # what the open recovery counted; "" where nobody did
-    dots: status.Dots
+    waits: Waiting | None
+    dots: status.Dots | None
     kind: str  # "", or what it is when it is no streaming flow
     readable: unread.Cell | None = None  # how long unread input can be read
 
     @property
-    def needs_attention(self) -> bool:
-        stuck = self.recovery is not None and self.recovery.state == "needs_attention"
-        return stuck or self.at_risk or self.flow.state in NOT_OK
+    def is_pipeline(self) -> bool:
+        return self.listed.flow_id is None
 
     @property
-    def at_risk(self) -> bool:
-        return self.readable is not None and self.readable.retention.standing.at_risk
+    def needs_attention(self) -> bool:
+        return bool(self.listed.urgent)  # type: ignore[attr-defined]  # of `lists.page_of_rows`
 
 
-def rows(flows: Iterable[Flow], recoveries: Mapping[int, Recovery], now: datetime) -> list[Row]:
-    """One row a flow, whose sources were read along; `recoveries` are the open ones by flow."""
-    return [row(flow, recoveries.get(flow.pk), now) for flow in flows]
-
-
-def row(flow: Flow, recovery: Recovery | None, now: datetime) -> Row:
-    found = retention.of(flow, flow.sources.all(), now)
+def row(listed: Listed, sources: Sequence[FlowInput], recovery: OpenRecovery | None, now: datetime) -> Row:
+    """One row as the page shows it."""
+    if listed.flow_id is None:
+        return _pipeline_row(listed)
+    unread_input = unread_of(listed, sources, now)
+    risky = unread_input is not None and unread_input.standing.at_risk
+    at_risk = unread.sentence(unread_input, now) if unread_input and risky else ""
+    wrong = _say_wrong(listed, recovery)
     return Row(
-        flow=flow,
+        listed=listed,
         recovery=recovery,
-        badge=_badge(flow, recovery),
-        since=_since(flow, now),
-        wrong=what_is_wrong(flow, recovery) or _at_risk(found, now),
-        condition=_condition(flow),
-        commit="" if flow.last_batch is None else f"batch {flow.last_batch:,}",
-        commit_age=_age(flow, now),
-        waiting=_waiting(recovery, now),
-        dots=status.dots(flow.history),
-        kind="" if flow.streaming else "materialized view",
-        readable=unread.cell(found),
+        badge=_badge(listed, recovery),
+        since=listed.since if listed.state == "failed" or listed.state in tuple(State) else None,
+        wrong=wrong or at_risk,
+        condition=_condition(listed),
+        waits=_waiting(recovery),
+        dots=status.dots(listed.history.split(",") if listed.history else []),
+        kind="" if listed.streaming else "materialized view",
+        readable=unread.cell(unread_input),
     )
 
 
-def _at_risk(found: retention.Retention | None, now: datetime) -> str:
-    return unread.sentence(found, now) if found and found.standing.at_risk else ""
+def _pipeline_row(listed: Listed) -> Row:
+    cancelled = listed.state == "failed" and listed.condition == PipelineFault.CANCELLED
+    return Row(
+        listed=listed,
+        recovery=None,
+        badge=pipelines.CANCELLED if cancelled else status.badge(status.FLOW, listed.state),
+        since=listed.since if listed.broken else None,
+        wrong=listed.says,
+        condition=listed.condition,
+        waits=None,
+        dots=None,
+        kind="pipeline" if listed.has_flows else "pipeline, no flow yet",
+    )
 
 
-def _badge(flow: Flow, recovery: Recovery | None) -> status.Badge:
+def _badge(listed: Listed, recovery: OpenRecovery | None) -> status.Badge:
     if recovery is not None and recovery.state in ("running", "verifying"):
         return status.Badge("running", "Recovering", spin=True)
-    return status.badge(status.FLOW, flow.state)
+    return status.badge(status.FLOW, listed.state)
 
 
-def _since(flow: Flow, now: datetime) -> str:
-    since = since_of(flow)
-    if since is None:
-        return ""
-    gone = words.ago(since, now).removesuffix(" ago")
-    return f"since {words.clock(since, now, zone=False)}, {gone}"
-
-
-def _condition(flow: Flow) -> str:
+def _condition(listed: Listed) -> str:
     """The code of what is wrong."""
-    if flow.state == "failed":
-        return flow.condition
-    return f"{flow.state}_{flow.behind_why}".upper() if flow.state in tuple(State) else ""
+    if listed.state == "failed":
+        return listed.condition
+    return f"{listed.state}_{listed.behind_why}".upper() if listed.state in tuple(State) else ""
 
 
-def _age(flow: Flow, now: datetime) -> str:
-    at = words.moment((flow.last_progress or {}).get("timestamp"))
-    return "" if at is None else f"{words.ago(at, now).removesuffix(' ago')} old"
-
-
-def _waiting(recovery: Recovery | None, now: datetime) -> str:
+def _waiting(recovery: OpenRecovery | None) -> Waiting | None:
     if recovery is None or recovery.facts.get("status") != "ready":
-        return ""
-    elsewhere, at = waiting_elsewhere(recovery.facts), recovery.facts.get("at")
+        return None
+    elsewhere = waiting_elsewhere(recovery.facts)
     rows = recovery.facts.get("waiting_rows") if elsewhere is None else elsewhere
-    return f"{words.count(rows, 'row')} waited at {words.clock(at, now)}"
+    return Waiting(rows, str(recovery.facts.get("at") or ""))
 
 
 def waiting_elsewhere(gathered: Mapping[str, Any]) -> int | None:
@@ -149,17 +196,17 @@ def waiting_elsewhere(gathered: Mapping[str, Any]) -> int | None:
     return None if only_files or len(told) < len(rows) else sum(told)
 
 
-def what_is_wrong(flow: Flow, recovery: Recovery | None) -> str:
-    """The diagnosis' sentence where there is one, else the first sentence of the innermost error."""
+def _say_wrong(listed: Listed, recovery: OpenRecovery | None) -> str:
+    """What is wrong with a flow: its recovery's reason or diagnosis, else its own; "" where nothing is."""
     if recovery is not None and recovery.state == "needs_attention":
         return recovery.reason or "The recovery needs a person."
-    if flow.state == "unknown":
-        return "How it is, is not known."
-    if says := below.wrong(flow):
-        return says
-    if flow.state != "failed":
+    if listed.state == "unknown":
+        return UNKNOWN
+    if listed.behind_why and listed.state in tuple(State):
+        return below.say_behind(State(listed.state), Why(listed.behind_why))
+    if listed.state != "failed":
         return ""
-    return verdicts.title_of(flow, recovery) or first_sentence(flow.error)
+    return (recovery.title if recovery else "") or listed.says
 
 
 def first_sentence(error: list[dict[str, Any]]) -> str:
@@ -168,120 +215,81 @@ def first_sentence(error: list[dict[str, Any]]) -> str:
     return says if says.endswith("…") else f"{says}."
 
 
-def matches(row: Row, wanted: Wanted) -> bool:
-    """Every filter but `show`, so that the counts of the quick filters stay true."""
-    flow = row.flow
-    if wanted.env and flow.pipeline.environment != wanted.env:
-        return False
-    if wanted.condition and flow.condition != wanted.condition:
-        return False
-    said = " ".join(str(e.get("message", "")) for e in flow.error)
-    label = row.recovery.label if row.recovery else ""
-    pipeline = f"{flow.pipeline.name} {flow.pipeline.workspace.name}"
-    text = f"{flow.name} {flow.dataset} {pipeline} {row.wrong} {flow.condition} {label} {said}"
-    return all(word in text.lower() for word in wanted.q.lower().split())
+@dataclass(frozen=True)
+class Group:
+    """Rows under one heading. `code`: which group it is, for `data-code`; `size`: how many there are on all pages."""
 
-
-def shown_in(row: Row, show: str) -> bool:
-    return {
-        "attention": row.needs_attention,
-        "recovering": row.recovery is not None,
-        "at-risk": row.at_risk,
-        "not-running": row.flow.state == "stopped",
-        "all": True,
-    }[show]
-
-
-ENVIRONMENTS: Final = {"production": 0, "staging": 1, "development": 2}
-
-
-def order(found: list[Row], sort: str) -> list[Row]:
-    """Most urgent first: production before the rest, then what fails longest."""
-    if sort == "name":
-        return sorted(found, key=lambda r: (r.flow.short, r.flow.pipeline.environment))
-    if sort == "commit":
-        return sorted(
-            found, key=lambda r: str((r.flow.last_progress or {}).get("timestamp", "")), reverse=True
-        )
-    if sort == "until":
-        return sorted(found, key=_deadline)
-    stamp = [
-        (since.timestamp() if (since := r.flow.failing_since or since_of(r.flow)) else 9e12, r) for r in found
-    ]
-    if sort == "since":
-        return [r for _, r in sorted(stamp, key=lambda p: p[0])]
-    return [
-        r
-        for _, r in sorted(
-            stamp, key=lambda p: (ENVIRONMENTS.get(p[1].flow.pipeline.environment, 9), p[0], p[1].flow.name)
-        )
-    ]
-
-
-def _deadline(row: Row) -> float:
-    """What is gone comes first, then what goes first, then what nothing takes."""
-    if row.readable is None or not (row.at_risk or row.readable.until):
-        return float("inf")
-    return row.readable.until.timestamp() if row.readable.until else 0.0
+    title: str
+    rows: list[Row]
+    code: str
+    size: int
 
 
 @dataclass(frozen=True)
-class Group:
-    title: str
-    rows: list[Row]
-    #: which group this is, for `data-code` of the page
-    code: str
-    alone: list[pipelines.PipelineRow] = field(default_factory=list)
+class Pager:
+    """Where a page stands: its `first` and `last` row of `total`, counted from 1, and the numbers of other pages, None
+    where there is none."""
 
-    @property
-    def size(self) -> int:
-        return len(self.rows) + len(self.alone)
+    first: int
+    last: int
+    total: int
+    previous: int | None
+    next: int | None
+    end: int | None
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """The whole list as a page shows it. `counts` belong to the quick filters."""
+    """One page of the list. `counts` belong to the quick filters."""
 
     groups: list[Group]
-    counts: dict[str, int]
+    counts: Mapping[Show, int]
     total: int
     attention: int
     in_production: int
+    pager: Pager | None
 
     @property
     def empty(self) -> bool:
-        return not any(g.size for g in self.groups)
+        return not self.groups
 
 
-def arrange(every: list[Row], wanted: Wanted, alone: list[pipelines.PipelineRow] | None = None) -> Inventory:
-    """Filter, count, order and group. `alone`: pipelines for which no flow speaks."""
-    lone = alone or []
-    fitting = [r for r in every if matches(r, wanted)]
-    fits = [
-        r for r in lone if pipelines.matches(r, env=wanted.env, condition=wanted.condition, said=wanted.q)
-    ]
-    failing = pipelines.in_order([r for r in fits if r.needs_attention])
-    calm = pipelines.in_order([r for r in fits if not r.needs_attention])
-    shown = order([r for r in fitting if shown_in(r, wanted.show)], wanted.sort)
-    urgent = [r for r in shown if r.needs_attention]
-    rest = [r for r in shown if not r.needs_attention]
-    first = failing if wanted.show in ("attention", "all") else []
-    last = calm if wanted.show == "all" else []
-    urgent_size, size = len(urgent) + len(first), len(rest) + len(last)
+def arrange(rows: Iterable[Row], counts: ListCounts, wanted: Wanted) -> Inventory:
+    """Group the rows of one page. `counts` are of all pages."""
+    on_page, shown = list(rows), counts.by_show[Show(wanted.show)]
+    urgent = [r for r in on_page if r.needs_attention]
+    rest = [r for r in on_page if not r.needs_attention]
+    others = shown - counts.urgent
+    title = f"Everything else ({others:,})" if counts.urgent else f"Flows ({others:,})"
     groups = [
-        Group(f"Needs attention ({urgent_size}), most urgent first", urgent, "attention", first),
-        Group(f"Everything else ({size})" if urgent_size else f"Flows ({size})", rest, "rest", last),
+        Group(f"Needs attention ({counts.urgent:,}), most urgent first", urgent, "attention", counts.urgent),
+        Group(title, rest, "rest", others),
     ]
-    attention = [r for r in every if r.needs_attention]
     return Inventory(
-        groups=[g for g in groups if g.size],
-        counts={
-            show: sum(shown_in(r, show) for r in fitting)
-            + {"attention": len(failing), "all": len(fits)}.get(show, 0)
-            for show, _ in SHOWS
-        },
-        total=len(every) + len(lone),
-        attention=len(attention) + sum(r.needs_attention for r in lone),
-        in_production=sum(r.flow.pipeline.environment == "production" for r in attention)
-        + sum(r.needs_attention and r.pipeline.environment == "production" for r in lone),
+        groups=[g for g in groups if g.rows],
+        counts=counts.by_show,
+        total=counts.total,
+        attention=counts.attention,
+        in_production=counts.in_production,
+        pager=_pager(wanted.page, len(on_page), shown),
+    )
+
+
+def last_page(counts: ListCounts, wanted: Wanted) -> Wanted:
+    """What was wanted, at the last page where the list has become shorter than that."""
+    pages = max(-(-counts.by_show[Show(wanted.show)] // PAGE), 1)
+    return replace(wanted, page=min(wanted.page, pages))
+
+
+def _pager(page: int, rows: int, total: int) -> Pager | None:
+    if total <= PAGE:
+        return None
+    first, pages = (page - 1) * PAGE + 1, -(-total // PAGE)
+    return Pager(
+        first=first,
+        last=first + rows - 1,
+        total=total,
+        previous=page - 1 if page > 1 else None,
+        next=page + 1 if page < pages else None,
+        end=pages if page < pages else None,
     )

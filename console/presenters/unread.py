@@ -24,6 +24,10 @@ BADGES: Final = {
 KINDS: Final = {"files": "files", "kafka": "Kafka", "delta": "Delta", "iceberg": "Iceberg"}
 NOUNS: Final = {"rows": "row", "files": "file"}
 NOT_ASKED: Final = "It was not looked at yet."
+AT_RISK_WORDS: Final = (
+    "Unread input of can no longer be read until Retention may take unread input at any time since"
+)
+"""The words of `sentence`, whatever the place and the time are."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from console.presenters.inventory import Row
-from console.presenters.pipelines import PipelineRow
 from console.presenters.unread import Panel
 
 
@@ -17,24 +15,6 @@ def digest(*parts: Any) -> str:
 def tick(now: datetime, seconds: int) -> int:
     """Changes every so many seconds, so that relative times do not grow old."""
     return int(now.timestamp()) // seconds
-
-
-def of_rows(rows: Iterable[Row], now: datetime, alone: Iterable[PipelineRow] = ()) -> str:
-    """Of the inventory: every state, batch and open recovery, and the clock by quarter minutes."""
-    told = [
-        (
-            r.flow.pk,
-            r.flow.state,
-            r.flow.last_batch,
-            r.wrong,
-            r.recovery and (r.recovery.pk, r.recovery.state),
-            r.dots.kinds,
-            r.readable and (r.readable.until, r.readable.says, r.at_risk),
-        )
-        for r in rows
-    ]
-    whole = [(r.pipeline.pk, r.pipeline.judged, r.since, r.wrong) for r in alone]
-    return digest(told, whole, tick(now, 15))
 
 
 def of_unread(panel: Panel, now: datetime) -> str:

@@ -2,35 +2,45 @@
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from console.presenters import words
-from console.presenters.status import Badge
+from console.presenters.status import Badge, Dots
 from recovery.names import shown
 
 register = template.Library()
 
 
-@register.inclusion_tag("_components/badge.html")
-def badge(of: Any, word: str = "", box: bool = False) -> dict[str, Any]:
+@register.simple_tag
+def badge(of: Badge, word: str = "", box: bool = False) -> str:
     """A status: word and shape. `word` replaces the status's own word."""
-    return {"b": of, "word": word or of.word, "box": box}
+    return _badge(of, word or of.word, box)
 
 
-@register.inclusion_tag("_components/badge.html")
-def badge_ok(word: str) -> dict[str, Any]:
+@register.simple_tag
+def badge_ok(word: str) -> str:
     """Something that is as it should be, in its own word."""
-    return {"b": Badge("ok", word), "word": word, "box": False}
+    return _badge(Badge("ok", word), word, False)
 
 
-@register.inclusion_tag("_components/dots.html")
-def dots(of: Any) -> dict[str, Any]:
-    return {"d": of}
+@lru_cache(maxsize=500)
+def _badge(of: Badge, word: str, box: bool) -> str:
+    """Lists show the same few again and again."""
+    return render_to_string("_components/badge.html", {"b": of, "word": word, "box": box}).rstrip("\n")
+
+
+@register.simple_tag
+@lru_cache(maxsize=500)
+def dots(of: Dots) -> str:
+    """The last updates of a flow."""
+    return render_to_string("_components/dots.html", {"d": of}).rstrip("\n")
 
 
 @register.inclusion_tag("_components/icon.html")
@@ -51,7 +61,9 @@ def when(value: Any, zone: bool = True) -> str:
     if at is None:
         return format_html('<span class="faint">{}</span>', "unknown")
     return format_html(
-        '<time datetime="{}">{}</time>', at.isoformat(), words.clock(at, timezone.now(), zone=zone)
+        '<time datetime="{}">{}</time>',
+        at.isoformat(timespec="seconds"),
+        words.clock(at, timezone.now(), zone=zone),
     )
 
 
@@ -59,7 +71,11 @@ def when(value: Any, zone: bool = True) -> str:
 def ago(value: Any) -> str:
     """`4 s ago`, which counts up in the page where scripts run (`reprise/ages.js`)."""
     at, says = words.moment(value), words.ago(value, timezone.now())
-    return format_html('<time datetime="{}" data-ago>{}</time>', at.isoformat(), says) if at else says
+    return (
+        format_html('<time datetime="{}" data-ago>{}</time>', at.isoformat(timespec="seconds"), says)
+        if at
+        else says
+    )
 
 
 @register.simple_tag
@@ -69,7 +85,7 @@ def elapsed(value: Any) -> str:
     if at is None:
         return format_html('<span class="faint">{}</span>', "unknown")
     says = words.ago(at, timezone.now()).removesuffix(" ago").replace("just now", "0 s")
-    return format_html('<time datetime="{}" data-elapsed>{}</time>', at.isoformat(), says)
+    return format_html('<time datetime="{}" data-elapsed>{}</time>', at.isoformat(timespec="seconds"), says)
 
 
 @register.simple_tag
@@ -90,6 +106,7 @@ def seen(name: Any) -> str:
 
 
 @register.filter
+@lru_cache(maxsize=500)
 def breakable(text: Any) -> SafeString:
     """Long codes and paths may break after `_`, `/`, `.` and `-`, and nowhere else."""
     return mark_safe(re.sub(r"([_/.\-])", r"\1<wbr>", escape(str(text))))  # noqa: S308  (escaped first)
@@ -110,6 +127,12 @@ def codes(text: Any) -> SafeString:
 @register.filter
 def number(value: Any) -> str:
     return words.number(value) if value is None or isinstance(value, int | float) else str(value)
+
+
+@register.filter
+def rows(value: int | None) -> str:
+    """`1 row`, `2 rows`, `unknown rows`."""
+    return words.count(value, "row")
 
 
 @register.filter

@@ -13,6 +13,7 @@ from recovery.models.audit import (
 from recovery.models.heartbeat import Heartbeat
 from recovery.models.hold import Hold
 from recovery.models.kept import KeptFile
+from recovery.models.listed import Listed, ListVersion
 from recovery.models.look import PositionsLook
 from recovery.models.notice import Channel, Delivery, Message
 from recovery.models.person import Invitation, Person, RoleIn, Token
@@ -41,6 +42,8 @@ __all__ = [
     "Invitation",
     "KeptFile",
     "KeptStudy",
+    "ListVersion",
+    "Listed",
     "Message",
     "Person",
     "Pipeline",

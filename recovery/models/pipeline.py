@@ -1,12 +1,18 @@
 """Inventory: what the poller last saw of pipelines and their flows."""
 
+from typing import ClassVar
+
 from django.db import models
 
+from recovery.models.listed import ListedQuerySet, OnLists
 from recovery.models.workspace import Workspace
 
 
-class Pipeline(models.Model):
+class Pipeline(OnLists):
     """`spec` is the API's own; `state` the API's pipeline state; `updates` newest first (API shape).
+
+    `heads`: ids and states of `updates` as JSON, "" while something of them is still to be read; `seen_at`: when it was
+    last asked for itself.
 
     `environment` is the one that holds; `wanted_environment` what the tag says since `wanted_since`, where a move to
     weaker rules waits (recovery/pipelines/retagging.py), else "".
@@ -25,10 +31,15 @@ class Pipeline(models.Model):
     spec = models.JSONField(default=dict)
     updates = models.JSONField(default=list)
     seen_at = models.DateTimeField()
+    heads = models.TextField(blank=True, default="")
     gone = models.BooleanField(default=False)
     judged = models.CharField(max_length=20, blank=True, default="")
     judged_since = models.DateTimeField(null=True)
     failure = models.JSONField(default=dict)
+
+    on_lists = frozenset({"name", "environment", "gone", "judged", "judged_since", "failure"})
+    pipeline_path = "pk"
+    objects: ClassVar[models.Manager["Pipeline"]] = ListedQuerySet["Pipeline"].as_manager()
 
     class Meta:
         constraints = [
@@ -39,7 +50,7 @@ class Pipeline(models.Model):
         return self.name
 
 
-class Flow(models.Model):
+class Flow(OnLists):
     """One flow. `name` is `origin.flow_name`, verbatim; `short` its last part.
 
     state: ok | failed | running | stopped | stale | empty | unknown. `error` is the failing event's cause chain,
@@ -78,6 +89,15 @@ class Flow(models.Model):
     code_seen_at = models.DateTimeField(null=True)
     code_problem = models.TextField(blank=True, default="")
     code_due_at = models.DateTimeField(null=True)
+
+    on_lists = frozenset(
+        {
+            "name", "short", "dataset", "streaming", "state", "failing_since", "behind_since", "behind_why",
+            "condition", "error", "last_batch", "last_progress", "history", "code_problem",
+        }
+    )  # fmt: skip
+    pipeline_path = "pipeline"
+    objects: ClassVar[models.Manager["Flow"]] = ListedQuerySet["Flow"].as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["pipeline", "name"], name="one_row_per_flow")]

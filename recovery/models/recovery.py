@@ -1,8 +1,11 @@
 """One guided procedure for one flow, from diagnosis to proof."""
 
+from typing import ClassVar
+
 from django.db import models
 from django.db.models import Q
 
+from recovery.models.listed import ListedQuerySet, OnLists
 from recovery.models.pipeline import Flow
 
 STATES = [
@@ -22,7 +25,7 @@ STATES = [
 ]
 
 
-class Recovery(models.Model):
+class Recovery(OnLists):
     """`choices` is the wizard, saved step by step; `version` is compared and set on every move.
 
     `active` mirrors the state (the transition table says which states are open); the constraint
@@ -44,6 +47,9 @@ class Recovery(models.Model):
     owner = models.CharField(max_length=150, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
+
+    on_lists = frozenset({"state", "active", "reason", "facts", "diagnosis"})
+    objects: ClassVar[models.Manager["Recovery"]] = ListedQuerySet["Recovery"].as_manager()
 
     class Meta:
         constraints = [

@@ -1,11 +1,14 @@
 """Where a flow reads from, as its code was studied, and what still waits there."""
 
+from typing import ClassVar
+
 from django.db import models
 
+from recovery.models.listed import ListedQuerySet, OnLists
 from recovery.models.pipeline import Flow
 
 
-class FlowInput(models.Model):
+class FlowInput(OnLists):
     """One source of a flow, in the order of Spark's offset log, and the last look at it.
 
     `place` is for people. `reader` is {format, path, options, location} of the reader in the code, as JSON, encrypted:
@@ -38,6 +41,10 @@ class FlowInput(models.Model):
     unread = models.JSONField(default=dict)
     lost = models.JSONField(default=dict)
     problem = models.TextField(blank=True)
+
+    on_lists = frozenset({"kind", "place", "seen_at", "stands_since", "readable", "until"})
+    pipeline_path = "flow__pipeline"
+    objects: ClassVar[models.Manager["FlowInput"]] = ListedQuerySet["FlowInput"].as_manager()
 
     class Meta:
         ordering = ["flow", "index"]

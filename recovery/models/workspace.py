@@ -2,8 +2,10 @@
 
 from django.db import models
 
+from recovery.models.listed import ListedQuerySet, OnLists
 
-class WorkspaceQuerySet(models.QuerySet["Workspace"]):
+
+class WorkspaceQuerySet(ListedQuerySet["Workspace"]):
     """Lists of workspaces by whether anybody may still speak to them."""
 
     def kept(self) -> "WorkspaceQuerySet":
@@ -15,13 +17,14 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
         return self.filter(removed_at=None, on=True)
 
 
-class Workspace(models.Model):
+class Workspace(OnLists):
     """`token_ref` or `token_kept` (encrypted, `recovery/encryption.py`) holds the token, `spark_remote_ref` or
     `spark_remote_kept` the address of Spark Connect, where there is one.
 
     A switched off workspace is not polled and its flows are not listed. A removed one (`removed_at`) has no secret any
     more and keeps its recoveries. `tested` is the last test (`pipelines.workspace_answers.WorkspaceTest`), {} before
-    the first; `test_asked_at`: a worker is at it since then.
+    the first; `test_asked_at`: a worker is at it since then. `next_poll_at`: it rests until then, None for no longer
+    than usual.
     """
 
     name = models.CharField(max_length=80, unique=True)
@@ -35,9 +38,11 @@ class Workspace(models.Model):
     removed_at = models.DateTimeField(null=True)
     polled_at = models.DateTimeField(null=True)
     poll_error = models.TextField(blank=True)
+    next_poll_at = models.DateTimeField(null=True)
     tested = models.JSONField(default=dict)
     test_asked_at = models.DateTimeField(null=True)
 
+    on_lists = frozenset({"name", "on", "removed_at", "poll_error"})
     objects = WorkspaceQuerySet.as_manager()
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """How a Pipelines API can say no, beyond being unreachable."""
 
-from recovery.errors import Refused, RepriseError
+from recovery.errors import Refused, RepriseError, Unreachable
 
 
 class ApiDenied(RepriseError):
@@ -8,6 +8,14 @@ class ApiDenied(RepriseError):
 
     code = "api_denied"
     exit_code = 2
+
+
+class Busy(Unreachable):
+    """The API is there and wants no further question for so many `seconds` (0: it does not say)."""
+
+    def __init__(self, sentence: str, *, seconds: float) -> None:
+        super().__init__(sentence)
+        self.seconds = seconds
 
 
 class ApiError(RepriseError):

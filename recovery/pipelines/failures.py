@@ -183,6 +183,14 @@ def say_causes(causes: Sequence[Mapping[str, Any]]) -> str:
     return says or "It failed; the error was not recorded"
 
 
+def say_error(causes: Sequence[Mapping[str, Any]], condition: str = "") -> str:
+    """What is wrong by an error alone, as a sentence: as the table of diagnosis calls it, else as the error does."""
+    if title := title_by_error(causes, condition):
+        return title
+    says = say_causes(causes)
+    return says if says.endswith("…") else f"{says}."
+
+
 def say_health(health: PipelineHealth) -> str:
     """What is so, in a sentence, for a list."""
     if health.state is PipelineState.FAILED:

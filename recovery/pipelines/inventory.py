@@ -1,23 +1,29 @@
 """Keeps the inventory: asks a workspace what pipelines it has, and what their last updates did.
 
-Cheap enough to run every few seconds: one request a pipeline, and the events of an update only until it
-is over. Robust: a workspace that does not answer keeps its rows, with the reason beside them.
+Cheap enough to run every few seconds: the list tells which pipelines moved, and only those are asked for, with the
+events of an update until it is over, and a few of the others. Robust: a workspace that does not answer keeps its rows,
+with the reason beside them.
 """
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.names import shown
 from recovery.notify.actions import announce
-from recovery.pipelines import across, behind, folding, losses, retagging
-from recovery.pipelines.client import ApiDenied, PipelinesClient
+from recovery.pipelines import across, behind, folding, listing, losses, retagging
+from recovery.pipelines.asking import Asked, Clients, Reply
+from recovery.pipelines.client import ApiDenied
+from recovery.pipelines.errors import Busy
 from recovery.pipelines.events import when
 from recovery.pipelines.failures import (
     FailurePhase,
@@ -28,13 +34,14 @@ from recovery.pipelines.failures import (
     judge_pipeline,
     say_failure,
 )
-from recovery.pipelines.workspaces import client_for
 
 log = logging.getLogger(__name__)
 
-UPDATES: Final = 15
-EVENTS: Final = 2000
-TIMEOUT: Final = 15.0
+BATCH: Final = 64
+"""So many are asked for before what they answered is written."""
+AGAIN: Final = 10
+AGAIN_PART: Final = 40
+"""Of the pipelines that have not moved, each poll asks for this many, or for this part of all, once more."""
 
 
 def refresh(*, workspace_id: int, only: str | None = None) -> None:
@@ -46,121 +53,147 @@ def refresh(*, workspace_id: int, only: str | None = None) -> None:
     workspace = Workspace.objects.get(pk=workspace_id)
     if not workspace.active:
         return
+    began, pause = timezone.now(), 0.0
     try:
-        client = client_for(workspace, timeout=TIMEOUT)
+        clients = Clients(workspace)
     except RepriseError as error:
-        _end(workspace, None, error.sentence)
+        _end(workspace, None, error.sentence, None)
         return
     try:
-        problem = _refresh(workspace, client, only)
+        problem = _refresh(workspace, clients, only)
+        polled_at = timezone.now() if only is None else None
     except RepriseError as error:
-        _end(workspace, None, error.sentence)
-    else:
-        _end(workspace, timezone.now() if only is None else None, problem)
+        polled_at, problem = None, error.sentence
+        pause = error.seconds if isinstance(error, Busy) else 0.0
     finally:
-        client.close()
+        clients.close()
+    _end(workspace, polled_at, problem, _next_poll(began, timezone.now(), pause))
 
 
-def _end(workspace: Workspace, polled_at: datetime | None, problem: str) -> None:
+def _next_poll(began: datetime, ended: datetime, pause: float) -> datetime | None:
+    """When the next poll may begin: not before the service wants it, and after a rest as long as this one took; None
+    where the usual period gives it that rest."""
+    took = ended - began
+    rested = ended + max(timedelta(seconds=pause), took)
+    usual = began + timedelta(seconds=settings.REPRISE_POLL_SECONDS)
+    return None if rested <= usual else rested
+
+
+def due_workspaces(now: datetime) -> list[int]:
+    """Workspaces that may be polled now."""
+    rested = Q(next_poll_at=None) | Q(next_poll_at__lte=now)
+    return list(Workspace.objects.active().filter(rested).order_by("pk").values_list("pk", flat=True))
+
+
+def _end(workspace: Workspace, polled_at: datetime | None, problem: str, next_poll: datetime | None) -> None:
     """`polled_at` stays at the last good poll of all pipelines, so that everybody sees how old the rows are."""
-    if problem and problem != workspace.poll_error:
-        log.warning("Workspace %s: %s", workspace.name, problem)
-    changes: dict[str, Any] = {"poll_error": problem}
+    changes: dict[str, Any] = {"next_poll_at": next_poll}
     if polled_at:
         changes["polled_at"] = polled_at
+    if problem != workspace.poll_error:
+        if problem:
+            log.warning("Workspace %s: %s", workspace.name, problem)
+        changes["poll_error"] = problem
     Workspace.objects.active().filter(pk=workspace.pk).update(**changes)
 
 
-def _refresh(workspace: Workspace, client: PipelinesClient, only: str | None) -> str:
-    """Poll every pipeline, or those of one id or name.
+def _refresh(workspace: Workspace, clients: Clients, only: str | None) -> str:
+    """Poll the pipelines that moved and some of the others, or those of one id or name.
 
     Answers the problem of the first one that could not be read, or "".
     """
-    listed = client.list_pipelines()
-    rows = {p.pipeline_id: p for p in Pipeline.objects.filter(workspace=workspace)}
-    seen: list[str] = []
-    problem = ""
-    for entry in listed:
-        pipeline_id = str(entry.get("pipeline_id") or "")
-        if only is not None and only not in (pipeline_id, shown(str(entry.get("name")))):
-            seen.append(pipeline_id)
-            continue
-        try:
-            if _poll(workspace, client, entry, rows.get(pipeline_id)):
-                seen.append(pipeline_id)
-        except NotFound:
-            continue  # deleted since it was listed
-        except (Unreachable, ApiDenied):
-            raise
-        except RepriseError as error:
-            problem = problem or f"Pipeline {entry.get('name') or pipeline_id}: {error.sentence}"
-            seen.append(pipeline_id)
+    listed = {str(entry.get("pipeline_id") or ""): entry for entry in clients.first.list_pipelines()}
+    rows = {p.pipeline_id: p for p in _known(workspace)}
+    if only is None:
+        chosen = _due(listed, rows)
+    else:
+        chosen = [key for key, entry in listed.items() if only in (key, shown(str(entry.get("name"))))]
+    seen, problem = set(listed) - set(chosen), ""
+    for start in range(0, len(chosen), BATCH):
+        some = chosen[start : start + BATCH]
+        for asked, reply in clients.answers(_asked(some, listed, rows)):
+            if isinstance(reply, NotFound):
+                continue  # deleted since it was listed
+            if isinstance(reply, Unreachable | ApiDenied):
+                raise reply
+            if isinstance(reply, RepriseError):
+                problem = problem or f"Pipeline {asked.entry.get('name') or asked.id}: {reply.sentence}"
+                seen.add(asked.id)
+            elif not reply.passing:
+                _keep(workspace, asked, reply)
+                seen.add(asked.id)
     # one that was switched off or removed meanwhile keeps its flows out of the lists
     mine = Pipeline.objects.filter(workspace__in=Workspace.objects.active().filter(pk=workspace.pk))
-    mine.filter(pipeline_id__in=seen).update(seen_at=timezone.now(), gone=False)
+    mine.filter(gone=True, pipeline_id__in=seen).update(gone=False)
     mine.filter(gone=False).exclude(pipeline_id__in=seen).update(gone=True)
     return problem
 
 
-def _poll(
-    workspace: Workspace, client: PipelinesClient, entry: Mapping[str, Any], row: Pipeline | None
-) -> bool:
-    """Read one pipeline and write what changed. False for a passing copy that a validation made."""
-    pipeline_id = str(entry.get("pipeline_id") or "")
-    answer = client.get_pipeline(pipeline_id)
-    spec = answer.get("spec") or {}
-    tags = spec.get("tags") or {}
-    if tags.get("reprise") == "validation":
+def _known(workspace: Workspace) -> QuerySet[Pipeline]:
+    """Every row, as far as the list of pipelines is compared with it."""
+    rows = Pipeline.objects.filter(workspace=workspace)
+    return rows.only("pipeline_id", "name", "state", "heads", "gone", "seen_at")
+
+
+def _due(listed: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Pipeline]) -> list[str]:
+    """Pipelines of which something moved by the list, and of the others those that were asked for longest ago: the
+    list tells of states and updates, and not of a changed setting, tag or path."""
+    idle = {key for key, entry in listed.items() if _is_idle(entry, rows.get(key))}
+    oldest = sorted(idle, key=lambda key: rows[key].seen_at)
+    again = set(oldest[: max(AGAIN, len(listed) // AGAIN_PART)])
+    return [key for key in listed if key not in idle or key in again]
+
+
+def _is_idle(entry: Mapping[str, Any], row: Pipeline | None) -> bool:
+    """Does the list say of a pipeline what its row has, with nothing left to read?"""
+    latest = entry.get("latest_updates")
+    if row is None or row.gone or not row.heads or not isinstance(latest, list):
         return False
-    kept: list[dict[str, Any]] = row.updates if row else []
-    updates = _updates(client, pipeline_id, answer.get("latest_updates"), kept)
-    readings = [
-        _read(client, pipeline_id, u) for u in reversed(folding.real(updates)) if not folding.whole(u)
-    ]
-    read = {r.id: folding.remembered(r) for r in readings}
-    remembered = [read.get(u["update_id"], u) for u in updates]
-    told = str(tags.get("environment") or workspace.environment)[:20]
+    told = [[u.get("update_id"), u.get("state")] for u in latest if isinstance(u, dict)]
+    kept = json.loads(row.heads)
+    same = shown(str(entry.get("name")))[:300] == row.name and str(entry.get("state"))[:20] == row.state
+    return same and told == kept[: len(told)] and bool(told) == bool(kept)
+
+
+def _heads(updates: Sequence[Mapping[str, Any]]) -> str:
+    """Ids and states of the updates, newest first; "" while one of them is still to be read."""
+    if not all(folding.whole(u) for u in folding.real(updates)):
+        return ""
+    return json.dumps([[u.get("update_id"), u.get("state")] for u in updates])
+
+
+def _asked(
+    keys: Sequence[str], listed: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Pipeline]
+) -> list[Asked]:
+    known = Pipeline.objects.filter(pk__in=[rows[key].pk for key in keys if key in rows])
+    updates = dict(known.values_list("pk", "updates"))
+    held = {key: rows[key].pk for key in keys if key in rows}
+    return [Asked(listed[key], held.get(key), updates.get(held.get(key, 0), [])) for key in keys]
+
+
+def _keep(workspace: Workspace, asked: Asked, reply: Reply) -> None:
+    """Write what changed of one pipeline."""
+    answer, spec = reply.answer, reply.answer.get("spec") or {}
+    read = {r.id: folding.remembered(r) for r in reply.readings}
+    remembered = [read.get(str(u["update_id"]), u) for u in reply.updates]
+    told = str((spec.get("tags") or {}).get("environment") or workspace.environment)[:20]
     values = {
-        "name": shown(str(answer.get("name") or entry.get("name") or pipeline_id))[:300],
+        "name": shown(str(answer.get("name") or asked.entry.get("name") or asked.id))[:300],
         "environment": told,
-        "state": str(answer.get("state") or entry.get("state") or "")[:20],
+        "state": str(answer.get("state") or asked.entry.get("state") or "")[:20],
         "spec": spec,
         "updates": remembered,
+        "heads": _heads(remembered),
     }
-    with transaction.atomic():
-        held = Pipeline.objects.select_for_update().filter(pk=row.pk).first() if row else None
+    with transaction.atomic(), listing.together():
+        held = Pipeline.objects.select_for_update().filter(pk=asked.row).first() if asked.row else None
         move = retagging.judge(held, told, timezone.now()) if held else None
-        pipeline = _write_pipeline(workspace, pipeline_id, held, values | (move.values() if move else {}))
-        _write_flows(pipeline, remembered, readings)
+        pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
+        _write_flows(pipeline, remembered, reply.readings)
         _write_health(pipeline, judge_pipeline(folding.real(remembered)))
         if held and move:
             retagging.note(held, move)
-    return True
-
-
-def _updates(
-    client: PipelinesClient, pipeline_id: str, latest: Any, kept: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The newest updates, newest first, with what is known of each; asked for only when something moved."""
-    if isinstance(latest, list) and kept:
-        told = [(u.get("update_id"), u.get("state")) for u in latest]
-        if told == [(u.get("update_id"), u.get("state")) for u in kept[: len(told)]]:
-            return kept
-    elif latest == [] and not kept:
-        return []
-    known = {u["update_id"]: u for u in kept if u.get("read")}
-    found = [u for u in client.list_updates(pipeline_id, limit=UPDATES) if u.get("update_id")]
-    return [known.get(u["update_id"], u) for u in found]
-
-
-def _read(client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any]) -> folding.Reading:
-    """What the events of one update say. Definitions come first in an update, so a long one is read from
-    both ends."""
-    chosen = f"update_id = '{update['update_id']}'"
-    events = list(client.events(pipeline_id, filter=chosen, limit=EVENTS))
-    if len(events) >= EVENTS:
-        events += client.events(pipeline_id, filter=chosen, order_by="timestamp asc", limit=250)
-    return folding.read(update, events, now=timezone.now())
+        listing.derive_again([pipeline.pk])
 
 
 def _write_pipeline(
@@ -171,8 +204,7 @@ def _write_pipeline(
             workspace=workspace, pipeline_id=pipeline_id, defaults={**values, "seen_at": timezone.now()}
         )[0]
     changes = {k: v for k, v in values.items() if getattr(row, k) != v}
-    if changes:
-        Pipeline.objects.filter(pk=row.pk).update(**changes)
+    Pipeline.objects.filter(pk=row.pk).update(**changes, seen_at=timezone.now())
     return row
 
 

@@ -11,11 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from recovery.models import Flow, FlowInput
 
 GOING_ON = ("ok", "running")
+FILES = "files"  # `sources.files.KIND`, without the readers of checkpoints that come with it
 
 
 class Standing(StrEnum):
@@ -90,9 +91,7 @@ def standing(row: FlowInput, state: str, now: datetime) -> Standing:
     if row.seen_at is None:
         return Standing.UNKNOWN
     if row.readable is False:
-        from recovery.sources import files  # late: with it come all readers of checkpoints
-
-        return Standing.PASSED if row.kind == files.KIND and state in GOING_ON else Standing.GONE
+        return Standing.PASSED if row.kind == FILES and state in GOING_ON else Standing.GONE
     if row.until is None:
         return Standing.SAFE if row.readable else Standing.UNKNOWN
     left = row.until - now
@@ -103,19 +102,26 @@ def standing(row: FlowInput, state: str, now: datetime) -> Standing:
     return Standing.SOON if near and still else Standing.KEPT
 
 
+def at_risk_from(row: FlowInput, state: str) -> datetime | None:
+    """From when on `standing` calls a source at risk, as long as neither it nor its flow moves; None: never."""
+    if row.seen_at is None:
+        return None
+    if row.readable is False:
+        return None if row.kind == FILES and state in GOING_ON else row.seen_at
+    if row.until is None:
+        return None
+    near = row.until - timedelta(hours=settings.REPRISE_RETENTION_WARN_HOURS)
+    if state not in GOING_ON:
+        return min(row.until, near)
+    if row.stands_since is None:
+        return row.until
+    still = row.stands_since + (row.until - row.stands_since) / 2
+    return min(row.until, max(near, still))
+
+
 def with_sources(flows: QuerySet[Flow]) -> QuerySet[Flow]:
     """Flows whose `sources` are read along, in one query for all of them, without what is encrypted."""
     return flows.prefetch_related(Prefetch("sources", FlowInput.objects.defer("reader", "table")))
-
-
-def at_risk(flows: QuerySet[Flow], now: datetime) -> int:
-    """How many of these flows have unread input at risk; one query, which reads only sources that may be."""
-    soon = now + timedelta(hours=settings.REPRISE_RETENTION_WARN_HOURS)
-    rows = FlowInput.objects.filter(Q(readable=False) | Q(until__lte=soon), flow__in=flows)
-    named = rows.select_related("flow").only(
-        "readable", "until", "seen_at", "stands_since", "flow__state", "flow__id"
-    )
-    return len({row.flow_id for row in named if standing(row, row.flow.state, now).at_risk})
 
 
 def as_dict(flow: Flow, now: datetime) -> dict[str, Any] | None:

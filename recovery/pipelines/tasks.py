@@ -1,13 +1,14 @@
-"""The inventory is refreshed: by beat, workspace by workspace, and at once where a recovery has ended."""
+"""The inventory is refreshed: by beat, each workspace by a task of its own, and at once where a recovery has ended."""
 
 import logging
 
 from celery import shared_task
 from django.conf import settings
+from django.utils import timezone
 
 from recovery.models import Workspace
 from recovery.pipelines import looks
-from recovery.pipelines.inventory import refresh
+from recovery.pipelines.inventory import due_workspaces, refresh
 from recovery.pipelines.locks import only_look, only_poll
 from recovery.pipelines.workspace_asking import keep_test
 
@@ -18,18 +19,28 @@ TEST_SECONDS = 3600
 
 @shared_task
 def poll_workspaces() -> None:
-    """Refresh every workspace that nobody polls at this moment. What fails is kept on the workspace's row."""
-    for workspace_id in Workspace.objects.active().order_by("pk").values_list("pk", flat=True):
-        with only_poll(workspace_id) as mine:
-            if mine:
-                refresh(workspace_id=workspace_id)
+    """Wake a poll of each workspace that is due; a slow one keeps no other waiting."""
+    for workspace_id in due_workspaces(timezone.now()):
+        poll_due_workspace.apply_async((workspace_id,), expires=settings.REPRISE_POLL_SECONDS * 2)
 
 
 @shared_task
-def poll_workspace(workspace_id: int) -> None:
-    """Refresh one workspace now: something has just happened there. A poll under way may have asked too early, so
-    this one does not give way to it; nothing breaks when two overlap."""
-    refresh(workspace_id=workspace_id)
+def poll_due_workspace(workspace_id: int) -> None:
+    """Refresh a workspace, unless that is being done at this moment. What fails is kept on the workspace's row."""
+    with only_poll(workspace_id) as mine:
+        if mine:
+            refresh(workspace_id=workspace_id)
+
+
+@shared_task
+def poll_workspace(workspace_id: int, tries: int = 60) -> None:
+    """Refresh one workspace now: something has just happened there. A poll under way may have asked too early, so this
+    one comes after it, as long as that takes no more than so many tries a second apart."""
+    with only_poll(workspace_id) as mine:
+        if mine:
+            refresh(workspace_id=workspace_id)
+        elif tries > 0:
+            poll_workspace.apply_async((workspace_id, tries - 1), countdown=1)
 
 
 @shared_task

@@ -1,6 +1,7 @@
 """One HTTP call to a Pipelines API: who we are, how long we wait, what an answer means.
 
-A GET is tried again after a dropped connection, 429 and 503. Nothing else ever is: the API has no
+A GET is tried again after a dropped connection, and after 429 and 503 once the pause that the answer asks for is over,
+where that is short. Nothing else ever is: the API has no
 idempotency token, so an act that was sent once and not answered has an unknown outcome.
 """
 
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import requests
@@ -19,7 +21,7 @@ from urllib3.exceptions import NewConnectionError
 from recovery import trace
 from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
 from recovery.outbound import ADVICE, Allowed, ForbiddenAddress, GuardedAdapter, cause_of
-from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
+from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError, Busy
 
 GET_TRIES: Final = 3
 CONNECT_SECONDS: Final = 5.0
@@ -98,9 +100,10 @@ class Transport:
                     raise self._silence(error) from None
                 self._pause(0.2 * attempt)
                 continue
-            if response.status_code not in (429, 503) or attempt == GET_TRIES:
+            pause = _retry_after(response, attempt)
+            if response.status_code not in (429, 503) or attempt == GET_TRIES or pause > LONGEST_PAUSE:
                 break
-            self._pause(_retry_after(response, attempt))
+            self._pause(pause)
         self._check(response, acted=False)
         return self._object(response, acted=False)
 
@@ -171,7 +174,8 @@ class Transport:
         if status == 404:
             return NotFound(message)
         if status in (429, 502, 503, 504):
-            return Unreachable(f"The Pipelines API at {self.url} is busy or away (HTTP {status}): {message}")
+            says = f"The Pipelines API at {self.url} is busy or away (HTTP {status}): {message}"
+            return Busy(says, seconds=_retry_after(response, 0))
         return ApiError(
             f"The Pipelines API refused the request (HTTP {status}): {message}",
             status=status,
@@ -217,8 +221,15 @@ def _certificate_end(response: requests.Response) -> datetime | None:
 
 
 def _retry_after(response: requests.Response, attempt: int) -> float:
-    text = response.headers.get("Retry-After", "")
-    return min(float(text) if text.isdigit() else 0.5 * attempt, LONGEST_PAUSE)
+    """Seconds to wait before the next question: as the answer says (seconds or a date), else a little longer each
+    time."""
+    text = response.headers.get("Retry-After", "").strip()
+    if text.isdigit() and len(text) < 8:
+        return float(text)
+    try:
+        return max((parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds(), 0.0)
+    except (ValueError, TypeError):  # TypeError: a date without a zone
+        return 0.5 * attempt
 
 
 def _never_sent(error: requests.RequestException) -> bool:

@@ -53,7 +53,7 @@ const askPolled = async () => {
   }
   ageAll();
 };
-setInterval(askPolled, 10000);
+setInterval(askPolled, 15000);
 setInterval(ageAll, 1000);
 ageAll();
 live(true);

@@ -37,6 +37,27 @@ document.addEventListener("htmx:sendError", () => offline(true));
 document.addEventListener("htmx:responseError", () => offline(true));
 document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) offline(false); });
 
+/* A list asks whether it still shows what is so: soon after a change, less often while nothing changes, not at all while
+   nobody looks at it, and no two pages at the same moment. */
+const POLL_LEAST = 5000;
+const POLL_MOST = 10000;
+let pollPause = POLL_LEAST;
+const pollNow = () => {
+  const list = document.querySelector("[data-poll]");
+  if (list && !document.hidden && window.htmx) window.htmx.trigger(list, "poll");
+};
+const pollAgain = () => setTimeout(() => { pollNow(); pollAgain(); }, pollPause * (0.8 + 0.4 * Math.random()));
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (!event.target.matches("[data-poll]")) return;
+  pollPause = event.detail.xhr.status === 204 ? Math.min(pollPause * 1.5, POLL_MOST) : POLL_LEAST;
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  pollPause = POLL_LEAST;
+  pollNow();
+});
+pollAgain();
+
 /* A log that is followed stays at its end; one that was scrolled up stays where it is. */
 let follow = true;
 document.addEventListener("htmx:beforeSwap", () => {

@@ -96,6 +96,7 @@ def test_what_beat_wakes_has_an_id_of_its_own(
     Workspace.objects.create(name="here", url=stub.url, token_ref="env:TRACE_TOKEN")
     poll_workspaces.delay()
     run(queue("control"))
+    run(queue("control"))  # the poll that it woke
 
     ids = {one.headers.get("X-Request-ID") for one in stub.asked}
     assert len(ids) == 1

@@ -14,7 +14,6 @@ from console.presenters import (
     patching,
     reviewing,
     running,
-    status,
     verifying,
     wizard,
 )
@@ -413,22 +412,6 @@ def test_a_run_is_polled_only_while_something_moves_by_itself() -> None:
         == 0
     )
     assert running.polls(SimpleNamespace(state="succeeded"), []) == 0
-
-
-def test_a_flow_that_fails_in_production_comes_before_one_that_fails_longer_elsewhere() -> None:
-    def row(env: str, hours: int) -> inventory.Row:
-        flow = SimpleNamespace(
-            failing_since=f.ago(hours=hours),
-            name=env,
-            short=env,
-            pk=1,
-            pipeline=SimpleNamespace(environment=env),
-        )
-        return inventory.Row(flow, None, status.FLOW["failed"], "", "", "", "", "", "", status.dots([]), "")  # type: ignore[arg-type]
-
-    order = inventory.order([row("development", 9), row("production", 1), row("staging", 5)], "urgent")
-
-    assert [r.flow.short for r in order] == ["production", "staging", "development"]
 
 
 def moved_position(**values: Any) -> dict[str, Any]:

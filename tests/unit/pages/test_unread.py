@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from recovery.models import Flow, FlowInput
+from recovery.models import Flow
 from recovery.people import actions
 from recovery.people.roles import SYSTEM
 from recovery.pipelines import retention
@@ -173,14 +173,6 @@ def test_the_inventory_does_not_read_what_is_encrypted(responder: Client, severa
         responder.get("/?show=all")
 
     assert not [q["sql"] for q in made if '"reader"' in q["sql"]]
-
-
-def test_a_version_of_the_list_changes_with_its_deadlines(responder: Client, several: None) -> None:
-    version = re.search(r"&amp;v=([0-9a-f]+)", text(responder, "/"))
-    assert version is not None
-    FlowInput.objects.filter(flow__short="c_days").update(**GONE)
-
-    assert responder.get(f"/?part=list&v={version[1]}").status_code == 200
 
 
 def flows(monkeypatch: pytest.MonkeyPatch, *options: str) -> str:

@@ -80,17 +80,21 @@ class Pipeline:
 class Api:
     pipelines: dict[str, Pipeline] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)  # pipelines whose GET answers 500
+    list_tells: bool = True  # does the list tell of updates?
 
     def add(self, id: str, name: str, **spec: Any) -> Pipeline:
         self.pipelines[id] = Pipeline(id=id, name=name, spec=spec)
         return self.pipelines[id]
 
+    def status(self, pipeline: Pipeline) -> dict[str, Any]:
+        """Its entry in the list."""
+        said = {"pipeline_id": pipeline.id, "name": pipeline.name, "state": "IDLE"}
+        return said | ({"latest_updates": pipeline.infos()} if self.list_tells else {})
+
     def __call__(self, asked: Asked) -> Answer:
         parts = asked.path.removeprefix("/api/2.0/").split("/")
         if parts == ["pipelines"]:
-            return Answer(
-                body={"statuses": [{"pipeline_id": p.id, "name": p.name} for p in self.pipelines.values()]}
-            )
+            return Answer(body={"statuses": [self.status(p) for p in self.pipelines.values()]})
         pipeline = self.pipelines.get(parts[1])
         if pipeline is None:
             return Answer(404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": f"No {parts[1]}."})

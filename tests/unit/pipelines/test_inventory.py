@@ -11,7 +11,7 @@ from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.pipelines.find import find_flow, find_fresh, find_pipeline
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.locks import only_poll
-from recovery.pipelines.tasks import poll_workspaces
+from recovery.pipelines.tasks import poll_due_workspace
 from tests.unit.pipelines.api import CHAIN, Api
 from tests.unit.pipelines.elsewhere import held_elsewhere
 from tests.unit.pipelines.stub import Stub, serving
@@ -364,9 +364,9 @@ def test_a_flow_that_the_code_no_longer_has_is_forgotten_unless_it_has_a_history
 
 def test_two_polls_of_one_workspace_do_not_overlap(api: Api, stub: Stub, workspace: Workspace) -> None:
     with held_elsewhere(only_poll, workspace.pk):
-        poll_workspaces()
+        poll_due_workspace(workspace.pk)
         assert stub.asked == []
-    poll_workspaces()
+    poll_due_workspace(workspace.pk)
     assert stub.paths() == ["GET /api/2.0/pipelines"]
 
 

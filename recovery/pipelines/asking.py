@@ -1,0 +1,128 @@
+"""Asks a workspace for pipelines, several at a time, and reads what is new of each. Writes nothing: no thread here
+touches the database.
+"""
+
+import contextvars
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Final
+
+from django.utils import timezone
+
+from recovery.errors import RepriseError, Unreachable
+from recovery.models import Workspace
+from recovery.pipelines import folding
+from recovery.pipelines.client import ApiDenied, PipelinesClient
+from recovery.pipelines.workspaces import client_for
+
+UPDATES: Final = 15
+EVENTS: Final = 2000
+TIMEOUT: Final = 15.0
+AT_ONCE: Final = 8
+"""Pipelines of a workspace that are asked for at the same time."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A pipeline to ask for: its entry in the list, the key of its row (None: it has none yet), and the updates that
+    the row keeps."""
+
+    entry: Mapping[str, Any]
+    row: int | None
+    updates: Sequence[Mapping[str, Any]]
+
+    @property
+    def id(self) -> str:
+        return str(self.entry.get("pipeline_id") or "")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the API says of one pipeline: its own answer, its newest updates, newest first, and what was read of those
+    that had not been read yet, oldest first. `passing`: a copy that a validation made."""
+
+    answer: Mapping[str, Any]
+    updates: Sequence[Mapping[str, Any]] = ()
+    readings: Sequence[folding.Reading] = ()
+    passing: bool = False
+
+
+class Clients:
+    """As many clients of one workspace as ask at the same time: one alone is not safe across threads. Raises as
+    `workspaces.client_for`."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self.first = self._make()
+        self._all = [self.first]
+        self._failure: RepriseError | None = None
+
+    def _make(self) -> PipelinesClient:
+        return client_for(self._workspace, timeout=TIMEOUT)
+
+    def close(self) -> None:
+        for client in self._all:
+            client.close()
+
+    def answers(self, asked: Sequence[Asked]) -> Iterator[tuple[Asked, Reply | RepriseError]]:
+        """What the workspace says of each pipeline, in order, asked AT_ONCE at a time. After one that it could not be
+        asked for, no further question is begun; those left have that error too."""
+        while len(self._all) < min(AT_ONCE, len(asked)):
+            self._all.append(self._make())
+        free: SimpleQueue[PipelinesClient] = SimpleQueue()
+        for client in self._all:
+            free.put(client)
+
+        def answer(one: Asked) -> Reply | RepriseError:
+            client = free.get()
+            try:
+                return _ask(client, one) if self._failure is None else self._failure
+            except (Unreachable, ApiDenied) as failure:
+                self._failure = failure
+                return failure
+            except RepriseError as error:
+                return error
+            finally:
+                free.put(client)
+
+        with ThreadPoolExecutor(len(self._all), "poll") as pool:
+            context = contextvars.copy_context()
+            calls = [pool.submit(context.copy().run, answer, one) for one in asked]
+            yield from ((one, call.result()) for one, call in zip(asked, calls, strict=True))
+
+
+def _ask(client: PipelinesClient, asked: Asked) -> Reply:
+    """Ask for one pipeline and read what is new of it. Writes nothing."""
+    answer = client.get_pipeline(asked.id)
+    if ((answer.get("spec") or {}).get("tags") or {}).get("reprise") == "validation":
+        return Reply(answer, passing=True)
+    updates = _updates(client, asked.id, answer.get("latest_updates"), asked.updates)
+    unread = [u for u in reversed(folding.real(updates)) if not folding.whole(u)]
+    return Reply(answer, updates, [_read(client, asked.id, u) for u in unread])
+
+
+def _updates(
+    client: PipelinesClient, pipeline_id: str, latest: Any, kept: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """The newest updates, newest first, with what is known of each; asked for only when something moved."""
+    if isinstance(latest, list) and kept:
+        told = [(u.get("update_id"), u.get("state")) for u in latest]
+        if told == [(u.get("update_id"), u.get("state")) for u in kept[: len(told)]]:
+            return kept
+    elif latest == [] and not kept:
+        return []
+    known = {u["update_id"]: u for u in kept if u.get("read")}
+    newest = [u for u in client.list_updates(pipeline_id, limit=UPDATES) if u.get("update_id")]
+    return [known.get(u["update_id"], u) for u in newest]
+
+
+def _read(client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any]) -> folding.Reading:
+    """What the events of one update say. Definitions come first in an update, so a long one is read from
+    both ends."""
+    chosen = f"update_id = '{update['update_id']}'"
+    events = list(client.events(pipeline_id, filter=chosen, limit=EVENTS))
+    if len(events) >= EVENTS:
+        events += client.events(pipeline_id, filter=chosen, order_by="timestamp asc", limit=250)
+    return folding.read(update, events, now=timezone.now())

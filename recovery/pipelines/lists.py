@@ -1,0 +1,276 @@
+"""Reads lists of flows and pipelines: what needs attention, filters, counts, pages and versions, all asked in SQL."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When
+from django.db.models.fields.json import KT
+
+from recovery.models import Listed, ListVersion, Recovery, Workspace
+from recovery.people.roles import Actor
+from recovery.people.visible import environments, where
+from recovery.pipelines import retention
+
+PAGE: Final = 50
+"""Rows of a page."""
+LONGEST_UNSEEN: Final = timedelta(minutes=5)
+"""A version is good for so long at most: should a change ever go uncounted, every open page sees it after that."""
+URGENCY: Final = ("production", "staging", "development")
+
+
+class Show(StrEnum):
+    """The quick filters."""
+
+    ATTENTION = "attention"
+    RECOVERING = "recovering"
+    AT_RISK = "at-risk"
+    NOT_RUNNING = "not-running"
+    ALL = "all"
+
+
+class Sort(StrEnum):
+    """What needs attention stands first in each of them."""
+
+    URGENT = "urgent"
+    NAME = "name"
+    SINCE = "since"
+    COMMIT = "commit"
+    UNTIL = "until"
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A sentence that rows of a `state`, and of a `why` of being behind where that is given, show to people. `at_risk`:
+    all rows whose input is at risk show it."""
+
+    text: str
+    state: str = ""
+    why: str = ""
+    at_risk: bool = False
+
+
+@dataclass(frozen=True)
+class Filters:
+    """`words`: all of them are looked for; "" and () mean every row."""
+
+    show: Show = Show.ATTENTION
+    environment: str = ""
+    condition: str = ""
+    words: tuple[str, ...] = ()
+    sort: Sort = Sort.URGENT
+    phrases: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListCounts:
+    """Rows that the actor sees. `by_show`: of those that fit the other filters; `urgent`: of the present quick filter,
+    those that need attention. `in_production` of `attention`."""
+
+    total: int
+    attention: int
+    in_production: int
+    by_show: Mapping[Show, int]
+    urgent: int
+
+
+def listed_rows(by: Actor) -> QuerySet[Listed]:
+    """Every row that `by` sees."""
+    return Listed.objects.filter(where(by))
+
+
+def needs_attention(now: datetime) -> Q:
+    """Rows that somebody has to look at: broken, with input at risk, or with a recovery that waits for a person."""
+    stuck = Recovery.objects.filter(active=True, state="needs_attention").values("flow")
+    return Q(broken=True) | at_risk(now) | Q(flow__in=stuck)
+
+
+def at_risk(now: datetime) -> Q:
+    """Rows whose unread input is at risk, by the rule of `retention.standing`."""
+    return Q(at_risk_from__lte=now)
+
+
+def count_attention(by: Actor, now: datetime) -> int:
+    """How many rows need attention."""
+    return listed_rows(by).filter(needs_attention(now)).count()
+
+
+def count_rows(by: Actor, filters: Filters, now: datetime) -> ListCounts:
+    """All counts of the list's page, in one query."""
+    fits, attention = fitting(filters, now), needs_attention(now)
+    shows = {show: _shown(show, now) for show in Show}
+    found = listed_rows(by).aggregate(
+        total=Count("pk"),
+        attention=Count("pk", filter=attention),
+        in_production=Count("pk", filter=attention & Q(environment="production")),
+        urgent=Count("pk", filter=fits & shows[filters.show] & attention),
+        **{show.name: Count("pk", filter=fits & shown) for show, shown in shows.items()},
+    )
+    by_show = {show: found[show.name] for show in Show}
+    return ListCounts(found["total"], found["attention"], found["in_production"], by_show, found["urgent"])
+
+
+def page_of_rows(by: Actor, filters: Filters, now: datetime, *, start: int) -> list[Listed]:
+    """At most PAGE rows from the `start`-th on, those that need attention first; `urgent` is 1 on each of those.
+
+    The flow is there as far as `retention.of` asks.
+    """
+    rows = listed_rows(by).filter(fitting(filters, now), _shown(filters.show, now))
+    ordered = rows.annotate(urgent=_number(needs_attention(now))).order_by(
+        "-urgent", *_order(filters.sort, now)
+    )
+    # the keys alone are put in order: a database that sorts whole rows carries them all through its sorter
+    keys = dict(ordered.values_list("pk", "urgent")[start : start + PAGE])
+    held = {row.pk: row for row in Listed.objects.filter(pk__in=keys).select_related("flow").only(*_SHOWN)}
+    for pk, row in held.items():
+        row.urgent = keys[pk]  # type: ignore[attr-defined]
+    return [held[pk] for pk in keys if pk in held]
+
+
+_SHOWN: Final = (
+    *(f.name for f in Listed._meta.concrete_fields if f.name != "searched"),
+    *(f"flow__{name}" for name in ("state", "streaming", "code_problem", "code_digest", "pipeline")),
+)
+
+
+def fitting(filters: Filters, now: datetime) -> Q:
+    """Every filter but the quick one."""
+    fits = Q()
+    if filters.environment:
+        fits &= Q(environment=filters.environment)
+    if filters.condition:
+        fits &= Q(condition=filters.condition)
+    if filters.words:
+        workspaces = {pk: name.lower() for pk, name in Workspace.objects.values_list("pk", "name")}
+        recoveries = _texts_of_recoveries()
+        for word in filters.words:
+            fits &= _holds(word.lower(), filters.phrases, workspaces, recoveries, now)
+    return fits
+
+
+def _holds(
+    word: str,
+    phrases: Sequence[Phrase],
+    workspaces: Mapping[int, str],
+    recoveries: Mapping[int, str],
+    now: datetime,
+) -> Q:
+    found = Q(searched__contains=word)
+    if named := [pk for pk, name in workspaces.items() if word in name]:
+        found |= Q(pipeline__workspace__in=named)
+    if flows := [flow for flow, text in recoveries.items() if word in text]:
+        found |= Q(flow__in=flows)
+    for phrase in phrases:
+        if word not in phrase.text.lower():
+            continue
+        if phrase.at_risk:
+            found |= at_risk(now)
+        else:
+            found |= Q(
+                flow__isnull=False, state=phrase.state, **({"behind_why": phrase.why} if phrase.why else {})
+            )
+    return found
+
+
+def _texts_of_recoveries() -> dict[int, str]:
+    """What a search looks in of each open recovery, in lower case, by its flow."""
+    told = Recovery.objects.filter(active=True).annotate(title=KT("diagnosis__title"))
+    rows = told.values_list("pk", "flow", "state", "reason", "title")
+    return {
+        flow: f"r-{pk} {reason if state == 'needs_attention' else ''} {title or ''}".lower()
+        for pk, flow, state, reason, title in rows
+    }
+
+
+def _shown(show: Show, now: datetime) -> Q:
+    if show is Show.ATTENTION:
+        return needs_attention(now)
+    if show is Show.RECOVERING:
+        return Q(flow__in=Recovery.objects.filter(active=True).values("flow"))
+    if show is Show.AT_RISK:
+        return at_risk(now)
+    return Q(state="stopped", flow__isnull=False) if show is Show.NOT_RUNNING else Q()
+
+
+def _number(condition: Q) -> Case:
+    return Case(When(condition, then=Value(1)), default=Value(0), output_field=IntegerField())
+
+
+def _order(sort: Sort, now: datetime) -> tuple[Any, ...]:
+    """Most urgent first: production before the rest, then what fails longest."""
+    if sort is Sort.NAME:
+        return ("short", "environment", "pk")
+    if sort is Sort.COMMIT:
+        return (F("committed_at").desc(nulls_last=True), "pk")
+    if sort is Sort.SINCE:
+        return (F("since").asc(nulls_last=True), "name", "pk")
+    if sort is Sort.UNTIL:  # what is gone, what goes first, what nothing takes
+        gone = _number(at_risk(now) & Q(readable_until=None))
+        return (gone.desc(), F("readable_until").asc(nulls_last=True), "name", "pk")
+    rank = Case(
+        *(When(environment=name, then=Value(n)) for n, name in enumerate(URGENCY)),
+        default=Value(len(URGENCY)),
+        output_field=IntegerField(),
+    )
+    return (rank, F("since").asc(nulls_last=True), "name", "pk")
+
+
+def list_environments(by: Actor) -> list[str]:
+    """Environments of all rows that `by` sees, by name."""
+    return list(listed_rows(by).order_by("environment").values_list("environment", flat=True).distinct())
+
+
+def list_conditions(by: Actor) -> list[str]:
+    """Classes of failure of all rows that `by` sees, by name."""
+    named = listed_rows(by).exclude(condition="").order_by("condition")
+    return list(named.values_list("condition", flat=True).distinct())
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a page of the list showed: `number` of changes until then, the environments in it, and until which second
+    nothing on it changes by the clock alone."""
+
+    number: int
+    places: str
+    until: int
+
+    def __str__(self) -> str:
+        return f"{self.number}-{self.places}-{self.until}"
+
+
+def current_version(by: Actor, now: datetime) -> Version:
+    """Read it before the rows: what changes in between is then asked for again. The rows' next deadline ends it."""
+    number = _changes()
+    turns = [_next(by, column, now) for column in ("at_risk_from", "readable_until")]
+    end = min(t for t in (*turns, now + LONGEST_UNSEEN) if t is not None)
+    return Version(number, _places(by), int(end.timestamp()))
+
+
+def _next(by: Actor, column: str, now: datetime) -> datetime | None:
+    later = listed_rows(by).filter(**{f"{column}__gt": now})
+    return later.order_by(column).values_list(column, flat=True).first()
+
+
+def is_current(version: str, by: Actor, now: datetime) -> bool:
+    """Would a page still show what it showed as `version`? One short query."""
+    number, _, rest = version.partition("-")
+    places, _, until = rest.partition("-")
+    if not (number.isdecimal() and until.isdecimal() and len(until) < 15):
+        return False
+    return now.timestamp() < int(until) and places == _places(by) and int(number) == _changes()
+
+
+def _places(by: Actor) -> str:
+    return "".join(name[0] for name in environments(by))
+
+
+def _changes() -> int:
+    return ListVersion.objects.filter(pk=1).values_list("number", flat=True).first() or 0
+
+
+def unread_of(row: Listed, sources: Sequence[Any], now: datetime) -> retention.Retention | None:
+    """How long a row's unread input can be read; None for a pipeline, and for a flow that does not stream."""
+    return None if row.flow is None else retention.of(row.flow, sources, now)
