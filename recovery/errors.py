@@ -54,6 +54,12 @@ class Unreachable(RepriseError):
     exit_code = 2
 
 
+class Interrupted(RepriseError):
+    """What was waited for was cut off from outside: the process or the machine that it ran on ended."""
+
+    code = "interrupted"
+
+
 class OutcomeUnknown(RepriseError):
     """An act was sent and nobody saw how it ended. Never repeated by itself."""
 

@@ -9,7 +9,7 @@ from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES
 from console.presenters.stopping import LogLine
 from console.presenters.wizard import Ask, Rung, safe_to_wait
-from recovery.workflow import probing, unknowns
+from recovery.workflow import probing, repeating, unknowns
 from recovery.workflow.probing import Asked, Probe
 from recovery.workflow.transitions import SKIPS
 from recovery.workflow.usual import Usual
@@ -56,7 +56,8 @@ def steps(
 def result(step: Any) -> str:
     """What was read back, where the step left an artefact; else what it is to do."""
     told = step.result or {}
-    if "skipped" in told or (step.state in ("done", "running") and step.log):
+    says = step.state in ("done", "running") or repeating.next_repeat(step) is not None
+    if "skipped" in told or (says and step.log):
         return str(step.log[-1][1])
     if step.kind == "seed" and step.state == "done" and told.get("version") is not None:
         return f"Version {told['version']} is in use. Version {told.get('from_version')} is untouched."

@@ -71,6 +71,7 @@ ACTIONS: Final[dict[str, str]] = {
     "step.stop": "asked for the update of an unknown step to be stopped",
     "step.statement": "said what they know of an unknown step",
     "step.probe": "found out what a step had done",
+    "step.repeat": "began a step again by itself",
     "recovery.end": "ended the recovery",
     "pipeline.pause": "took continuous mode or retries from a pipeline",
     "pipeline.restore": "gave a pipeline its continuous mode or retries back",

@@ -224,6 +224,20 @@ def _place(exception: Mapping[str, Any]) -> dict[str, str]:
     return {"file": code.file, "line": str(code.line or "")} if code else {}
 
 
+CUT: Final = "UpdateCutOff"
+"""Class name by which our own server says that an update failed because what it ran on ended."""
+
+
+def was_cut(events: Iterable[Mapping[str, Any]]) -> bool:
+    """Did an update fail because what it ran on ended, by its own events? False where they do not say."""
+    return any(
+        cause["class_name"] == CUT
+        for event in events
+        if event.get("event_type") == "update_progress"
+        for cause in causes(event)
+    )
+
+
 def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> list[dict[str, str]]:
     """Why an update failed: the causes of the flow's failure, else of any flow's, else the update's own.
 

@@ -28,6 +28,11 @@ def error_of(exceptions: list[dict[str, Any]], *, fatal: bool = True) -> dict[st
     return {"fatal": fatal, "exceptions": exceptions}
 
 
+CUT = "UpdateCutOff"
+"""Class name of the error of an update that failed because what it ran on ended: its runner was killed, Spark's driver
+or this server ended. The console starts such an update again (`recovery.pipelines.events.was_cut`)."""
+
+
 def simple_error(message: str, class_name: str = "PipelineException") -> dict[str, Any]:
     """An `error` of one exception that has no stack."""
     return error_of([{"class_name": class_name, "message": message, "stack": []}])

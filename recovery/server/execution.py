@@ -49,6 +49,11 @@ class Failure(Exception):
         self.flow = flow
 
 
+def cut(sentence: str) -> Failure:
+    """The failure of an update that ended because what it ran on did."""
+    return Failure(sentence, events.simple_error(sentence, events.CUT))
+
+
 class Execution(threading.Thread):
     """Carries out one update. `tell` may be called from any thread."""
 
@@ -115,7 +120,7 @@ class Execution(threading.Thread):
             error = events.simple_error(str(refusal), getattr(refusal, "class_name", "PipelineException"))
             return Failure(str(refusal), error)
         except SparkDead as error:
-            return Failure(f"{error} This update ended with it.")
+            return cut(f"{error} This update ended with it.")
         return None
 
     def start_runner(self) -> None:
@@ -270,7 +275,8 @@ class Execution(threading.Thread):
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         words = self.runner.last_words() if self.runner else ""
         sentence = f"The runner process of this update {how}; what it had started on Spark was stopped."
-        return Failure(f"{sentence} Its last words: {words}" if words else sentence)
+        sentence = f"{sentence} Its last words: {words}" if words else sentence
+        return cut(sentence) if code is None or code < 0 else Failure(sentence)
 
     def settle(self, failure: Failure | None) -> None:
         """The same end for every outcome: nothing is left running, then the outcome is recorded."""
@@ -284,7 +290,8 @@ class Execution(threading.Thread):
                 self.name_unresolved(failure, unresolved)
             quiet = quiesce(driver, self.key, seconds=QUIET_SECONDS)
         except SparkDead as error:
-            failure = failure or Failure(f"{error} This update ended with it.")
+            before = f"{failure.sentence} " if failure else ""
+            failure = cut(f"{before}{error} This update ended with it.")
         self.drain()
         stopped = self.stopping or self.was_stopped()
         if quiet is False:

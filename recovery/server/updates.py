@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from recovery import trace
 from recovery.server import events
-from recovery.server.execution import Execution, Failure, record_state
+from recovery.server.execution import Execution, cut, record_state
 from recovery.server.instance import Instance
 from recovery.server.models import ACTIVE_STATES, Pipeline, Update
 from recovery.server.problems import active_update, invalid
@@ -105,7 +105,7 @@ def fail_left_active() -> int:
     left = list(Update.objects.filter(state__in=ACTIVE_STATES).select_related("pipeline"))
     for update in left:
         sentence = "The server stopped while this update ran; its runner and its Spark driver ended with it."
-        record_state(update.pipeline, update.id, "FAILED", failure=Failure(sentence))
+        record_state(update.pipeline, update.id, "FAILED", failure=cut(sentence))
         Update.objects.filter(pk=update.pk).update(state="FAILED", ended_ms=events.now_ms())
         Pipeline.objects.filter(pk=update.pipeline_id).update(healthy=False)
     return len(left)

@@ -33,6 +33,7 @@ from recovery.workflow import (
     skipping,
     starting,
     studies,
+    watches,
 )
 from recovery.workflow.chosen import LEFT, basis, without_acceptance
 from recovery.workflow.journal import right_to_run, trying
@@ -378,6 +379,7 @@ def stop_run(*, recovery_id: int, by: Actor) -> None:
     with trying("recovery.halt", recovery, by) as attempted:
         only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
         studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "now"})
+        watches.hurry(recovery_id)
         attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
 
 
@@ -392,6 +394,7 @@ def pause_run(*, recovery_id: int, by: Actor) -> None:
                 f"{recovery.label} is being stopped already: no further step begins.", code="stopping"
             )
         studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "step"})
+        watches.hurry(recovery_id)
         attempted.done("Pause of the run requested: the step that runs ends, no further step begins.")
 
 

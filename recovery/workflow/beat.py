@@ -26,6 +26,8 @@ class Watch:
 
     def __init__(self, step: Step) -> None:
         self.step = step
+        self.acted = False
+        """Has `guard` been passed, so that an effect may have followed?"""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"beat-{step.pk}", daemon=True)
 
@@ -67,6 +69,7 @@ class Watch:
             raise FenceLost(f"Step {self.step.kind} was taken over by another worker; this one stops here.")
         if row.deadline and timezone.now() > row.deadline:
             raise FenceLost(f"Step {self.step.kind} ran past its deadline; it stops before its next effect.")
+        self.acted = True
 
     def log(self, text: str) -> None:
         """Append one line to the step's log."""

@@ -353,6 +353,7 @@ def _step(step: Step) -> dict[str, Any]:
         "seconds": seconds,
         "problem": step.problem or None,
         "evidence": step.evidence,
+        "repeats": step.repeats,
         "log": step.log,
     }
 

@@ -13,13 +13,13 @@ from django.utils import timezone
 
 from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import record
-from recovery.errors import OutcomeUnknown, RepriseError, Unreachable
+from recovery.errors import Interrupted, OutcomeUnknown, RepriseError, Unreachable
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.pipelines.errors import is_passing
 from recovery.pipelines.tasks import poll_workspace
 from recovery.verification.words import Claim, headline
-from recovery.workflow import broker, probing, watches
+from recovery.workflow import broker, probing, repeating, watches
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, halt_of, move, step_to
@@ -77,8 +77,9 @@ def go_on_with_step(step_id: int, fence: int) -> None:
 
 
 def _attempt(step: Step, act: Callable[[Context], Mapping[str, Any] | Waits]) -> None:
+    watch = Watch(step)
     try:
-        with Watch(step) as watch:
+        with watch:
             result = act(Context(step, watch))
             if isinstance(result, Waits):
                 watches.begin(step)
@@ -89,7 +90,7 @@ def _attempt(step: Step, act: Callable[[Context], Mapping[str, Any] | Waits]) ->
     except OutcomeUnknown as unknown:
         to_unknown(step, unknown.sentence)
     except RepriseError as failure:
-        _failed(step, failure)
+        _failed(step, failure, acted=watch.acted)
     except Exception as bug:
         _fault(step, bug)
     else:
@@ -244,13 +245,13 @@ def void_plan(step: Step, void: PlanVoid) -> None:
 
 
 def to_unknown(step: Step, says: str) -> bool:
-    """Nobody saw how the step ended: unknown, a probe is woken, a person is needed unless it proves it."""
+    """Nobody saw how the step ended: unknown, and a probe is woken. A person is called now; of a step that may go on by
+    itself, once the probe did not prove that it can."""
     with transaction.atomic():
         if not step_to(step, "unknown", problem=says):
             return False
-        recovery = Recovery.objects.get(pk=step.recovery_id)
-        if step.plan is not None and recovery.state in ("running", "verifying"):
-            move(recovery, "needs_attention", reason=f"Step {step.kind} is unknown: {says}")
+        if not (repeating.is_harmless(step, acted=True) and repeating.may_repeat(step)):
+            _call_person(step, f"Step {step.kind} is unknown: {says}")
         _audit(step, "step.unknown", "unknown", f"Step {step.kind} is unknown: {says}")
         from recovery.workflow import tasks
 
@@ -258,14 +259,30 @@ def to_unknown(step: Step, says: str) -> bool:
     return True
 
 
-def _failed(step: Step, failure: RepriseError) -> None:
+def _call_person(step: Step, reason: str) -> None:
+    recovery = Recovery.objects.get(pk=step.recovery_id)
+    if step.plan is not None and recovery.state in ("running", "verifying"):
+        move(recovery, "needs_attention", reason=reason)
+
+
+def _failed(step: Step, failure: RepriseError, *, acted: bool = True) -> None:
+    """Seen to have failed. It begins again by itself where it was cut off, or where something did not answer."""
     with transaction.atomic():
         if not step_to(step, "failed", problem=failure.sentence):
             return
-        recovery = Recovery.objects.get(pk=step.recovery_id)
-        if step.plan is not None and recovery.state in ("running", "verifying"):
-            move(recovery, "needs_attention", reason=failure.sentence)
         _audit(step, "step.run", "failed", f"Step {step.kind} failed: {failure.sentence}")
+        why = _passing(failure)
+        if why and repeating.is_harmless(step, acted=acted) and repeating.repeat(step, why):
+            return
+        _call_person(step, failure.sentence)
+
+
+def _passing(failure: RepriseError) -> repeating.Why | None:
+    """Why a failure may be over by itself; None where it is not."""
+    if isinstance(failure, Interrupted):
+        return repeating.Why.CUT
+    silent = isinstance(failure, Unreachable) or is_passing(failure)
+    return repeating.Why.NO_ANSWER if silent else None
 
 
 def probe_step(step_id: int, fence: int) -> None:
@@ -278,7 +295,7 @@ def probe_step(step_id: int, fence: int) -> None:
         seen: Probed = KINDS[step.kind].probe(step)
     except RepriseError as failure:
         seen = Probed("unclear", [saw(None, f"Could not be found out: {failure.sentence}")])
-    moves = seen.outcome in ("done", "again")  # by itself: nobody has to judge it by more
+    moves = seen.outcome in ("done", "again", "repeat")  # by itself: nobody has to judge it by more
     probe = {} if moves else {"probe": probing.probe_of(step, began, seen.evidence).as_dict()}
     with transaction.atomic():
         held = Step.objects.select_for_update().filter(pk=step_id, fence=fence, state="unknown").first()
@@ -301,14 +318,23 @@ def probe_step(step_id: int, fence: int) -> None:
             )
     if seen.outcome == "done":
         finish(step, {})
-    elif seen.outcome == "again":
-        again(step)
+    elif seen.outcome == "again" and step.kind in repeating.STARTING:
+        again(step)  # its update runs: it is only looked at
+    elif not (seen.outcome in ("again", "repeat") and repeating.repeat(step, _why_again(step, seen))):
+        with transaction.atomic():
+            _call_person(step, f"Step {step.kind} is unknown: {step.problem}")
+
+
+def _why_again(step: Step, seen: Probed) -> repeating.Why:
+    if step.kind not in repeating.STARTING:
+        return repeating.Why.SILENT
+    return repeating.Why.CUT if seen.cut else repeating.Why.NOT_STARTED
 
 
 def again(step: Step) -> None:
     """unknown or failed -> pending, and wake it. Only for steps that a probe or a person cleared."""
     with transaction.atomic():
-        if not step_to(step, "pending", ended_at=None):
+        if not step_to(step, "pending", ended_at=None, repeats=[]):
             return
         recovery = Recovery.objects.get(pk=step.recovery_id)
         if recovery.state == "needs_attention" and step.plan is not None and step.kind != "rollback":

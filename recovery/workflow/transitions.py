@@ -82,10 +82,10 @@ STEP_ARROWS: Final = (
     Arrow("running", "unknown", "its worker is silent, or nobody saw how it ended", Guard.FENCE),
     Arrow("unknown", "done", "a probe proves it", Guard.FENCE),
     Arrow("unknown", "failed", "a probe proves it", Guard.FENCE),
-    Arrow("unknown", "pending", "a person repeats it on the evidence, or it only reads", Guard.FENCE),
+    Arrow("unknown", "pending", "a person repeats it on the evidence, or it does no harm", Guard.FENCE),
     Arrow("unknown", "running", "a worker goes on with it", Guard.FENCE),
     Arrow("unknown", "skipped", "its recovery ended, or a person skips it", Guard.FENCE),
-    Arrow("failed", "pending", "a person repeats it", Guard.FENCE),
+    Arrow("failed", "pending", "a person repeats it, or what did not answer is asked again", Guard.FENCE),
     Arrow("failed", "running", "a worker goes on with it", Guard.FENCE),
     Arrow("failed", "skipped", "its recovery ended, or a person skips it", Guard.FENCE),
 )  # fmt: skip

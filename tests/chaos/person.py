@@ -22,6 +22,7 @@ from tests.stack import Stack
 PATIENCE = 1500.0  # seconds for one recovery, strikes and all
 HANGS = 300.0  # seconds after which a command hangs
 LOOK = 0.5
+COMES = 60.0  # seconds that a recovery stands before somebody comes: what goes on until then needed nobody
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Outcome:
     plans: int = 0
     resumed: int = 0
     unknown: int = 0
+    repeated: int = 0
     hung: int = 0
     ran: bool = False
     said: list[str] = field(default_factory=list)
@@ -52,6 +54,7 @@ class Responder:
     incident: Incident
     log: Callable[[str], None]
     runs: Callable[[], None] = lambda: None  # called once, when the plan's steps are seen to run
+    stands: float | None = None  # since when it needs attention
 
     def recover(self) -> Outcome:
         """Go on until the recovery has succeeded. What a command said last is kept for the report."""
@@ -71,13 +74,22 @@ class Responder:
 
     def _next(self, standing: dict[str, Any], outcome: Outcome) -> None:
         state, label = standing.get("state"), standing.get("recovery", "")
+        if state != "needs_attention":
+            self.stands = None
+        elif self.stands is None:
+            self.stands = time.monotonic()
         if state in (None, "diagnosing", "cancelled"):  # a plan that was refused takes its recovery with it
             if self._act(outcome, "plan", self.incident.name, "--flow", self.incident.flow):
                 outcome.plans += 1
         elif state == "planned":
             self._act(outcome, "execute", label)
-        elif state == "needs_attention" and not standing["waiting"] and self._act(outcome, "execute", label):
-            outcome.resumed += 1
+        elif state == "needs_attention" and not standing["waiting"] and self._waited():
+            self.stands = None
+            if self._act(outcome, "execute", label):
+                outcome.resumed += 1
+
+    def _waited(self) -> bool:
+        return self.stands is not None and time.monotonic() - self.stands > COMES
 
     def _act(self, outcome: Outcome, *command: str) -> bool:
         try:
@@ -114,7 +126,8 @@ def count(stack: Stack, incident: Incident, outcome: Outcome) -> None:
     outcome.lost = sum((wanted - held).values())
     outcome.doubled = sum((held - wanted).values())
     outcome.double_resets = max(0, len(_versions(stack, incident)) - 1 - _seeds(incident))
-    outcome.unknown = _unknown(incident)
+    outcome.unknown = _recorded(incident, "step.unknown")
+    outcome.repeated = _recorded(incident, "step.repeat")
 
 
 def _versions(stack: Stack, incident: Incident) -> list[Path]:
@@ -130,12 +143,12 @@ def _seeds(incident: Incident) -> int:
     return Step.objects.filter(recovery__flow__name=incident.flow, kind="seed", state="done").count()
 
 
-def _unknown(incident: Incident) -> int:
-    """Steps that were unknown at some time, from the audit log."""
+def _recorded(incident: Incident, action: str) -> int:
+    """How often the audit log says this of the incident's recoveries."""
     from recovery.models import AuditEntry, Recovery
 
     labels = [r.label for r in Recovery.objects.filter(flow__name=incident.flow)]
-    return AuditEntry.objects.filter(action="step.unknown", recovery__in=labels).count()
+    return AuditEntry.objects.filter(action=action, recovery__in=labels).count()
 
 
 def chain_breaks(stack: Stack) -> tuple[int, str]:

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.chaos.person import Outcome
+from tests.chaos.person import COMES, Outcome
 from tests.chaos.strikes import Strike
 
 ADDED: Final = (
     "recoveries", "succeeded", "strikes", "kills", "lost", "doubled", "double_resets", "chain_breaks",
-    "unknown_steps", "resumed_by_a_person", "seconds",
+    "unknown_steps", "repeated_by_itself", "resumed_by_a_person", "seconds",
 )  # fmt: skip
 ZEROS: Final = {
     "lost": "rows lost",
@@ -31,7 +31,9 @@ steps ran; the table of strikes says what was done how often, and what is not in
 worker, web and database now all processes were killed at once, now a single one; the database is a PostgreSQL
 server that keeps every commit and is started again after up to 6 s (SQLite has no process to kill).
 
-A responder planned, ran and resumed through the command line only; nobody mended anything by hand. Rows were
+A responder planned, ran and resumed through the command line only; nobody mended anything by hand. Since steps begin
+again by themselves, he resumes only a recovery that has stood for a minute; in the runs without a number there he
+pressed at once. Rows were
 counted on the table without Spark, resets on the disk, the chain by `audit verify`, all of it after each round of
 recoveries, when the strikes had ended. Meanwhile somebody looked at a page of the console every second; after each
 round `/readyz`, the command line and the Pipelines server had to answer again.
@@ -83,7 +85,9 @@ class Run:
             "chain_breaks": self.chain_breaks,
             "chain": self.chain,
             "unknown_steps": sum(o.unknown for o in self.outcomes),
+            "repeated_by_itself": sum(o.repeated for o in self.outcomes),
             "resumed_by_a_person": sum(o.resumed for o in self.outcomes),
+            "person_comes_after_seconds": COMES,
             "slowest_seconds": max((o.seconds for o in self.outcomes), default=0),
             "answers": dict(self.answers),
             "left_out": self.left_out,
@@ -107,13 +111,13 @@ def name(run: dict[str, Any]) -> tuple[str, str, int]:
 
 def page(runs: Sequence[dict[str, Any]]) -> str:
     """The Markdown page: a row for each run, and what they come to."""
-    total = {what: sum(run[what] for run in runs) for what in ADDED}
+    total = {what: sum(run.get(what, 0) for run in runs) for what in ADDED}
     strikes: Counter[str] = sum((Counter(run["by"]) for run in runs), Counter())
     lines = [
         ABOUT,
-        "| run | recoveries | proven | strikes | of these kills | unknown steps | resumed by a person | slowest "
-        "| took |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| run | recoveries | proven | strikes | of these kills | unknown steps | begun again by itself | resumed by a "
+        "person | a share of strikes | slowest | took |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
         *(row(f"{run['database']}, seed {run['seed']}, {run['python']}", run) for run in runs),
         row("**all**", total | {"slowest_seconds": max((run["slowest_seconds"] for run in runs), default=0)}),
         "",
@@ -137,7 +141,10 @@ def page(runs: Sequence[dict[str, Any]]) -> str:
 
 def row(called: str, run: dict[str, Any]) -> str:
     cells = [run[what] for what in ("recoveries", "succeeded", "strikes", "kills")]
-    cells += [run["unknown_steps"], run["resumed_by_a_person"], f"{run['slowest_seconds']:.0f} s"]
+    resumed = run["resumed_by_a_person"]
+    share = f"{resumed / run['strikes']:.1%}" if run["strikes"] else "–"
+    again = run.get("repeated_by_itself", "–")  # before steps did so
+    cells += [run["unknown_steps"], again, resumed, share, f"{run['slowest_seconds']:.0f} s"]
     took = f"{run['seconds'] // 60} min {run['seconds'] % 60} s"
     return "| " + " | ".join(map(str, [called, *cells, took])) + " |"
 

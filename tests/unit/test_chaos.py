@@ -104,7 +104,7 @@ def test_the_page_adds_the_runs_up_and_a_run_that_went_on_takes_its_own_place(tm
     kept = [json.loads(line) for line in (tmp_path / "chaos.jsonl").read_text().splitlines()]
 
     assert [one["seed"] for one in kept] == [1, 2]
-    assert "| **all** | 4 | 4 | 4 | 2 | 0 | 2 | 40 s |" in page.read_text()
+    assert "| **all** | 4 | 4 | 4 | 2 | 0 | 0 | 2 | 50.0% | 40 s |" in page.read_text()
     assert "| kill worker | 2 |\n" in page.read_text()
     assert "| SQLite, seed 1 | 10 | 8 | 1 | 1 | 0 |" in page.read_text()
 

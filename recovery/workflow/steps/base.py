@@ -82,12 +82,15 @@ class Probed:
     """What a probe proved.
 
     outcome: "done"; "again" (not done, and doing it again only reads or watches: goes on by itself);
+    "repeat" (not done, which is proven, and beginning again does no harm: goes on by itself, `cut` where an update was
+    cut off);
     "not_done" (a person decides whether it is done again); "unclear" (a person decides, with less).
     """
 
     outcome: str
     evidence: list[dict[str, Any]]
     result: Mapping[str, Any] | None = None
+    cut: bool = False
 
 
 class StepKind(Protocol):

@@ -4,15 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recovery.errors import Refused
+from recovery.errors import Interrupted, Refused
 from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
-from recovery.pipelines.events import ENDED, failure_of
+from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import reviewed
 from recovery.workflow.evidence import places, remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.readers import Readers
+from recovery.workflow.repeating import resets
 from recovery.workflow.steps.base import Context, Probed, Waits, saw
 from recovery.workflow.watches import Watched
 
@@ -40,8 +41,9 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     """Read back. Raises Refused where the update did not complete."""
     update_id = str(context.step.result["update_id"])
     if ended != "COMPLETED":
+        cut = ended == "FAILED" and is_cut(context.client, context.pipeline_id, update_id)
         context.watch.keep(update_id=None, ended=update_id)
-        raise Refused(_why(context, update_id, ended))
+        raise (Interrupted if cut else Refused)(_why(context, update_id, ended))
     context.log(f"Update {update_id} is COMPLETED. COMPLETED is not yet proof.")
     return {"update_id": update_id, "state": ended}
 
@@ -156,6 +158,11 @@ def find_end_of(context: Context, update_id: str) -> str | None:
     return None
 
 
+def is_cut(client: PipelinesClient, pipeline_id: str, update_id: str) -> bool:
+    """Did an update fail because what it ran on ended?"""
+    return was_cut(client.events(pipeline_id, filter=f"update_id = '{update_id}'"))
+
+
 def _why(context: Context, update_id: str, state: str) -> str:
     if state == "CANCELED":
         who = context.held_by or "somebody"
@@ -180,8 +187,10 @@ def probe(step: Step) -> Probed:
         if len(found) > 1:
             return Probed("unclear", [saw(None, f"Updates {', '.join(found)} were started meanwhile.")])
         update_id = found[0] if found else None
+    # what a reset or a full refresh may have thrown away is a person's to judge
+    harmless = "not_done" if resets(step.args) else "repeat"
     if update_id is None:
-        return Probed("not_done", [saw(True, "No update was started by this step.")])
+        return Probed(harmless, [saw(True, "No update was started by this step.")])
     state = client.get_update(flow.pipeline.pipeline_id, update_id).get("state")
     if state == "COMPLETED":
         return Probed(
@@ -190,10 +199,12 @@ def probe(step: Step) -> Probed:
             {**step.result, **_noted(step.result, update_id), "state": state},
         )
     if state in ENDED:
+        cut = state == "FAILED" and is_cut(client, flow.pipeline.pipeline_id, update_id)
         return Probed(
-            "not_done",
+            harmless if cut else "not_done",
             [saw(True, f"Update {update_id} is {state}. Resuming starts a new one.")],
             {**step.result, **_noted(step.result, update_id), "update_id": None, "ended": update_id},
+            cut=cut,
         )
     return Probed(
         "again",

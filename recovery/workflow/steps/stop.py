@@ -123,4 +123,4 @@ def probe(step: Step) -> Probed:
         else saw(True, f"Update {active} is still active."),
         *(saw(True, f"It can be started at any time by {starter.says}.") for starter in awake),
     ]
-    return Probed("not_done" if active or awake else "done", seen, {"was": "unknown"})
+    return Probed("repeat" if active or awake else "done", seen, {"was": "unknown"})

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from recovery.errors import Refused
+from recovery.errors import Interrupted, Refused
 from recovery.models import Step
 from recovery.spark.api import Measure
 from recovery.spark.process import prepare
@@ -51,7 +51,12 @@ class BeforeFurther:
 
 
 def run(context: Context) -> Waits:
-    """Measure, then start the further update; a criterion not measured never passes."""
+    """Measure, then start the further update; a criterion not measured never passes.
+
+    A further update that an attempt before has started, and that nobody has read back, is waited for: no second one.
+    """
+    if context.step.result.get("further") and context.step.result.get("before_further"):
+        return Waits()
     prepare()  # the first question to Spark is only moments away
     done = _done(context)
     if "rerun" not in done or "stop" not in done:
@@ -125,6 +130,8 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     context.watch.keep(further=None)
     if ended != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
+    if ended == "FAILED" and rerun.is_cut(context.client, context.pipeline_id, update_id):
+        raise Interrupted(f"The further update {update_id} was cut off. It says nothing; measure again.")
     reviewed.ran(body, context.client, context.pipeline_id, [update_id])
     scene = look(context.flow, known=reading.places(body))
     readers = Readers(lambda: scene)

@@ -102,7 +102,7 @@ def test_the_refresh_selects_what_is_below_and_is_started_once(context: Any) -> 
     with pytest.raises(Refused):
         run(context, refresh)
     assert len(asked) == 1
-    assert refresh.probe(context.step).outcome == "not_done"
+    assert refresh.probe(context.step).outcome == "repeat"
 
 
 def test_what_the_plan_itself_refreshes_is_no_change_beside_it() -> None:

@@ -116,7 +116,7 @@ def test_a_continuous_pipeline_that_nobody_stopped_does_not_let_a_plan_begin(job
     assert "automatic retries" in refusal.value.sentence
     assert "continuous mode" in refusal.value.sentence
     step = made.steps.create(ordinal=1, kind="stop", idempotency_key="s")
-    assert stop.probe(step).outcome == "not_done"
+    assert stop.probe(step).outcome == "repeat"
 
 
 def test_a_pipeline_that_retries_is_kept_from_it_and_keeps_its_number_of_retries(jobs: Jobs) -> None:
@@ -295,6 +295,6 @@ def test_a_plan_does_not_begin_while_a_job_can_start_the_pipeline(jobs: Jobs, ch
 def test_a_silent_stop_is_proven_only_when_no_job_is_awake(jobs: Jobs) -> None:
     made = opened()
     step = made.steps.create(ordinal=1, kind="stop", idempotency_key="s")
-    assert stop.probe(step).outcome == "not_done"
+    assert stop.probe(step).outcome == "repeat"
     run_stop(made)
     assert stop.probe(step).outcome == "done"
