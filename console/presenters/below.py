@@ -97,12 +97,13 @@ EFFECT: Final = {
 REASON: Final = {
     Reason.NONE: "",
     Reason.LEFT_OUT: "The plan leaves it out; the next update that selects it brings it up to date.",
-    Reason.ELSEWHERE: "Another pipeline writes it; that one has to run.",
+    Reason.ELSEWHERE: "Another pipeline writes it: start an update of that one once this recovery is proven.",
     Reason.FAILING: "Its own flow fails; recover that one too.",
     Reason.NOT_SEEN: "No update that is known has run its flow.",
     Reason.REPEATS: "It reads the table as a stream, so the next update that selects it appends these rows once more.",
     Reason.TABLE_ANEW: "It reads as a stream what is emptied and written again; it may need a full refresh of its own.",
     Reason.ROWS_UNKNOWN: "Whether rows reach it twice is not known.",
+    Reason.READS_STALE: "It is refreshed, and also reads a dataset that is out of date, which the plan does not touch.",
     Reason.OF_BEHIND: "It reads a dataset that the plan leaves behind; an update that selects both mends it.",
 }
 

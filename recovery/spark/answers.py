@@ -28,6 +28,8 @@ class Flow:
             definitions: Definitions = load(spark, self._placed, request["libraries"], folder)
         self._flow = find_flow(definitions, request["flow"], request["catalog"], request["schema"])
         sink = _sink(definitions, self._flow.target)
+        same = [f for f in definitions.flows if parts_of(f.target)[-1] == parts_of(self._flow.target)[-1]]
+        self.writes_alone = len(same) == 1 and not definitions.cdc_flows
         self.reader = Reader(spark, definitions)
         self.reader.withheld |= secrets.values((sink or {}).get("options") or {})
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)

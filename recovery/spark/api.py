@@ -258,8 +258,8 @@ class Measure:
 
 @dataclass(frozen=True)
 class DefinedRequest:
-    """Compare what a materialized view holds with what its definition yields now. `study.flow` is the view's flow,
-    `table` its dataset, both by full name."""
+    """Compare what a dataset holds with what its definition yields over the tables now. `study.flow` is its flow,
+    `table` the dataset, both by full name."""
 
     remote: str
     table: str
@@ -268,7 +268,7 @@ class DefinedRequest:
 
 @dataclass(frozen=True)
 class Defined:
-    """`rows` the view holds, `expected_rows` its definition yields, `missing` and `extra` of their exact multiset
+    """`rows` the dataset holds, `expected_rows` its definition yields, `missing` and `extra` of their exact multiset
     difference. `problem` not None: they could not be compared. `unsure`: functions and columns by which two runs of the
     definition may differ over the same tables."""
 

@@ -1,15 +1,33 @@
-"""Does a materialized view hold what its definition yields over the tables now? (child process only)"""
+"""Does a dataset hold what its definition yields over the tables now? (child process only)
+
+A view is computed as an update would. A table that reads a stream of tables is computed over these tables whole, where
+each of its rows hangs on one row alone: what it has read before is in them, as long as nobody rewrote them.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from recovery.spark import counting, explained
+from recovery.spark import counting, explained, sql_definitions
 from recovery.spark.answers import Flow
 from recovery.spark.catalog import table
 from recovery.spark.definitions import BadCode
-from recovery.spark.replay import CannotReplay
-from recovery.spark.session import lost_contact
+from recovery.spark.replay import CannotReplay, SourceRead
+from recovery.spark.session import first_line, lost_contact, use
+
+WHOLE: Final = ("starting", "ending", "readchange", "skipchange", "ignorechange", "ignoredelete")
+"""Beginnings of a reader's options by which a stream does not read each row of its table once."""
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a definition yields over the tables now: its rows, their columns and schema, and Spark's plan as text."""
+
+    frame: Any
+    columns: Sequence[str]
+    schema: Any
+    text: str
 
 
 def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -21,25 +39,69 @@ def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
         return {"problem": f"There is no table {request['table']}."}
     out: dict[str, Any] = {"rows": held.count()}
     try:
-        view = Flow(spark, request["study"], folder)
-        if view.sources:
-            return out | {"problem": "It reads a stream, so one read cannot compute it."}
-        out |= _difference(view.frame, held, view.columns)
-        out["unsure"] = [*explained.computed_anew(view.text), *_inexact(view.schema)]
+        found = _computed(spark, request["study"], request["table"], folder)
+        out |= _difference(found.frame, held, found.columns)
+        out["unsure"] = [*explained.computed_anew(found.text), *_inexact(found.schema)]
     except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
         out["problem"] = str(error)
     except PySparkException as error:
         if lost_contact(error):
             raise
-        out["problem"] = f"Spark could not compare it: {view.says(error)}"
+        out["problem"] = f"Spark could not compare it: {first_line(error)}"
     return out
+
+
+def _computed(spark: Any, study: Mapping[str, Any], dataset: str, folder: Path) -> Computed:
+    """Raises `BadCode`, `CannotReplay` where no read can compute it."""
+    sql = sql_definitions.read_files(study["files"], study["libraries"])
+    try:
+        flow = Flow(spark, study, folder)
+    except BadCode:
+        if not sql:
+            raise
+        return _of_sql(spark, study, dataset, sql)
+    if not flow.writes_alone:
+        raise BadCode(f"Several flows write {dataset}, so no definition of one of them yields its rows.")
+    if not flow.sources:
+        return Computed(flow.frame, flow.columns, flow.schema, flow.text)
+    _check_row_by_row(flow.operators)
+    frame = flow.replaced(lambda read: _whole_table(spark, read))
+    return Computed(frame, flow.columns, flow.schema, frame._explain_string(extended=True))
+
+
+def _of_sql(
+    spark: Any, study: Mapping[str, Any], dataset: str, sql: Sequence[sql_definitions.SqlQuery]
+) -> Computed:
+    query = sql_definitions.query_of(sql, dataset, study["catalog"], study["schema"])
+    use(spark, study["catalog"], study["schema"])
+    sql_definitions.prepare(spark, sql, query)
+    if query.streams:
+        stream = spark.sql(sql_definitions.only_query(query.text))
+        _check_row_by_row(explained.operators(stream._explain_string(extended=True)))
+    frame = spark.sql(sql_definitions.only_query(query.over_tables))
+    return Computed(frame, frame.columns, frame.schema, frame._explain_string(extended=True))
+
+
+def _check_row_by_row(operators: Sequence[str]) -> None:
+    if operators:
+        raise CannotReplay(f"Its rows depend on the state of its stream ({', '.join(operators)}).")
+
+
+def _whole_table(spark: Any, read: SourceRead) -> Any:
+    """The table that a stream reads, read once and whole. Raises `CannotReplay`."""
+    name, options = read.described.get("table"), read.described["options"]
+    if not name:
+        raise CannotReplay("It also reads a stream that is no table, so one read cannot compute it.")
+    if part := [o for o in options if str(o).lower().startswith(WHOLE)]:
+        raise CannotReplay(f"Its stream does not read the whole of {name} ({', '.join(part)}).")
+    return spark.read.table(name)
 
 
 def _difference(expected: Any, held: Any, columns: Sequence[str]) -> dict[str, int]:
     """The exact multiset difference by every column that the definition yields: one job."""
     from pyspark.sql import functions as F
 
-    named = [columns, counting.resolved(columns, held.columns, "The view")]
+    named = [columns, counting.resolved(columns, held.columns, "The dataset")]
     counts, e, h = counting.tallied([expected, held], named), F.col("n0"), F.col("n1")
     row = counts.agg(
         F.sum(e).alias("expected_rows"),

@@ -17,7 +17,7 @@ REFRESH: Final = "refresh"
 """The kind of the step that refreshes."""
 AGREES: Final = "DOWNSTREAM_AGREES"
 SAYS: Final = (
-    "What is below was refreshed after the rerun; each view that can be compared agrees with its definition."
+    "What is below was refreshed after the rerun, and each dataset agrees with its definition over the table."
 )
 
 
@@ -25,7 +25,7 @@ def with_downstream(facts: Facts, option: Option) -> Option:
     """The option with what it does downstream: in the forecast, and as a step and a criterion where it refreshes."""
     found = _effects(facts, option)
     option = replace(option, forecast=replace(option.forecast, downstream=found))
-    chosen = [r for r, d in zip(facts.readers, found, strict=True) if d.effect is Effect.REFRESHED]
+    chosen = [r for r, d in zip(facts.readers, found, strict=True) if _is_refreshed(d)]
     if not chosen or not any(s.kind == "verify" for s in option.steps):
         return option
     return replace(
@@ -37,12 +37,20 @@ def _effects(facts: Facts, option: Option) -> tuple[Downstream, ...]:
     """Of each reader, in an order in which they can run: what reads a dataset that is not refreshed is not either."""
     found: list[Downstream] = []
     for reader in facts.readers:
-        left = {d.dataset for d in found if d.effect is not Effect.REFRESHED}
+        left = {d.dataset for d in found if not _is_refreshed(d)}
+        late = {d.dataset for d in found if d.reason is Reason.READS_STALE} | set(reader.late_inputs)
         reason = _hindrance(facts, option, reader)
         if reason is Reason.NONE and left & set(reader.inputs):
             reason = Reason.OF_BEHIND
+        elif reason is Reason.NONE and late & set(reader.inputs):
+            reason = Reason.READS_STALE
         found.append(_effect(option, reader, reason))
     return tuple(found)
+
+
+def _is_refreshed(one: Downstream) -> bool:
+    """Does the plan refresh it? One that also reads what is behind gets the new rows, and stays stale by the rest."""
+    return one.effect is Effect.REFRESHED or one.reason is Reason.READS_STALE
 
 
 def _effect(option: Option, reader: Reader, reason: Reason) -> Downstream:
@@ -57,6 +65,8 @@ def _effect(option: Option, reader: Reader, reason: Reason) -> Downstream:
         return becomes(Effect.DOUBLED, option.forecast.doubled.rows)
     if reason in (Reason.TABLE_ANEW, Reason.ROWS_UNKNOWN, Reason.NOT_SEEN):
         return becomes(Effect.UNKNOWN)
+    if reason is Reason.READS_STALE:
+        return becomes(Effect.STALE)
     return becomes(Effect.EMPTIED) if reader.emptied else becomes(Effect.STALE, new)
 
 
@@ -96,5 +106,5 @@ def _with_step(steps: Sequence[StepSpec], chosen: Sequence[Reader]) -> tuple[Ste
 
 
 def _criterion(chosen: Sequence[Reader]) -> Criterion:
-    compared = [r.dataset for r in chosen if r.view and r.compared]
-    return Criterion(AGREES, SAYS, {"datasets": [r.dataset for r in chosen], "compared": compared})
+    names = [r.dataset for r in chosen]
+    return Criterion(AGREES, SAYS, {"datasets": names, "compared": names})

@@ -28,6 +28,9 @@ class Reason(StrEnum):
     TABLE_ANEW = "table_anew"  # it reads as a stream a table that is emptied and written anew
     ROWS_UNKNOWN = "rows_unknown"  # whether rows come twice is not known
     OF_BEHIND = "of_behind"  # it reads a dataset that the plan does not refresh
+    READS_STALE = (
+        "reads_stale"  # it also reads a dataset beside the flow's that is behind, which the plan leaves alone
+    )
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,8 @@ class Reader:
 
     `dataset` and `flow` by full name. `view`: computed anew by each update; else a table that reads a stream.
     `pipeline`: of another pipeline, its name; "" of this one. `state`: of its flow in the inventory.
-    `compared`: whether its definition can be computed by a read, as far as the code tells. `inputs`: the datasets that
-    it reads, by full name.
+    `inputs`: the datasets that it reads, by full name. `late_inputs`: those of them that do not stand below the flow's
+    table and are behind themselves, or empty.
     """
 
     dataset: str
@@ -46,8 +49,8 @@ class Reader:
     state: str = "ok"
     pipeline: str = ""
     emptied: bool = False
-    compared: bool = True
     inputs: tuple[str, ...] = ()
+    late_inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

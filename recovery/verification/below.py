@@ -11,7 +11,8 @@ DONE: Final = "COMPLETED"
 
 
 class NotCompared(StrEnum):
-    """Why the rows of a refreshed dataset are not compared; "" where they are, or where it was not noted."""
+    """Why the rows of a refreshed dataset are not compared; "" where they are, or where it was not noted. Plans of
+    earlier versions left these out; those of today compare every dataset."""
 
     NONE = ""
     DEFINED_IN_SQL = "defined_in_sql"  # only an update computes its definition
@@ -28,10 +29,11 @@ BECAUSE: Final = {
 class Refreshed:
     """One dataset downstream after the refresh.
 
-    `status`: what the update of the refresh said last of its flow, "" nothing. Of a view that was compared: `rows` it
-    holds, `expected_rows` that its definition yields over the tables now, `missing` and `extra` of their exact
+    `status`: what the update of the refresh said last of its flow, "" nothing. Of a dataset that was compared: `rows`
+    it holds, `expected_rows` that its definition yields over the tables now, `missing` and `extra` of their exact
     difference; `problem`: why it could not be compared; `unsure`: by what two computations of it differ by themselves.
-    `not_compared`: why it was not tried.
+    `not_compared`: why it was not tried. `view`: computed anew by each update; else a table that reads a stream, whose
+    older rows may come from older code, so that a difference proves nothing of this recovery.
     """
 
     dataset: str
@@ -44,6 +46,7 @@ class Refreshed:
     problem: str = ""
     unsure: tuple[str, ...] = ()
     not_compared: NotCompared = NotCompared.NONE
+    view: bool = True
 
     @property
     def agrees(self) -> bool | None:
@@ -52,6 +55,8 @@ class Refreshed:
             return None
         if not (self.missing or self.extra):
             return True
+        if not self.view:
+            return None
         return None if self.unsure and self.rows == self.expected_rows else False
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,8 +90,8 @@ def _why(code: str | None) -> NotCompared:
 
 
 def downstream_agrees(expected: Mapping[str, Any], refreshed: Sequence[Refreshed] | None) -> Finding:
-    """Every dataset of the plan was refreshed by an update that began after the rerun, and ended well for it; each view
-    that the plan names as compared holds exactly what its definition yields."""
+    """Every dataset of the plan was refreshed by an update that began after the rerun, and ended well for it; each that
+    the plan names as compared holds exactly what its definition yields. Not known where one could not be compared."""
     if refreshed is None:
         return Finding(None, None, "Nothing below was refreshed.")
     by_name = {r.dataset: r for r in refreshed}
@@ -119,6 +124,8 @@ def _differs(one: Refreshed) -> str:
 
 
 def _not_known(one: Refreshed) -> str:
+    if not one.view and one.missing is not None and not one.problem:
+        return f"{_differs(one)} Which of its rows older code wrote is not known."
     why = one.problem or f"its rows differ by themselves at each run ({', '.join(one.unsure)})"
     return f"Whether {_short([one.dataset])} agrees is not known: {why.rstrip('.')}."
 

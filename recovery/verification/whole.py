@@ -62,7 +62,8 @@ def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         "table_keys": measure.table_keys,
         "key": list(measure.key),
     }
-    if not _within(measure.new_repeats, accepted):
+    within = _within(measure.new_repeats, accepted)
+    if within is False:
         says = f"{_repeated(measure)} The plan accepts {_accepted(accepted)}."
         return Finding(measured, False, says)
     if not measure.new_repeats:
@@ -73,15 +74,16 @@ def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         return Finding(
             measured, True, f"By {key_of(measure)}: {rows}, {keys} in all, none of a new row twice."
         )
-    return Finding(measured, True, f"{_repeated(measure)} As accepted in the plan: {_accepted(accepted)}.")
+    says = f"{_repeated(measure)} As accepted in the plan: {_accepted(accepted)}."
+    return Finding(measured, within, says if within else f"{says} Whether they are too many is not known.")
 
 
-def _within(rows: int, accepted: Mapping[str, Any]) -> bool:
-    """Whether so many are accepted; a number that was not known or had no upper bound accepts any."""
+def _within(rows: int, accepted: Mapping[str, Any]) -> bool | None:
+    """Whether so many are accepted; None where the plan accepts a number that was not known or has no upper bound."""
     most: int | None = accepted["rows"]
     bound = Bound(accepted["bound"])
     if most is None or bound in (Bound.ESTIMATE, Bound.UNKNOWN, Bound.AT_LEAST):
-        return True
+        return None
     return rows == most if bound is Bound.EXACT else rows <= most
 
 

@@ -1,24 +1,32 @@
 """The datasets downstream of a flow, as the inventory knows them before a plan is made. Asks no workspace."""
 
-import re
-from collections.abc import Iterable, Mapping
-
 from recovery.models import Flow
 from recovery.pipelines import across
 from recovery.pipelines.behind import behind_of
-from recovery.pipelines.downstream import VIEWS, Node, Why
+from recovery.pipelines.downstream import VIEWS, Node, State, Why
 from recovery.strategies.readers import Reader
 
-_SQL_VIEW = r"(?i)\bMATERIALIZED\s+VIEW\s+(IF\s+NOT\s+EXISTS\s+)?[`\w.]*\b{name}\b"
 
-
-def readers_of(flow: Flow, files: Mapping[str, str]) -> tuple[Reader, ...]:
+def readers_of(flow: Flow) -> tuple[Reader, ...]:
     """What reads the flow's table, straight or through others, in any pipeline of its workspace; in an order in which
-    it can run. `files`: the pipeline's source as it will be, path -> text."""
-    return tuple(_reader(row, node, flow, files.values()) for node, row in across.flows_below(flow))
+    it can run."""
+    found = across.flows_below(flow)
+    own = {flow.dataset, *(node.dataset for node, _ in found)}
+    beside = {name for node, _ in found for name in node.inputs} - own
+    late = {
+        row.dataset
+        for row in across.flows_of(flow.pipeline.workspace_id).filter(dataset__in=beside)
+        if _late(row)
+    }
+    return tuple(_reader(row, node, flow, late) for node, row in found)
 
 
-def _reader(row: Flow, node: Node, flow: Flow, texts: Iterable[str]) -> Reader:
+def _late(row: Flow) -> bool:
+    """Does a dataset not show what it is computed from? One whose flow fails may be behind its own source alone."""
+    return row.state in tuple(State) or bool(row.behind_why)
+
+
+def _reader(row: Flow, node: Node, flow: Flow, late: set[str]) -> Reader:
     behind = behind_of(row)
     return Reader(
         dataset=row.dataset,
@@ -27,12 +35,6 @@ def _reader(row: Flow, node: Node, flow: Flow, texts: Iterable[str]) -> Reader:
         state=row.state,
         pipeline="" if row.pipeline_id == flow.pipeline_id else row.pipeline.name,
         emptied=behind is not None and behind.why is Why.EMPTIED,
-        compared=not _defined_in_sql(row.dataset, texts),
         inputs=node.inputs,
+        late_inputs=tuple(name for name in node.inputs if name in late),
     )
-
-
-def _defined_in_sql(dataset: str, texts: Iterable[str]) -> bool:
-    """Is the view defined by a statement, which nobody but an update can run yet?"""
-    wanted = re.compile(_SQL_VIEW.format(name=re.escape(dataset.rsplit(".", 1)[-1])))
-    return any(wanted.search(text) for text in texts)

@@ -205,7 +205,7 @@ def gather(
         found,
         confirmed=tuple(confirmed),
         beside=beside,
-        readers=below.readers_of(flow, new_files),
+        readers=below.readers_of(flow),
         refresh_below=refresh_below,
     )
     old = found.old_code

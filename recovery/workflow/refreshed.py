@@ -47,7 +47,7 @@ def measure(
     for dataset, flow in chosen(body).items():
         why = _not_compared(dataset in compared, table=dataset in tables)
         status = said[flow].status if flow in said else ""
-        one = Refreshed(dataset, status, dataset in compared, not_compared=why)
+        one = Refreshed(dataset, status, dataset in compared, not_compared=why, view=dataset not in tables)
         found.append(_compared(scene, one, flow) if one.compared and one.status == DONE else one)
     return tuple(found)
 

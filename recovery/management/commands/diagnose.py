@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping
 from textwrap import fill
-from typing import Any
+from typing import Any, Final
 
 from recovery.diagnosis.advice import Meant, asks_meant, recommended, stored_advice
 from recovery.diagnosis.platforms import Storage
@@ -109,6 +109,12 @@ def text(flow: Flow, found: dict[str, Any]) -> str:
     return "\n".join([*lines, "", *_next(flow, found)])
 
 
+NO_STRATEGY: Final = (
+    "Next: none. No advice above is a strategy, so no plan is named. Follow the advice, then start an update: "
+    "the flow is well once it completes."
+)
+
+
 def _next(flow: Flow, found: Mapping[str, Any]) -> list[str]:
     """The command that goes on: one for each answer to whether the change was meant, where it hangs on that."""
     if found.get("storage") == Storage.MANAGED:
@@ -116,7 +122,8 @@ def _next(flow: Flow, found: Mapping[str, Any]) -> list[str]:
     plan = f"bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy"
     advice = stored_advice(found)
     if not asks_meant(advice):
-        return [f"Next: {plan} {next((a.strategy for a in advice if a.strategy), 'continue')}"]
+        named = next((a.strategy for a in advice if a.strategy), None)
+        return [f"Next: {plan} {named}"] if named else [NO_STRATEGY]
     answers = ((Meant.YES, "If the change was meant"), (Meant.NO, "If it was a mistake"))
     ways = [(says, recommended(advice, meant)) for meant, says in answers]
     return [

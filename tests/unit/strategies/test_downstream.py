@@ -140,13 +140,22 @@ def test_the_refresh_comes_after_the_rerun_and_before_the_proof() -> None:
     assert found.steps[-2].args == {"refresh": [VIEW.dataset], "flows": [VIEW.flow]}
 
 
-def test_only_views_that_a_read_can_compute_are_compared() -> None:
-    known = facts(readers=(VIEW, replace(VIEW, dataset="c.s.sql", compared=False), COPY))
+def test_every_dataset_that_is_refreshed_is_compared() -> None:
+    known = facts(readers=(VIEW, COPY))
     found = with_downstream(known, judge(known))
-    assert found.criteria[-1].expected == {
-        "datasets": ["c.s.view", "c.s.sql", "c.s.copy"],
-        "compared": ["c.s.view"],
-    }
+    names = ["c.s.view", "c.s.copy"]
+    assert found.criteria[-1].expected == {"datasets": names, "compared": names}
+
+
+def test_what_also_reads_a_stale_dataset_beside_is_refreshed_and_stays_stale() -> None:
+    both = replace(VIEW, inputs=("c.s.table", "c.s.other"), late_inputs=("c.s.other",))
+    top = replace(VIEW, dataset="c.s.top", flow="c.s.top", inputs=("c.s.view",))
+    known = facts(readers=(both, top))
+    found = with_downstream(known, judge(known))
+    told = [(d.effect, d.reason) for d in found.forecast.downstream]
+    assert told == [(Effect.STALE, Reason.READS_STALE)] * 2
+    assert found.steps[-2].args["refresh"] == ["c.s.view", "c.s.top"]
+    assert [d.dataset for d in readers.left_behind(found.forecast.as_dict())] == ["c.s.view", "c.s.top"]
 
 
 def test_without_anything_below_no_strategy_has_a_step_for_it() -> None:

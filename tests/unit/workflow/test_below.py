@@ -15,15 +15,9 @@ from tests import factories as f
 from tests.unit.workflow.rows import RESPONDER
 from tests.unit.workflow.test_rerun import context, run  # noqa: F401
 
-PYTHON = {"/p/q.py": "@dp.materialized_view\ndef customers(): ..."}
-SQL = {"/p/q.sql": "CREATE MATERIALIZED VIEW IF NOT EXISTS crm.`customers` AS SELECT 1"}
-
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("files", "compared"), [(PYTHON, True), (SQL, False)])
-def test_readers_are_found_through_views_and_in_other_pipelines_of_the_workspace(
-    files: dict[str, str], compared: bool
-) -> None:
+def test_readers_are_found_through_views_and_in_other_pipelines_of_the_workspace() -> None:
     failed = f.failed_flow()
     late = {"state": "empty", "behind_why": "emptied"}
     view = f.view(failed.pipeline, **late)
@@ -33,7 +27,7 @@ def test_readers_are_found_through_views_and_in_other_pipelines_of_the_workspace
     f.view(f.pipeline(f.workspace("another"), name="far"), "far", inputs=[failed.dataset])
     f.flow(failed.pipeline, "unrelated")
 
-    found = readers_of(failed, files)
+    found = readers_of(failed)
 
     assert set(found[:2]) == {
         Reader(
@@ -42,7 +36,6 @@ def test_readers_are_found_through_views_and_in_other_pipelines_of_the_workspace
             view=True,
             state="empty",
             emptied=True,
-            compared=compared,
             inputs=(failed.dataset,),
         ),
         Reader(copy.dataset, copy.name, view=False, inputs=(failed.dataset,)),
@@ -62,9 +55,7 @@ def test_two_pipelines_may_have_a_temporary_view_of_one_name() -> None:
     f.flow(other, "tv", name="tv", dataset="tv", inputs=["spark_catalog.other.t"], flow_type="VIEW")
     f.view(other, "foreign", inputs=["tv"])
 
-    assert readers_of(failed, PYTHON) == (
-        Reader(total.dataset, total.name, view=True, inputs=(failed.dataset,)),
-    )
+    assert readers_of(failed) == (Reader(total.dataset, total.name, view=True, inputs=(failed.dataset,)),)
 
 
 @pytest.mark.django_db
@@ -72,7 +63,7 @@ def test_what_two_pipelines_write_is_named_once_and_as_ones_own() -> None:
     failed = f.failed_flow()
     own = f.view(failed.pipeline, "twice", inputs=[failed.dataset])
     f.view(f.pipeline(name="twin"), "twice", inputs=[failed.dataset])
-    assert [(r.dataset, r.pipeline) for r in readers_of(failed, PYTHON)] == [(own.dataset, "")]
+    assert [(r.dataset, r.pipeline) for r in readers_of(failed)] == [(own.dataset, "")]
 
 
 @pytest.mark.django_db
@@ -135,3 +126,13 @@ def test_a_refresh_that_was_not_done_is_not_measured(result: Any, found: Any) ->
     scene: Any = SimpleNamespace()
     assert refreshed.measure(scene, body, result) is found
     assert refreshed.measure(scene, {"steps": []}, result) == ()
+
+
+@pytest.mark.django_db
+def test_a_reader_names_what_it_also_reads_and_is_behind() -> None:
+    failed = f.failed_flow()
+    f.view(failed.pipeline, "other", inputs=[], state="stale", behind_why="left_out")
+    f.view(failed.pipeline, "well", inputs=[])
+    named = [f"spark_catalog.crm.{name}" for name in ("other", "well")]
+    f.view(failed.pipeline, "both", inputs=[failed.dataset, *named])
+    assert [r.late_inputs for r in readers_of(failed)] == [(named[0],)]

@@ -1,0 +1,151 @@
+"""What SQL files of a pipeline define, as queries that a read can compute (child process only).
+
+Of each file, statements as sqlparse splits them. `CREATE … AS query` and `CREATE FLOW … AS INSERT INTO … query` are
+read; a query stands alone behind `SELECT * FROM (…)`, so that nothing but a query ever runs. `SET` and `USE` before it
+in its file are done first, as an update does.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlparse
+from sqlparse import tokens
+
+from recovery.spark.definitions import BadCode, parts_of
+
+KINDS: Final = (("MATERIALIZED", "VIEW"), ("STREAMING", "TABLE"), ("TEMPORARY", "VIEW"), ("FLOW",))
+_INSERT: Final = re.compile(r"\s*INSERT\s+INTO\s+(?P<target>\S+)(\s+BY\s+NAME)?\s+(?P<query>.*)", re.I | re.S)
+
+
+@dataclass(frozen=True)
+class SqlQuery:
+    """A query of a SQL file: what it writes (`target`, as written), its `flow`'s name, and the statements before it
+    that choose catalog, schema and settings. `temporary`: a view that the pipeline alone knows."""
+
+    flow: str
+    target: str
+    text: str
+    settings: tuple[str, ...] = ()
+    temporary: bool = False
+
+    @property
+    def over_tables(self) -> str:
+        """The same query over what its streams read, read once."""
+        return "".join(t.value for t in _flat(self.text) if t.value.upper() != "STREAM")
+
+    @property
+    def streams(self) -> bool:
+        return self.over_tables != self.text
+
+
+def queries(texts: Iterable[str]) -> list[SqlQuery]:
+    """Every query of these files."""
+    found = []
+    for text in texts:
+        settings: list[str] = []
+        for statement in map(str.strip, sqlparse.split(text)):
+            words = _words(statement)
+            if words[:1] in (["SET"], ["USE"]):
+                settings.append(statement.rstrip("; \n"))
+            elif words[:1] == ["CREATE"] and (query := _created(statement, tuple(settings))):
+                found.append(query)
+    return found
+
+
+def _created(statement: str, settings: tuple[str, ...]) -> SqlQuery | None:
+    """What a CREATE statement defines; None where it has no query, or is none of a pipeline."""
+    flat, depth = _flat(statement.rstrip("; \n")), 0
+    head: list[str] = []
+    for at, token in enumerate(flat):
+        depth += {"(": 1, ")": -1}.get(token.value, 0)
+        if depth == 0 and token.value.upper() == "AS" and token.ttype in tokens.Keyword:
+            return _defined(head, "".join(t.value for t in flat[at + 1 :]).strip(), settings)
+        if depth == 0 and not token.is_whitespace and token.ttype not in tokens.Comment:
+            head.append(token.value)
+    return None
+
+
+def _defined(head: Sequence[str], query: str, settings: tuple[str, ...]) -> SqlQuery | None:
+    words = [w for part in head for w in part.split()]
+    rest = [
+        w for w in words[1:] if w.upper() not in ("OR", "REFRESH", "REPLACE", "IF", "NOT", "EXISTS", "TEMP")
+    ]
+    temporary = any(w.upper() in ("TEMP", "TEMPORARY") for w in words[:5])
+    kind = next((k for k in KINDS if tuple(w.upper() for w in rest[: len(k)]) == k), None)
+    if kind is None and temporary and rest[:1] and rest[0].upper() == "VIEW":
+        kind = ("VIEW",)
+    if kind is None or not rest[len(kind) :]:
+        return None
+    name = _name(rest[len(kind) :])
+    if kind != ("FLOW",):
+        return SqlQuery(name, name, query, settings, temporary)
+    insert = _INSERT.fullmatch(query)
+    return SqlQuery(name, insert["target"], insert["query"], settings) if insert else None
+
+
+def _name(words: Sequence[str]) -> str:
+    """The dotted name at the beginning, which the lexer may have cut at its dots."""
+    name = words[0]
+    for word in words[1:]:
+        if not (name.endswith(".") or word.startswith(".")):
+            break
+        name += word
+    return name
+
+
+def query_of(found: Iterable[SqlQuery], dataset: str, catalog: str, schema: str) -> SqlQuery:
+    """The one query that writes a dataset. Raises `BadCode` where there is none, or more than one."""
+    wanted = parts_of(dataset)
+    full = (catalog.lower(), schema.lower())
+
+    def name(query: SqlQuery) -> tuple[str, ...]:
+        parts = parts_of(query.target)
+        return full[: max(0, 3 - len(parts))] + parts
+
+    every = [q for q in found if not q.temporary]
+    mine = [q for q in every if name(q) == wanted] or [q for q in every if name(q)[-1] == wanted[-1]]
+    if len(mine) != 1:
+        count = f"{len(mine)} queries" if mine else "No query"
+        raise BadCode(f"{count} of the SQL files write {dataset}, so its definition is not known here.")
+    return mine[0]
+
+
+def prepare(spark: Any, found: Iterable[SqlQuery], query: SqlQuery) -> None:
+    """Make the session as the query's file wants it, with the temporary views of the files that can be made there."""
+    from pyspark.errors import PySparkException
+
+    for statement in query.settings:
+        spark.sql(statement)
+    views = [q for q in found if q.temporary and not q.streams]
+    for _ in views:  # one may read another that stands below it
+        left = []
+        for view in views:
+            try:
+                spark.sql(only_query(view.text)).createOrReplaceTempView(parts_of(view.target)[-1])
+            except PySparkException:
+                left.append(view)
+        if len(left) == len(views):
+            return
+        views = left
+
+
+def only_query(text: str) -> str:
+    """A statement that runs nothing but a query, whatever the text is."""
+    return f"SELECT * FROM (\n{text}\n)"  # noqa: S608  (people's own query, over their own data)
+
+
+def read_files(files: Mapping[str, str], libraries: Sequence[str]) -> list[SqlQuery]:
+    """Of a pipeline's SQL files, in order. `files`: path -> text."""
+    return queries(files[name] for name in libraries if name.endswith(".sql") and name in files)
+
+
+def _words(statement: str) -> list[str]:
+    return [
+        t.value.upper() for t in _flat(statement) if not t.is_whitespace and t.ttype not in tokens.Comment
+    ]
+
+
+def _flat(statement: str) -> list[Any]:
+    return [token for parsed in sqlparse.parse(statement) for token in parsed.flatten()]  # type: ignore[no-untyped-call]

@@ -1,0 +1,65 @@
+"""What SQL files of a pipeline define: which query writes a dataset, and the same query read once."""
+
+import pytest
+
+from recovery.spark.definitions import BadCode
+from recovery.spark.sql_definitions import queries, query_of
+
+FILE = """
+-- a comment; with a semicolon
+SET pipelines.x = 1;
+USE SCHEMA crm;
+CREATE OR REFRESH MATERIALIZED VIEW IF NOT EXISTS `crm`.`Customers` (id INT COMMENT 'AS x', n BIGINT)
+  COMMENT 'the; AS view' TBLPROPERTIES ('a'='b')
+AS WITH x AS (SELECT * FROM changes) SELECT id, CASE WHEN n > 1 THEN 'a;b' ELSE 'c' END AS n FROM x;
+/* more ; */
+CREATE STREAMING TABLE copy AS SELECT *, 'stream(' AS c FROM STREAM(crm.changes) c JOIN d ON c.id = d.id;
+CREATE STREAMING TABLE copy2 AS SELECT * FROM STREAM crm.changes;
+CREATE TEMPORARY VIEW tv AS SELECT 1 AS x;
+CREATE STREAMING TABLE filled;
+CREATE FLOW fill AS INSERT INTO filled BY NAME SELECT * FROM STREAM(a);
+CREATE FLOW more AS INSERT INTO filled BY NAME SELECT * FROM STREAM(b);
+CREATE MATERIALIZED VIEW last AS SELECT 1 AS a UNION ALL SELECT 2
+"""
+
+
+def query(dataset: str) -> str:
+    return query_of(queries([FILE]), dataset, "spark_catalog", "crm").over_tables
+
+
+@pytest.mark.parametrize(
+    ("dataset", "text"),
+    [
+        (
+            "spark_catalog.crm.customers",
+            "WITH x AS (SELECT * FROM changes) SELECT id, CASE WHEN n > 1 THEN 'a;b' ELSE 'c' END AS n FROM x",
+        ),
+        ("spark_catalog.crm.copy", "SELECT *, 'stream(' AS c FROM (crm.changes) c JOIN d ON c.id = d.id"),
+        ("spark_catalog.crm.copy2", "SELECT * FROM  crm.changes"),
+        ("spark_catalog.crm.last", "SELECT 1 AS a UNION ALL SELECT 2"),
+    ],
+)
+def test_the_query_of_a_dataset_is_read_over_its_tables(dataset: str, text: str) -> None:
+    assert query(dataset) == text
+
+
+@pytest.mark.parametrize(
+    "dataset", ["spark_catalog.crm.filled", "spark_catalog.crm.tv", "spark_catalog.crm.none"]
+)
+def test_two_queries_or_none_are_no_definition(dataset: str) -> None:
+    with pytest.raises(BadCode):
+        query(dataset)
+
+
+def test_settings_before_a_query_go_with_it_and_temporary_views_are_told_apart() -> None:
+    found = {q.target: q for q in queries([FILE])}
+    assert [s.split()[-1] for s in found["copy"].settings] == ["1", "crm"]
+    assert [name for name, q in found.items() if q.temporary] == ["tv"]
+    assert [name for name, q in found.items() if q.streams] == ["copy", "copy2", "filled"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", ";;", "CREATE", "CREATE TABLE x", "DROP TABLE x", "CREATE FLOW f AS SELECT 1", "('"]
+)
+def test_what_is_no_definition_is_passed_over(text: str) -> None:
+    assert queries([text]) == []
