@@ -61,6 +61,11 @@ class Env(BaseSettings):
         description="Names, addresses and networks, by commas, that the console may call although they are not "
         "public: workspaces and webhooks of the own network (`pipelines`, `10.0.0.0/8`, `*.corp.example`).",
     )
+    data_roots: str = Field(
+        default="",
+        description="Folders of this machine, by commas, that hold pipelines' data: no other file of it is opened. "
+        "Empty: all but the console's own and the machine's.",
+    )
     metrics_token: str = Field(
         default="",
         description="Bearer token of `/metrics`; empty: read from this machine only, without HTTPS.",

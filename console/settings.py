@@ -328,6 +328,7 @@ REPRISE_COUNT_BYTES = ENV.count_bytes
 REPRISE_COMPARE_BYTES = ENV.compare_bytes
 REPRISE_COMPARE_BYTES_OF = ENV.compare_bytes_by_flow
 REPRISE_OUTBOUND_ALLOW = ENV.outbound_allow
+REPRISE_DATA_ROOTS = ENV.data_roots
 REPRISE_PUBLIC_URL = ENV.public_url
 REPRISE_SECURE = ENV.secure
 REPRISE_METRICS_TOKEN = ENV.metrics_token

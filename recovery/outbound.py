@@ -107,7 +107,7 @@ def check(
     if allowed.name(host):
         return url
     try:
-        addresses = [host] if _literal(host) else resolve(host, port)
+        addresses = [host] if literal(host) else resolve(host, port)
     except (OSError, UnicodeError) as error:  # a name that cannot be asked for: a part of it is too long
         raise Refused(f"{host} is not known to the name service of this machine.", code="outbound") from error
     for text in addresses:
@@ -118,7 +118,7 @@ def check(
 
 def problem(address: str, allowed: Allowed, *, named: bool = False) -> str:
     """Why this IP address may not be called; empty when it may. `named`: its name is an allowed one."""
-    ip = _literal(address)
+    ip = literal(address)
     if ip is None:
         return f"resolves to {address}, which is no IP address."
     inner = _inside(ip)
@@ -158,7 +158,8 @@ def _inside(ip: Address) -> ipaddress.IPv4Address | None:
     return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
 
 
-def _literal(host: str) -> Address | None:
+def literal(host: str) -> Address | None:
+    """The IP address that a host is written as; None for a name."""
     try:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

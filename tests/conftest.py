@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 
-from recovery.checkpoints import place, remote
+from recovery.checkpoints import access, place
 from tests import databases, order, shared
 
 # PostgreSQL in place of SQLite, when bin/test gives one: see tests/databases.py.
@@ -42,7 +42,7 @@ hypothesis.settings.load_profile("reprise")
 place.TEMPORARY = tuple(t for t in place.TEMPORARY if not tempfile.gettempdir().startswith(t))
 
 # Stores that only tests have: in this process, and one that fails as told.
-remote.OPENED |= {"memory", "odd"}
+access.OPENED |= {"memory", "odd"}
 
 pytest_plugins = ["tests.stack", "tests.s3", "tests.kafka", "tests.connected_spark"]
 

@@ -15,6 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from console import texts
 from console.middleware import Request
+from recovery import reach
 from recovery.audit.actions import attempt
 from recovery.audit.aims import find_aim
 from recovery.audit.origin import client_address
@@ -50,7 +51,8 @@ def route(**acts: Acts) -> Callable[..., HttpResponse]:
         try:
             by = request.actor = _actor(request)
             _check(request, by, right, named)
-            status, answer = act(_body(request), by, **named)
+            with reach.in_request():
+                status, answer = act(_body(request), by, **named)
         except Unknown as nobody:
             return _problem(401, "no_token", str(nobody), headers={"WWW-Authenticate": "Bearer"})
         except RepriseError as refusal:

@@ -21,7 +21,7 @@ YES: Final[Schema] = {"type": "boolean"}
 FILES: Final[Schema] = {"type": "object", "additionalProperties": TEXT}
 MEANT: Final[Schema] = {"type": "string", "enum": ["", "yes", "no", "unknown"]}
 CHOSEN: Final[Mapping[str, Schema]] = {"strategy": TEXT, "key": TEXTS, "patch": FILES, "meant": MEANT}
-GIVEN: Final[Mapping[str, Schema]] = dict.fromkeys(workspaces.GIVEN, TEXT)
+GIVEN: Final[Mapping[str, Schema]] = {**dict.fromkeys(workspaces.GIVEN, TEXT), "roots": TEXTS}
 TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
     recoveries.open_one: {"pipeline": TEXT, "flow": TEXT, "again": YES},
     recoveries.look: {"position": TEXTS, **CHOSEN},

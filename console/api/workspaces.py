@@ -10,7 +10,7 @@ from recovery.pipelines import actions, workspace_words
 from recovery.pipelines.actions import Given
 from recovery.pipelines.workspace_answers import WorkspaceTest
 
-GIVEN = ("url", "environment", "token_ref", "token", "spark_remote_ref", "spark_remote")
+GIVEN = ("url", "environment", "token_ref", "token", "spark_remote_ref", "spark_remote", "roots")
 
 
 def listing(body: Body, by: Actor) -> tuple[int, Body]:
@@ -20,7 +20,8 @@ def listing(body: Body, by: Actor) -> tuple[int, Body]:
 
 
 def add(body: Body, by: Actor) -> tuple[int, Body]:
-    """{name, url, token_ref | token, environment, spark_remote_ref | spark_remote}: 201. Secrets never come back."""
+    """{name, url, token_ref | token, environment, spark_remote_ref | spark_remote, roots}: 201. Secrets never come
+    back."""
     fields.only(body, ("name", *GIVEN))
     row = actions.add_workspace(name=fields.text(body, "name"), given=_given(body), by=by)
     return 201, _shown(row)
@@ -59,7 +60,9 @@ def test(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
 
 
 def _given(body: Body) -> Given:
-    return Given(**{name: fields.text(body, name, "") for name in GIVEN if name in body})
+    texts = {name: fields.text(body, name, "") for name in GIVEN if name in body and name != "roots"}
+    roots = tuple(fields.texts(body, "roots")) if "roots" in body else None
+    return Given(**texts, roots=roots)
 
 
 def _shown(row: Workspace) -> dict[str, Any]:

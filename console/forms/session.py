@@ -1,18 +1,17 @@
 """Name and password of a sign-in, with the limits that make guessing slow."""
 
-from datetime import timedelta
 from typing import Any, Final
 
 from django import forms
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.http import HttpRequest
-from django.utils import timezone
 
-from recovery.models import AuditEntry, Person
+from recovery.errors import Denied
+from recovery.models import Person
+from recovery.people import limits
 
-TRIES: Final = 10
-MINUTES: Final = 5
+MINUTES: Final = limits.LIMITS["sign-in"][1] // 60
 
 
 class SignInForm(forms.Form):
@@ -44,6 +43,9 @@ class SignInForm(forms.Form):
 
 
 def _too_many(name: str) -> bool:
-    since = timezone.now() - timedelta(minutes=MINUTES)
-    refused = AuditEntry.objects.filter(action="session.refused", target=name, at__gte=since)
-    return refused.count() >= TRIES
+    """Not by the audit log, which counts refusals that say the same as one entry."""
+    try:
+        limits.check("sign-in", name)
+    except Denied:
+        return True
+    return False

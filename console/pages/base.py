@@ -17,6 +17,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from console.middleware import Request
+from recovery import reach
 from recovery.audit.actions import record
 from recovery.audit.aims import find_aim
 from recovery.errors import Denied, NotFound, RepriseError, Unreachable
@@ -46,7 +47,8 @@ def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[
                     return HttpResponseNotAllowed(methods)
                 if right is not None:
                     require(request, actor, right)
-                return view(request, actor, *args, **kwargs)
+                with reach.in_request():
+                    return view(request, actor, *args, **kwargs)
             except Denied as denied:
                 raise PermissionDenied(denied.sentence) from denied
             except NotFound as missing:

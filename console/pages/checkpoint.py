@@ -12,6 +12,7 @@ from console.pages.base import page, show
 from console.pages.flow import flow_or_404, frame_of
 from console.presenters import batches, charts
 from console.presenters import checkpoint as checkpoints
+from recovery import reach
 from recovery.checkpoints import inspect, said
 from recovery.checkpoints.batches import compare, log_page, read_batch
 from recovery.checkpoints.uses import uses
@@ -47,7 +48,8 @@ def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     try:
         root = checkpoint_of(flow)
         place = root if version is None else f"{root}/{version}"
-        told = part(asked, context, root, place)
+        with reach.reading(flow.pipeline.workspace):
+            told = part(asked, context, root, place)
     except RepriseError as problem:
         status = 404 if isinstance(problem, NotFound) else None
         return show(request, template, {**context, "problem": problem}, status=status)

@@ -14,7 +14,7 @@ from console.middleware import Request
 from console.pages.base import no_news, page, show, tried, unchanged
 from console.pages.freshness import unless_fresh
 from console.presenters import workspaces as presenting
-from recovery import references
+from recovery import reach, references
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Flow, Workspace
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
@@ -75,7 +75,7 @@ def _overview() -> dict[str, Any]:
 @page(Right.MANAGE, methods=("GET", "POST"))
 def add(request: Request, by: Actor) -> HttpResponse:
     """A new workspace: production, unless somebody says otherwise."""
-    given = {name: request.POST.get(name, "") for name in FIELDS}
+    given = {name: request.POST.get(name, "") for name in (*FIELDS, "roots")}
     if request.method != "POST":
         return _form(request, None, {**given, "environment": "production"}, None)
     if asked := unless_fresh(request):
@@ -94,7 +94,7 @@ def add(request: Request, by: Actor) -> HttpResponse:
 def edit(request: Request, by: Actor, workspace: str) -> HttpResponse:
     """Change a workspace; POST `remove` removes it. A secret that is left empty stays as it is."""
     row = actions.workspace_named(workspace)
-    given = {field: getattr(row, field) for field in FIELDS}
+    given = {field: getattr(row, field) for field in FIELDS} | {"roots": "\n".join(row.roots)}
     if request.method != "POST":
         return _form(request, row, given, None)
     if asked := unless_fresh(request):
@@ -108,7 +108,7 @@ def edit(request: Request, by: Actor, workspace: str) -> HttpResponse:
             lambda: actions.change_workspace(name=workspace, given=_given(request.POST, row), by=by)
         )
     if refusal is not None:
-        typed = {field: request.POST.get(field, given[field]) for field in FIELDS}
+        typed = {field: request.POST.get(field, given[field]) for field in given}
         return _form(request, row, given if remove else typed, refusal)
     said = "removed. Its recoveries and its audit entries stay" if remove else "changed. Test it again"
     messages.success(request, f"Workspace {workspace} was {said}.")
@@ -131,6 +131,7 @@ def _given(post: QueryDict, row: Workspace | None = None) -> Given:
         token=token or None,
         spark_remote_ref="" if no_spark else refs.get("spark_remote_ref") or None,
         spark_remote=None if no_spark else spark or None,
+        roots=reach.split(post.get("roots", "")),
     )
 
 

@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from console.middleware import Request
 from recovery.audit.actions import record
 from recovery.errors import Denied
+from recovery.people import limits
 from recovery.people.actions import actor_for_user
 from recovery.people.roles import Actor, Stranger
 
@@ -27,6 +28,8 @@ def refused(request: Request, name: str, sentence: str, action: str = "session.r
     """One try that was not good. Call outside of a transaction that may be taken back."""
     who = Stranger(name=name[:150] or "(no name)", via="page", request_id=request.request_id)
     record(action=action, outcome="denied", by=who, target_kind="person", target=name[:150], says=sentence)
+    if action == "session.refused":
+        limits.failed("sign-in", name)
 
 
 def said(request: Request, user: User, action: str, says: str) -> None:

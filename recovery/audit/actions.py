@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from recovery import trace
-from recovery.audit import anchor, anchoring, chain, cleansing, origin, reviewing, seals, tags
+from recovery.audit import anchor, anchoring, chain, cleansing, folding, origin, reviewing, seals, tags
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
 from recovery.numbers import whole
@@ -42,7 +42,8 @@ def record(
     before: Any = None,
     after: Any = None,
 ) -> AuditEntry:
-    """Append one entry; inside the caller's transaction when there is one.
+    """Append one entry; inside the caller's transaction when there is one. A denial that says what another of the last
+    minutes said is counted instead (`folding`): answered is the entry that stands for it.
 
     `before` and `after` are plain JSON values (dates allowed). What looks like a secret is withheld. Where it is not
     given, the environment is the recovery's, and a task acts on behalf of who last asked something of its recovery.
@@ -75,7 +76,16 @@ def record(
         "after": chain.plain(cleansing.value(after)),
     }
     with transaction.atomic():
+        if outcome == "denied":
+            return folding.fold(fields, append=_append, lock=lock)
         return _append(fields)
+
+
+def write_folded() -> int:
+    """Write the entries of denials that were counted, for windows that are over. Answers how many they tell of."""
+    with transaction.atomic():
+        lock()
+        return folding.write_ended(append=_append)
 
 
 def _role(by: Actor | Stranger, action: str, environment: str) -> str:

@@ -2,12 +2,13 @@
 
 from celery import shared_task
 
-from recovery.audit import checking, keeping
+from recovery.audit import actions, checking, keeping
 
 
 @shared_task(name="recovery.audit.tasks.sign")
 def sign() -> None:
-    """An anchor for what was written since the last one; then whatever became of a check that was asked for."""
+    """Denials that were counted, an anchor for what was written since the last one, a check that was asked for."""
+    actions.write_folded()
     keeping.sign_or_report()
     checking.tend()
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
+from recovery.checkpoints.access import carried
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, TooLarge
 
@@ -31,7 +32,7 @@ NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*([0-9]+)\s*[,}]')  # first
 UNIT_MS = {
     "millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000,
 }  # fmt: skip
-INTERVAL = re.compile(r"([0-9]+)\s+(millisecond|second|minute|hour|day|week)s?")
+INTERVAL = re.compile(r"(?<![0-9])([0-9]+)\s+(millisecond|second|minute|hour|day|week)s?")
 Action = Mapping[str, Any]
 
 
@@ -185,7 +186,7 @@ def commits(log: Log, versions: Sequence[int]) -> Iterator[tuple[int, list[Actio
     with ThreadPoolExecutor(READERS) as pool:
         for start in range(0, len(versions), WINDOW):
             window = versions[start : start + WINDOW]
-            yield from zip(window, pool.map(lambda v: actions(log, v), window), strict=True)
+            yield from zip(window, pool.map(carried(lambda v: actions(log, v)), window), strict=True)
 
 
 def state(log: Log, version: int, *, files: bool = False) -> TableState:

@@ -10,13 +10,36 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from recovery.checkpoints import access
+
 RENAME_NOREPLACE = 1
 AT_FDCWD = -100
 SYNCERS = 16
+FAR = ("nfs", "cifs", "smb", "fuse", "ceph", "gluster", "lustre", "9p", "afs", "gpfs", "beegfs")
+"""How types of file systems begin whose files another machine keeps: they may not answer."""
+
+
+def mount_of(path: str) -> str:
+    """The mount point of another machine's files that this path lies on; "" for files of this machine. Touches none.
+
+    Source: proc(5), mountinfo.
+    """
+    best, kind = "", ""
+    try:
+        with Path("/proc/self/mountinfo").open() as mounts:
+            for line in mounts:
+                before, _, after = line.partition(" - ")
+                point = before.split(" ")[4].replace("\\040", " ")
+                if len(point) >= len(best) and (path == point or path.startswith(f"{point.rstrip('/')}/")):
+                    best, kind = point, after.split(" ")[0]
+    except (OSError, IndexError):
+        return ""
+    return best if kind.startswith(FAR) else ""
 
 
 def scanned(where: str, start: str, limit: int) -> tuple[dict[str, int], set[str]]:
     """As `Store._inside`, without an object for each name: a checkpoint has thousands of state files."""
+    check(where)
     sizes: dict[str, int] = {}
     folders: set[str] = set()
     with os.scandir(where) as found:
@@ -31,8 +54,16 @@ def scanned(where: str, start: str, limit: int) -> tuple[dict[str, int], set[str
     return sizes, folders
 
 
+def check(where: str) -> None:
+    """Raise Refused for a directory that a link brought to a place that may not be read."""
+    rules = access.current().rules
+    if rules.limits_files:
+        rules.check_file(os.path.realpath(where))
+
+
 def regular(path: str) -> int:
-    """Opens a file, and nothing that would wait for ever or is no file: IsADirectoryError."""
+    """Opens a file, and nothing that would wait for ever or is no file: IsADirectoryError. Refused (`storage_hidden`,
+    `storage_root`) where a link leads to a place that may not be read: judged is what was opened."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
@@ -40,6 +71,13 @@ def regular(path: str) -> int:
             raise IsADirectoryError(errno.EISDIR, "is not a file", path) from error
         raise
     if stat.S_ISREG(os.fstat(handle).st_mode):
+        rules = access.current().rules
+        if rules.limits_files:
+            try:
+                rules.check_file(str(Path(f"/proc/self/fd/{handle}").readlink()))
+            except BaseException:
+                os.close(handle)
+                raise
         return handle
     os.close(handle)
     raise IsADirectoryError(errno.EISDIR, "is not a file", path)

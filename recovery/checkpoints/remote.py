@@ -7,23 +7,21 @@ that builds on any of these would write over what it could not see.
 
 import errno
 import io
+import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import fsspec
 
-from recovery.errors import Refused
+from recovery.checkpoints import access, local
+from recovery.errors import RepriseError
 
-OPENED = frozenset(
-    {"", "file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az", "wasb", "wasbs", "hdfs"}
-)
-"""Schemes of storage; "" is a path. Not http, webhdfs, caches, archives and lists of references, which fsspec opens
-too: an address that an API or a checkpoint names would have this machine call any other, or read its own files."""
-SCHEMES = {"s3a": "s3", "s3n": "s3"}  # Spark's names for what fsspec calls s3
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 # No rename of a directory there: a copy and a removal. (Memory is none, but renames in the same way.)
 OBJECT_STORES = {"s3", "gs", "gcs", "abfs", "abfss", "az", "memory"}
 # Seconds and attempts of one S3 request: an endpoint that is silent is given up after a minute at most.
@@ -38,40 +36,27 @@ BLOCK = 8 << 20  # bytes of one ranged read
 LEGACY_MARKER = "_$folder$"  # how Hadoop's s3n and EMR mark a directory
 
 
-def scheme_of(location: str) -> str:
-    """`s3a://bucket/x` -> `s3a`; empty for a path."""
-    scheme, found, _ = location.partition("://")
-    return scheme if found else ""
-
-
-def check_place(location: str) -> None:
-    """Raise Refused (`storage_scheme`) unless fsspec may be given this path or URL, whoever named it."""
-    scheme = scheme_of(location)
-    if "::" in location or location.startswith(
-        "data:"
-    ):  # chained file systems; content that is its own address
-        scheme = location.partition(":")[0]
-    elif scheme in OPENED:
-        return
-    raise Refused(
-        f"A place that begins with {scheme[:40]!r} is not opened. Name a path, or a URL of file, s3, gs, abfs, wasb "
-        "or hdfs, without '::'.",
-        code="storage_scheme",
-    )
-
-
 def connect(location: str) -> tuple[Any, str]:
-    """(file system, path on it) of a path or URL.
+    """(file system, path on it) of a path or URL, which the rules in force allow.
 
-    Raises Refused (`storage_scheme`); ValueError, ImportError: nobody here can open it.
+    Raises Refused (`storage_scheme`, `storage_address`, `storage_root`, `storage_hidden`, `storage_host`, `outbound`);
+    Unreachable; ValueError, ImportError: nobody here can open it.
     """
-    check_place(location)
-    scheme = scheme_of(location)
-    known = SCHEMES.get(scheme, scheme)
-    if known != "s3":
+    place = access.read_place(location)
+    rules = access.current().rules
+    if not place.store:
         fs, path = fsspec.core.url_to_fs(location)
-        local = isinstance(fs, fsspec.implementations.local.LocalFileSystem)
-        return (fs if local else _remote(fs, Remote)), path
+        if rules.limits_files:  # the first touch of what may lie on a mount whose server is away
+            rules.check_file(access.ask(local.mount_of(path), lambda: os.path.realpath(path)))
+        return fs, path
+    rules.check_remote(location, place)
+    if place.store.startswith("s3://"):
+        return _s3(location)
+    fs, path = access.ask(place.service, lambda: fsspec.core.url_to_fs(location))
+    return _remote(fs, Remote, place.service), path
+
+
+def _s3(location: str) -> tuple["Remote", str]:
     place = location.partition("://")[2].strip("/")
     if not place:
         raise ValueError("it names no bucket")
@@ -79,25 +64,37 @@ def connect(location: str) -> tuple[Any, str]:
     options = {"use_listings_cache": False, "config_kwargs": {**PATIENCE, **told}}
     fs, path = fsspec.core.url_to_fs(f"s3://{place}", **options)
     fs.retries = 1  # the client below repeats by itself; both together would try fifteen times
-    return _remote(fs, S3), path
+    endpoint = _endpoint(fs)
+    if endpoint and (may_call := access.current().rules.may_call) is not None:
+        parts = urlsplit(endpoint)
+        may_call(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80), True)
+    return _remote(fs, S3, f"s3 at {endpoint}" if endpoint else "s3"), path
+
+
+def _endpoint(fs: Any) -> str:
+    """Where the operator's settings say that S3 is; "" for Amazon's own."""
+    told = fs.endpoint_url or (fs.client_kwargs or {}).get("endpoint_url")
+    return str(told or next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), ""))
 
 
 @lru_cache(maxsize=64)
-def _remote(fs: Any, kind: "type[Remote]") -> "Remote":
-    return kind(fs)  # one for each file system, so that two stores can tell that theirs is the same
+def _remote(fs: Any, kind: "type[Remote]", store: str) -> "Remote":
+    return kind(fs, store)  # one for each file system, so that two stores can tell that theirs is the same
 
 
 class Remote:
     """A file system by fsspec. Every failure is an OSError; FileNotFoundError only where that is certain."""
 
-    def __init__(self, fs: Any) -> None:
-        self.fs = fs
+    def __init__(self, fs: Any, store: str) -> None:
+        self.fs, self.store = fs, store
         protocol = fs.protocol if isinstance(fs.protocol, list | tuple) else (fs.protocol,)
         self.objects = bool(OBJECT_STORES & set(protocol))
 
     def _ask(self, call: Callable[..., Any], *given: Any, **words: Any) -> Any:
         try:
-            return call(*given, **words)
+            return access.ask(self.store, lambda: call(*given, **words))
+        except RepriseError:
+            raise
         except (TypeError, AttributeError, AssertionError):
             raise  # our own mistake
         except PermissionError as error:
@@ -367,7 +364,7 @@ class Crew:
 def _each(act: Callable[[str], object], names: Iterable[str]) -> None:
     """Several at a time; the first failure is raised, and what was not begun by then is not done."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        done = [pool.submit(act, name) for name in names]
+        done = [pool.submit(access.carried(act), name) for name in names]
         try:
             for one in done:
                 one.result()

@@ -17,7 +17,7 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from recovery.checkpoints import local, proofs, remote
+from recovery.checkpoints import access, local, proofs, remote
 from recovery.errors import RepriseError, Unreachable, WrongUse
 
 MAX_FILES = 2_000_000
@@ -74,9 +74,10 @@ class Store:
     def open(cls, location: str) -> "Store":
         """Path or URL -> Store.
 
-        Raises Refused (`storage_scheme`) for what is no storage, WrongUse for what cannot be opened here, Unreachable.
+        Raises Refused for what is no storage or may not be opened (`remote.connect`), WrongUse for what cannot be
+        opened here, Unreachable.
         """
-        if not location or "\0" in location:
+        if not isinstance(location, str) or not location or "\0" in location:
             raise WrongUse("No path was given. Name a directory or a URL.")
         try:
             fs, root = remote.connect(location)
@@ -138,6 +139,7 @@ class Store:
         """
         where = self.path(name)
         if self.local:
+            local.check(where)
             with os.scandir(where) as found:
                 return [_local_entry(e) for e in islice(found, limit)]
         infos = self.fs.ls(where, detail=True)
@@ -242,7 +244,7 @@ class Store:
                 room -= size
                 wanted.append(name)
         with ThreadPoolExecutor(READERS) as pool:
-            found = dict(zip(wanted, pool.map(self._small, wanted), strict=True))
+            found = dict(zip(wanted, pool.map(access.carried(self._small), wanted), strict=True))
         return replace(self, read_ahead={name: data for name, data in found.items() if data is not None})
 
     def _small(self, name: str) -> bytes | None:

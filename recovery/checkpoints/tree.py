@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import NoReturn, TypeVar
 
 from recovery.checkpoints import proofs
+from recovery.checkpoints.access import carried
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store
 
@@ -94,7 +95,7 @@ class Tree:
         if self.store.local:
             return [act(name) for name in names]
         with ThreadPoolExecutor(READERS) as pool:
-            return list(pool.map(act, names))
+            return list(pool.map(carried(act), names))
 
     def proven(self, name: str) -> str | None:
         """sha256 (hex) of a local file whose very bytes this process has read already (proofs.py); else None."""

@@ -191,3 +191,25 @@ class TokenSighting(models.Model):
 
     def __str__(self) -> str:
         return f"token {self.token_id} at {self.hour:%Y-%m-%d %H}h"
+
+
+class DeniedTry(models.Model):
+    """Denials of one person, act and target that are counted, and not yet written (recovery/audit/folding.py).
+
+    `entry`: the number of the entry that the first of them got; `fields`: what it holds; `who`: a short hash of the
+    person and the address. `more` came after it, the last at `until`.
+    """
+
+    key = models.CharField(max_length=64, unique=True)
+    who = models.CharField(max_length=64)
+    entry = models.PositiveBigIntegerField()
+    fields = models.JSONField()
+    more = models.PositiveIntegerField(default=0)
+    since = models.DateTimeField(db_index=True)
+    until = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["who", "since"], name="denied_by_whom")]
+
+    def __str__(self) -> str:
+        return f"{self.more} more like entry {self.entry}"

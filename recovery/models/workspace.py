@@ -24,7 +24,8 @@ class Workspace(OnLists):
     A switched off workspace is not polled and its flows are not listed. A removed one (`removed_at`) has no secret any
     more and keeps its recoveries. `tested` is the last test (`pipelines.workspace_answers.WorkspaceTest`), {} before
     the first; `test_asked_at`: a worker is at it since then. `next_poll_at`: it rests until then, None for no longer
-    than usual.
+    than usual. `roots`: places below which checkpoints and tables of its pipelines are read, as
+    `checkpoints.access.check_root` keeps them; [] for all that the instance may read.
     """
 
     name = models.CharField(max_length=80, unique=True)
@@ -41,6 +42,7 @@ class Workspace(OnLists):
     next_poll_at = models.DateTimeField(null=True)
     tested = models.JSONField(default=dict)
     test_asked_at = models.DateTimeField(null=True)
+    roots = models.JSONField(default=list)
 
     on_lists = frozenset({"name", "on", "removed_at", "poll_error"})
     objects = WorkspaceQuerySet.as_manager()

@@ -9,6 +9,7 @@ from recovery.errors import Denied
 
 LIMITS: Final[dict[str, tuple[int, int]]] = {
     "token": (30, 300),  # wrong access tokens from one place
+    "sign-in": (10, 300),  # refused sign-ins with one name, from anywhere
     "invitation": (20, 300),  # links that are no invitation, from one place
 }
 """Kind: (failures, within how many seconds)."""

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from django.utils import timezone
 
-from recovery import references
+from recovery import reach, references
 from recovery.audit.actions import Attempt, attempt
 from recovery.encryption import encrypted
 from recovery.errors import NotFound, Refused, WrongUse
@@ -28,6 +28,7 @@ from recovery.pipelines.workspaces import SPARK, TOKEN, allowed_spark, is_sendab
 from recovery.workflow import broker
 
 LONGEST_SECRET: Final = 8192
+MOST_ROOTS: Final = 50
 TEST_PATIENCE: Final = timedelta(minutes=3)
 """After so long a test that was asked for counts as lost, and another may be asked for."""
 
@@ -37,7 +38,8 @@ class Given:
     """What somebody says of a workspace; None: as it is (a new one: production, no Spark).
 
     Of `token_ref` (where it is) and `token` (itself, kept encrypted) at most one; likewise for Spark Connect, whose
-    empty reference takes it away.
+    empty reference takes it away. `roots`: below which places its checkpoints and tables are read; (): all that the
+    instance may read.
     """
 
     url: str | None = None
@@ -46,6 +48,7 @@ class Given:
     token: str | None = None
     spark_remote_ref: str | None = None
     spark_remote: str | None = None
+    roots: tuple[str, ...] | None = None
 
 
 def register_workspace(
@@ -223,6 +226,7 @@ def described(row: Workspace) -> dict[str, Any]:
         "token": "kept encrypted" if row.token_kept else row.token_ref,
         "spark_remote": "kept encrypted" if row.spark_remote_kept else row.spark_remote_ref,
         "on": row.on,
+        "roots": row.roots,
     }
 
 
@@ -255,6 +259,10 @@ def _columns(given: Given) -> dict[str, Any]:
     if given.environment is not None:
         values["environment"] = _check_environment(given.environment)
     values |= _secret("token", given.token_ref, given.token, TOKEN)
+    if given.roots is not None:
+        if len(given.roots) > MOST_ROOTS:
+            raise WrongUse(f"A workspace has at most {MOST_ROOTS} roots.", code="too_many_roots")
+        values["roots"] = reach.check_roots(given.roots)
     values |= _secret("spark_remote", given.spark_remote_ref, given.spark_remote, SPARK)
     return values
 

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
+from recovery import reach
 from recovery.audit import cleansing
 from recovery.checkpoints import inspect
 from recovery.checkpoints.formats import Malformed
@@ -58,6 +59,7 @@ def look_round(workspace_id: int) -> None:
         look(flow)
 
 
+@reach.of_flow
 def look(flow: Flow) -> None:
     """Look at every source of a flow now, keep what was seen, and announce what is about to go."""
     rows = list(FlowInput.objects.filter(flow=flow).order_by("index"))

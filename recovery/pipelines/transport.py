@@ -186,8 +186,8 @@ class Transport:
         if acted and not response.content:
             return {}
         try:
-            found = response.json()
-        except ValueError:
+            found = kept_text(response.json())
+        except (ValueError, RecursionError):
             found = None
         if isinstance(found, dict):
             return found
@@ -241,11 +241,26 @@ def _never_sent(error: requests.RequestException) -> bool:
     return isinstance(cause_of(error), NewConnectionError)  # of a name that is not found, too
 
 
+HALVES: Final = re.compile("[\0\ud800-\udfff]")
+
+
+def kept_text(value: Any) -> Any:
+    """JSON whose texts can be kept and shown: half of a character and NUL, which no page and no database can hold, are
+    replaced by the sign for what cannot be read (U+FFFD)."""
+    if isinstance(value, str):
+        return HALVES.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [kept_text(one) for one in value]
+    if isinstance(value, dict):
+        return {HALVES.sub("\ufffd", name): kept_text(one) for name, one in value.items()}
+    return value
+
+
 def _problem(response: requests.Response) -> tuple[str, str, dict[str, Any]]:
     """(error_code, message, metadata) of any error shape that the service is known to answer with."""
     try:
-        body = response.json()
-    except ValueError:
+        body = kept_text(response.json())
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         text = re.sub(r"<[^>]{0,500}>", " ", response.text[:2000])

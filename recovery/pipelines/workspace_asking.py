@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from django.utils import timezone
 
+from recovery import reach
 from recovery.audit import cleansing
 from recovery.checkpoints.storage import Store
 from recovery.errors import NotFound, RepriseError, Unreachable
@@ -72,8 +73,11 @@ def answers_of(workspace: Workspace) -> WorkspaceTest:
     asking = _Asking(workspace, began + PATIENCE)
     answers: list[Answer] = []
     try:
-        for question, ask in _QUESTIONS:
-            answers.append(ask(asking) if _may_ask(question, answers) else Answer(question, Result.NOT_ASKED))
+        with reach.reading(workspace):
+            for question, ask in _QUESTIONS:
+                answers.append(
+                    ask(asking) if _may_ask(question, answers) else Answer(question, Result.NOT_ASKED)
+                )
     finally:
         if asking.client is not None:
             asking.client.close()

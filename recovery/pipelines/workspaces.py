@@ -99,7 +99,7 @@ def refuse_inactive(workspace: Workspace) -> None:
 def spark_remote(workspace: Workspace) -> str:
     """The `sc://…` address (token included) of the workspace's Spark Connect.
 
-    Raises WrongUse without one; Refused (`outbound`) for one that a person entered and that may not be called.
+    Raises WrongUse without one; Refused (`outbound`) for one that may not be called, whoever wrote it.
     """
     if workspace.spark_remote_kept:
         return allowed_spark(sendable(decrypted(workspace.spark_remote_kept, SPARK), "kept encrypted"))
@@ -109,7 +109,7 @@ def spark_remote(workspace: Workspace) -> str:
             "Add spark_remote to its settings.",
             code="no_spark",
         )
-    return secret(workspace.spark_remote_ref)
+    return allowed_spark(secret(workspace.spark_remote_ref))
 
 
 def allowed_spark(remote: str) -> str:

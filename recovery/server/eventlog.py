@@ -6,7 +6,6 @@ without being parsed. Spark flushes each line as it happens (measured: 0.01 s).
 
 import json
 import logging
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +14,9 @@ from typing import Any
 
 LOG = logging.getLogger(__name__)
 PREFIX = b'{"Event":"org.apache.spark.sql.streaming.StreamingQueryListener$'
-SESSION = re.compile(r"SparkConnect_OperationTag_User_.*_Session_(?P<session>.+)_Operation_.+")
+TAG = "SparkConnect_OperationTag_User_"
+CHUNK = 1 << 20  # bytes read at once
+LONGEST = 64 << 20  # bytes of one line; a longer one is left
 POLL_SECONDS = 0.1
 
 
@@ -70,7 +71,7 @@ class Reader:
 
     def started(self, raw: dict[str, Any]) -> QueryEvent | None:
         """Remember a query by its run; one that no Connect session started is none of ours."""
-        sessions = [match["session"] for tag in raw.get("jobTags") or [] if (match := SESSION.match(tag))]
+        sessions = [session for tag in raw.get("jobTags") or [] if (session := session_of(tag))]
         if not sessions:
             return None
         self.queries[str(raw["runId"])] = Query(sessions[0], str(raw.get("name") or "").replace("`", ""))
@@ -82,6 +83,15 @@ class Reader:
         return QueryEvent(kind, query.session_id, query.flow, run_id, **content) if query else None
 
 
+def session_of(tag: str) -> str:
+    """`SparkConnect_OperationTag_User_<user>_Session_<session>_Operation_<id>` -> session; "" for another tag."""
+    if not tag.startswith(TAG):
+        return ""
+    before, _, operation = tag.rpartition("_Operation_")
+    user, _, session = before.rpartition("_Session_")
+    return session if operation and user.startswith(TAG) else ""
+
+
 class Tail:
     """A thread that follows one growing file."""
 
@@ -89,7 +99,8 @@ class Tail:
         self.path = path
         self.on_event = on_event
         self.reader = Reader()
-        self.rest = b""
+        self.rest = bytearray()
+        self.skipping = False
         self.position = 0
         self.ending = threading.Event()
         self.turn = threading.Lock()
@@ -117,11 +128,23 @@ class Tail:
                 return
             with self.path.open("rb") as stream:
                 stream.seek(self.position)
-                data = stream.read()
-            self.position += len(data)
-            *lines, self.rest = (self.rest + data).split(b"\n")
-            for line in lines:
-                self.hand_on(line)
+                while data := stream.read(CHUNK):
+                    self.position += len(data)
+                    self.take(data)
+
+    def take(self, data: bytes) -> None:
+        """The next bytes of the file: what ends a line is handed on, the rest waits for its end."""
+        first, *others = data.split(b"\n")
+        self.rest += first
+        for following in others:
+            if not self.skipping:
+                self.hand_on(bytes(self.rest))
+            self.rest, self.skipping = bytearray(following), False
+        if len(self.rest) > LONGEST:
+            LOG.warning("Spark's event log has a line of more than %s bytes; it is left out.", LONGEST)
+            self.rest, self.skipping = bytearray(), True
+        elif self.skipping:
+            self.rest = bytearray()
 
     def hand_on(self, line: bytes) -> None:
         """One line; one that cannot be read is said and left, so that the next ones are not lost."""

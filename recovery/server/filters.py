@@ -6,6 +6,7 @@ refused as the service refuses them (`event_type` cannot be filtered on). Pipeli
 """
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -41,7 +42,8 @@ class Token:
 def tokens(text: str) -> list[Token]:
     """Split a filter into words. Raises ApiProblem 400 at the first character that is none."""
     found, at = [], 0
-    while text[at:].strip():
+    end = len(text.rstrip())
+    while at < end:
         match = TOKEN.match(text, at)
         if not match:
             raise invalid(f"The filter cannot be read at {text[at:].strip()[:40]!r}.")
@@ -71,19 +73,19 @@ class Words:
     """The words of one filter, taken from the left."""
 
     def __init__(self, text: str) -> None:
-        self.rest = tokens(text)
+        self.rest = deque(tokens(text))
 
     def take(self, kind: str, what: str) -> str:
         """The next word, which must be of this kind. Raises ApiProblem 400 naming what is missing."""
         if not self.rest or self.rest[0].kind != kind:
             found = repr(self.rest[0].text) if self.rest else "the end"
             raise invalid(f"The filter needs {what} where it has {found}.")
-        return self.rest.pop(0).text
+        return self.rest.popleft().text
 
     def operator(self) -> str:
         """A comparison, `IN` or `LIKE`."""
         if self.rest and self.rest[0].kind == "name" and self.rest[0].text.upper() in ("IN", "LIKE"):
-            return self.rest.pop(0).text.upper()
+            return self.rest.popleft().text.upper()
         return self.take("operator", "an operator")
 
     def literals(self) -> tuple[str, ...]:
@@ -140,5 +142,23 @@ def parse_pipelines_filter(text: str) -> Condition | None:
 
 def like(pattern: str, text: str) -> bool:
     """SQL LIKE: `%` is any text, `_` any one character, upper and lower case are the same."""
-    parts = [".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern]
-    return re.fullmatch("".join(parts), text, re.IGNORECASE | re.DOTALL) is not None
+    first, *others = [_piece(piece) for piece in pattern.split("%")]
+    if not others:
+        return first.fullmatch(text) is not None
+    begun = first.match(text)
+    if begun is None:
+        return False
+    at = begun.end()
+    for piece in others[:-1]:  # each where it fits first: none after it has less room by that
+        met = piece.search(text, at)
+        if met is None:
+            return False
+        at = met.end()
+    length = len(pattern.rpartition("%")[2])
+    return len(text) - length >= at and others[-1].fullmatch(text, len(text) - length) is not None
+
+
+def _piece(piece: str) -> re.Pattern[str]:
+    """What stands between two `%`: a text of one length, with `_` for any character."""
+    plain = "".join("." if c == "_" else re.escape(c) for c in piece)
+    return re.compile(plain, re.IGNORECASE | re.DOTALL)

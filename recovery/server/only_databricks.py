@@ -25,11 +25,11 @@ MODULE = re.compile(r"No module named '(\w+)'")
 NAME = re.compile(r"name '(\w+)' is not defined")
 MEMBER = re.compile(r"(?:module 'pyspark\.pipelines(?:\.api)?' has no attribute|cannot import name) '(\w+)'")
 ARGUMENT = re.compile(rf"\b({'|'.join(FUNCTIONS)})\(\) got an unexpected keyword argument '(\w+)'")
-SOURCE = re.compile(
-    rf"(?:DATA_SOURCE_NOT_FOUND|UNRESOLVABLE_TABLE_VALUED_FUNCTION)\S*\s.*?\b({'|'.join(SOURCES)})\b",
-    re.IGNORECASE | re.DOTALL,
-)
-EXPECT = re.compile(r"PARSE_SYNTAX_ERROR.*?'EXPECT'", re.IGNORECASE | re.DOTALL)
+NO_SOURCE = re.compile(r"DATA_SOURCE_NOT_FOUND|UNRESOLVABLE_TABLE_VALUED_FUNCTION", re.IGNORECASE)
+BLANK = re.compile(r"\s")
+SOURCE = re.compile(rf"\b({'|'.join(SOURCES)})\b", re.IGNORECASE)
+NO_SYNTAX = re.compile(r"PARSE_SYNTAX_ERROR", re.IGNORECASE)
+EXPECT = re.compile(r"'EXPECT'", re.IGNORECASE)
 
 
 def hint(exceptions: Iterable[Mapping[str, Any]]) -> str:
@@ -49,11 +49,23 @@ def _hint(says: str) -> str:
             return _sentence(found[1], _instead(found[1]))
     elif found := ARGUMENT.search(says):
         return _sentence(f"{found[2]} of {found[1]}", _instead(found[2]))
-    elif found := SOURCE.search(says):
+    elif found := _after(says, NO_SOURCE, BLANK, SOURCE):
         return _sentence(found[1], SOURCES[found[1].lower()])
-    elif EXPECT.search(says):
+    elif _after(says, NO_SYNTAX, EXPECT):
         return _sentence("EXPECT", EXPECTATION)
     return ""
+
+
+def _after(says: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
+    """The last of these, where each stands somewhere behind the one before: each is looked for once, as one expression
+    for all of them would not do."""
+    met, at = None, 0
+    for wanted in patterns:
+        met = wanted.search(says, at)
+        if met is None:
+            return None
+        at = met.end()
+    return met
 
 
 def _instead(name: str) -> str:

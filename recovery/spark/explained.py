@@ -74,7 +74,8 @@ _DERIVED = _PLAIN | {
     "WithCTE",
 }
 # The last alternative is a function of a catalog, which may be replaced while the code stays the same.
-_FOREIGN = re.compile(rf"{_OPAQUE.pattern}|\w*UDF\w*[(#]|\bUserDefined|\w\.\w+\(")
+# `(?:(?!UDF)\w)*+`: each word is read once, however long it is.
+_FOREIGN = re.compile(rf"{_OPAQUE.pattern}|\b(?:(?!UDF)\w)*+UDF\w*+[(#]|\bUserDefined|\w\.\w+\(")
 _WATERMARKED = re.compile(r"#\d+L?-T\d+ms")
 _OF_THIS_PLAN = re.compile(r"#(\d+)|@[0-9a-f]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")

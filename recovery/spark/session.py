@@ -12,6 +12,7 @@ from recovery.errors import Refused, Unreachable
 from recovery.spark.explained import UNCUT
 
 CONNECT_SECONDS = 10.0  # to open the channel; a server that is alive answers in milliseconds
+NO_PROXY = ("grpc.enable_http_proxy", 0)  # the address was judged; a proxy would call another, with the token
 RETRIES = 2  # pyspark's own default goes on for ten minutes
 
 
@@ -19,10 +20,12 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
     """A new session with the pipeline's configuration. Raises `Unreachable` within seconds."""
     import grpc
     from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
-    spark = SparkSession.builder.remote(remote).create()
+    channel = DefaultChannelBuilder(remote, [NO_PROXY])
+    spark = SparkSession.builder.channelBuilder(channel).create()
     client = spark.client
     client.set_retry_policies([DefaultPolicy(max_retries=RETRIES, max_backoff=500, jitter=0)])
     try:

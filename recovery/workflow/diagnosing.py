@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from recovery import reach
 from recovery.checkpoints import inspect
 from recovery.checkpoints.report import CheckpointReport
 from recovery.diagnosis import diagnose
@@ -14,6 +15,7 @@ from recovery.workflow.places import checkpoint_of
 from recovery.workflow.verdicts import where_of
 
 
+@reach.of_flow
 def diagnose_flow(flow: Flow) -> dict[str, Any]:
     """The diagnosis of a flow's last failure (docs/wiring.md).
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
+from recovery import reach
 from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import record
 from recovery.errors import Interrupted, OutcomeUnknown, RepriseError, Unreachable
@@ -79,7 +80,7 @@ def go_on_with_step(step_id: int, fence: int) -> None:
 def _attempt(step: Step, act: Callable[[Context], Mapping[str, Any] | Waits]) -> None:
     watch = Watch(step)
     try:
-        with watch:
+        with watch, reach.reading(step.recovery.flow.pipeline.workspace):
             result = act(Context(step, watch))
             if isinstance(result, Waits):
                 watches.begin(step)
@@ -292,7 +293,8 @@ def probe_step(step_id: int, fence: int) -> None:
         return
     began = timezone.now()
     try:
-        seen: Probed = KINDS[step.kind].probe(step)
+        with reach.reading(step.recovery.flow.pipeline.workspace):
+            seen: Probed = KINDS[step.kind].probe(step)
     except RepriseError as failure:
         seen = Probed("unclear", [saw(None, f"Could not be found out: {failure.sentence}")])
     moves = seen.outcome in ("done", "again", "repeat")  # by itself: nobody has to judge it by more

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from recovery import reach
 from recovery.checkpoints import inspect
 from recovery.checkpoints.held import HeldState, held_states
 from recovery.checkpoints.reconciled import reconciled
@@ -109,6 +110,7 @@ class Scene:
         }
 
 
+@reach.of_flow
 def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
     """Read API, source, checkpoint and sink of a flow.
 
@@ -175,6 +177,7 @@ def known_tables(flow: Flow) -> dict[str, str]:
     return {name: table.location for name, table in whereabouts_of(flow).tables.items()}
 
 
+@reach.of_flow
 def gather(
     flow: Flow,
     *,
@@ -348,6 +351,7 @@ def _counted(
     )
 
 
+@reach.of_flow
 def positions(
     flow: Flow, wishes: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
 ) -> list[SourceFacts]:

@@ -1,5 +1,6 @@
 """Where a flow's checkpoint and a table's files lie, from what the Pipelines API says."""
 
+from recovery.checkpoints import access
 from recovery.errors import Refused
 from recovery.models import Flow
 
@@ -10,7 +11,8 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
     Source: SDP's FlowSystemMetadata (Spark 4.1+). Raises Refused where the storage is not reachable
     by us (a workspace that manages it itself names none).
     """
-    root = (storage or flow.pipeline.spec.get("storage") or "").rstrip("/")
+    told = storage or flow.pipeline.spec.get("storage") or ""
+    root = told.rstrip("/") if isinstance(told, str) else ""
     if not root:
         raise Refused(
             f"Pipeline {flow.pipeline.name} names no storage root: its workspace keeps the checkpoints where "
@@ -21,4 +23,6 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
         raise Refused(
             f"No update has yet said which table {flow.name} writes. Run one update, then come back."
         )
-    return f"{root}/_checkpoints/{flow.dataset.replace('.', '/')}/{flow.short}"
+    place = f"{root}/_checkpoints/{flow.dataset.replace('.', '/')}/{flow.short}"
+    access.check_roots(place, flow.pipeline.workspace.roots)
+    return place

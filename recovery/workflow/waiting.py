@@ -9,7 +9,9 @@ from typing import Final
 
 from django.utils import timezone
 
+from recovery import reach
 from recovery.checkpoints import inspect
+from recovery.checkpoints.access import carried
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.sources.base import SourceFacts
@@ -37,13 +39,14 @@ class Waiting:
     why: str = ""
 
 
+@reach.of_flow
 def waiting(flow: Flow, *, seconds: float = 2.0) -> Waiting:
     """Look at disk for at most so long: a page must not hang on a storage that is slow or holds millions."""
     at = timezone.now()
     pool = ThreadPoolExecutor(1, thread_name_prefix="waiting")
     try:
         place = checkpoint_of(flow)
-        found = pool.submit(_look, place, _described(flow)).result(timeout=seconds)
+        found = pool.submit(carried(_look), place, _described(flow)).result(timeout=seconds)
     except RepriseError as problem:
         return Waiting(at, why=problem.sentence)
     except TooLong:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
+from recovery.checkpoints.access import carried
 from recovery.checkpoints.formats import Malformed, number, object_of, text_of
 from recovery.checkpoints.state.blocks import UnknownCodec, plain
 from recovery.checkpoints.state.checksums import crc32c
@@ -83,7 +84,7 @@ def _in_parallel(checks: Iterable[Callable[[], _Answer]]) -> Iterator[_Answer]:
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             for check in checks:
-                waiting.append(pool.submit(check))
+                waiting.append(pool.submit(carried(check)))
                 if len(waiting) >= AHEAD:
                     yield waiting.popleft().result()
             while waiting:

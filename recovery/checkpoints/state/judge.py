@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from recovery.checkpoints.access import carried
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.state.chain import chain, kind_of, loadable
@@ -74,7 +75,7 @@ def judge_files(scope: Scope, findings: list[Finding]) -> Judged:
         found.append(finding("STATE_IDS_MISSING", f"commits/{version - 1}", batch=version - 1, **words))
     else:
         with ThreadPoolExecutor(THREADS) as pool:
-            examined = list(pool.map(look, mine))
+            examined = list(pool.map(carried(look), mine))
     found += [f for one in examined for f in _judge_store(one, words)]
     found += _ahead(scope, kind)
     found += _gaps(number, back, mine, histories, kind, history)

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from dataclasses import replace
 from typing import Any
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import access, inspect
 from recovery.checkpoints.absent import UNTOLD, KeepsState
 from recovery.checkpoints.batches import compare, read_batch
 from recovery.checkpoints.report import CheckpointReport
@@ -63,6 +63,7 @@ class Command(RepriseCommand):
             "--beside", type=int, metavar="M", help="With --batch: what differs between these two batches."
         )
 
+    @access.anywhere()  # who is at the machine names the place, with that machine's rights
     def answer(self, options: dict[str, Any]) -> Answer:
         if options["batch"] is not None:
             return _batch(options)

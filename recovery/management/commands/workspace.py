@@ -71,6 +71,13 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--environment", choices=ENVIRONMENTS, help="Which rules hold there. Default: production."
         )
+        parser.add_argument(
+            "--root",
+            action="append",
+            metavar="PLACE",
+            help="Read its checkpoints and tables below this folder or URL only; again for further ones, '' for all "
+            "that the instance may read.",
+        )
         _common(parser)
 
     def answer(self, options: dict[str, Any]) -> Answer:
@@ -149,6 +156,7 @@ def _given(options: dict[str, Any]) -> Given:
         token=_stdin() if token == STDIN else None,
         token_ref=None if token == STDIN else token,
         spark_remote=_stdin() if spark == STDIN else None,
+        roots=None if options["root"] is None else tuple(filter(None, options["root"])),
         spark_remote_ref=None if spark == STDIN else spark,
     )
 

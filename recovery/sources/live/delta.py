@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from recovery.checkpoints import deltalog
+from recovery.checkpoints.access import carried
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, reaching
 from recovery.errors import Refused, RepriseError, Unreachable
@@ -238,7 +239,9 @@ def _with_footers(facts: DeltaFacts, table: Store) -> DeltaFacts:
     if not unknown or len(unknown) > MAX_FOOTERS:
         return facts
     with ThreadPoolExecutor(READERS) as pool:
-        told = dict(zip(unknown, pool.map(lambda path: _footer_rows(table, path), unknown), strict=True))
+        told = dict(
+            zip(unknown, pool.map(carried(lambda path: _footer_rows(table, path)), unknown), strict=True)
+        )
 
     def filled(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
         return tuple(replace(f, rows=told[f.path]) if _asks(f) else f for f in files)
@@ -277,7 +280,7 @@ def _with_gone(facts: DeltaFacts, table: Store, wanted: Sequence[DeltaOffset]) -
     near = [p for p in paths if not _elsewhere(p)]
     if len(near) <= FEW_FILES:
         with ThreadPoolExecutor(READERS) as pool:
-            there = pool.map(lambda p: table.exists(unquote(p)), near)
+            there = pool.map(carried(lambda p: table.exists(unquote(p))), near)
             gone = {p for p, found in zip(near, there, strict=True) if not found}
     else:
         files, _, whole = table.walk()

@@ -12,6 +12,7 @@ from recovery.checkpoints import sinklog
 from recovery.checkpoints.storage import Entry, Store, reaching
 from recovery.checkpoints.uris import canonical, decoded
 from recovery.errors import Unreachable
+from recovery.linear import Linear
 from recovery.sources.base import InputFile
 
 MAX_DEPTH = 32  # ends symlink loops
@@ -36,7 +37,10 @@ def listing(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ..
         raise Unreachable(
             f"The name of {shown} is not UTF-8. Rename the file or take it away, then look again."
         )
-    return tuple(f for f in files if only is None or only.fullmatch(f.path.rsplit("/", 1)[-1]))
+    if only is None:
+        return tuple(files)
+    fits = only.matches([f.path.rsplit("/", 1)[-1] for f in files])
+    return tuple(file for file, yes in zip(files, fits, strict=True) if yes)
 
 
 def by_log(location: str) -> bool:
@@ -64,7 +68,7 @@ def hidden(name: str) -> bool:
     return (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_")
 
 
-def pattern(glob: str) -> re.Pattern[str]:
+def pattern(glob: str) -> Linear:
     """A Hadoop glob for one name: `*`, `?`, `[a-z]`, `[^a]`, `{a,b}`, `\\` before a plain character.
 
     Raises Unreachable.
@@ -91,10 +95,10 @@ def pattern(glob: str) -> re.Pattern[str]:
             out.append(plain)
         index += 1
     try:
-        return re.compile("".join(out), re.DOTALL)
-    except re.error as problem:
+        return Linear("".join(out))
+    except ValueError:
         raise Unreachable(
-            f"The pattern {glob} cannot be read ({problem.msg}). Correct it in the code; Spark would refuse it too."
+            f"The pattern {glob} cannot be read. Correct it in the code; Spark would refuse it too."
         ) from None
 
 
@@ -122,8 +126,9 @@ def _step(above: Sequence[Store], part: str, *, last: bool) -> Iterator[Store]:
                 yield store.child(part)
             continue
         entries = store.entries() if store.is_dir() else []
-        for entry in sorted(entries, key=lambda e: e.name):
-            if wanted.fullmatch(entry.name) and (last or entry.is_dir):
+        entries = sorted((e for e in entries if last or e.is_dir), key=lambda e: e.name)
+        for entry, fits in zip(entries, wanted.matches([e.name for e in entries]), strict=True):
+            if fits:
                 yield store.child(entry.name)
 
 

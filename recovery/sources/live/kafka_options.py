@@ -13,6 +13,7 @@ from confluent_kafka import IsolationLevel
 
 from recovery.checkpoints.formats import Malformed, object_of
 from recovery.errors import Refused
+from recovery.linear import Linear
 
 SERVERS = "bootstrap.servers"
 # Settings that both clients know by one name and that decide who may ask, and how.
@@ -31,7 +32,7 @@ class Reader:
     servers: str
     settings: Mapping[str, str] = field(repr=False)
     topics: frozenset[str] = frozenset()
-    pattern: re.Pattern[str] | None = None
+    pattern: Linear | None = None
     assigned: Mapping[str, frozenset[int]] = field(default_factory=dict)
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
 
@@ -78,12 +79,12 @@ def _isolation(name: str) -> IsolationLevel:
     return IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
 
-def _pattern(text: str | None) -> re.Pattern[str] | None:
+def _pattern(text: str | None) -> Linear | None:
     if text is None:
         return None
     try:
-        return re.compile(text.strip())
-    except re.error as problem:
+        return Linear(text.strip())
+    except ValueError as problem:
         raise Refused(
             "The reader's subscribePattern cannot be followed here; name its topics with subscribe."
         ) from problem

@@ -159,7 +159,7 @@ def test_a_session_is_confirmed_with_password_and_code_and_never_with_one_of_the
     assert answer["Location"] == "/account/password"
     assert client.get("/account/password").status_code == 200
     outcomes = [outcome for outcome, _ in told("session.confirm")]
-    assert outcomes == ["denied"] * 4 + ["done"]
+    assert outcomes == ["denied", "done"], "refusals that say the same are counted (recovery.audit.folding)"
 
 
 def stale(client: Client) -> None:

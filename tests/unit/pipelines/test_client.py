@@ -11,7 +11,7 @@ import pytest
 from recovery.errors import NotFound, OutcomeUnknown, Refused, RepriseError, Unreachable
 from recovery.outbound import Allowed
 from recovery.pipelines.client import ActiveUpdate, ApiDenied, ApiError, PipelinesClient
-from recovery.pipelines.transport import Transport
+from recovery.pipelines.transport import Transport, kept_text
 from tests.unit.pipelines.stub import Answer, Asked, Stub, serving
 
 TOKEN = "rp_very-secret"
@@ -295,3 +295,9 @@ def test_a_netrc_entry_never_takes_the_place_of_the_token(
     with client_of(lambda _: Answer()) as (client, stub):
         client.get_pipeline("p1")
     assert stub.asked[0].headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+def test_half_a_character_of_an_api_reaches_no_page_and_no_database() -> None:
+    assert kept_text({"a\ud800": ["\0", {"b": "\udfffx", "n": 1}]}) == {
+        "a\ufffd": ["\ufffd", {"b": "\ufffdx", "n": 1}]
+    }

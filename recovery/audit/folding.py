@@ -1,0 +1,95 @@
+"""Denied tries that say the same are one entry at once and one with their number later, so that nobody fills the log.
+
+The log is append-only and chained: an entry's number cannot grow. So the first denial of somebody (from one address) of
+one act on one target is written at once. Further ones within `WINDOW` are counted in a row of their own, and when the
+window is over one entry says how many there were, and from when to when. Whoever tries many targets gets `MOST` entries
+in a window; what comes after that is counted together, whatever it aims at.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import F
+from django.utils import timezone
+
+from recovery.models import AuditEntry, DeniedTry
+
+WINDOW: Final = timedelta(minutes=10)
+MOST: Final = 30
+"""Entries of denials that one person, or one address without a person, gets in a window."""
+SAME: Final = ("actor", "via", "address", "action", "target_kind", "target", "recovery", "environment")
+"""What two denials have in common that are counted as one."""
+
+Append = Callable[[dict[str, Any]], AuditEntry]
+
+
+def fold(fields: Mapping[str, Any], *, append: Append, lock: Callable[[], None]) -> AuditEntry:
+    """The entry that stands for a denial: a new one, or the one of this window, which counts it.
+
+    Call inside a transaction. `lock`: waits for one's turn to append.
+    """
+    now, who = timezone.now(), _who(fields)
+    keys = [_key(who, [fields[name] for name in SAME]), _key(who, ["many"])]
+    if (counted := _count(keys[:1], now)) is not None:
+        return counted
+    lock()
+    tries = DeniedTry.objects.filter(who=who, since__gt=now - WINDOW).count()
+    key = keys[0] if tries < MOST else keys[1]
+    if (counted := _count([key], now)) is not None:  # another process was first, or there are many already
+        return counted
+    for over in DeniedTry.objects.filter(key=key):
+        _write(over, append)
+    entry = append(dict(fields))
+    DeniedTry.objects.create(key=key, who=who, entry=entry.seq, fields=dict(fields), since=now, until=now)
+    return entry
+
+
+def write_ended(*, append: Append) -> int:
+    """The entries of windows that are over; how many denials they tell of. Call inside a transaction, locked."""
+    rows = DeniedTry.objects.filter(since__lte=timezone.now() - WINDOW).order_by("since", "pk")
+    return sum(_write(row, append) for row in rows)
+
+
+def _count(keys: list[str], now: datetime) -> AuditEntry | None:
+    """The entry of a window that has begun; the try is counted there."""
+    for row in DeniedTry.objects.filter(key__in=keys, since__gt=now - WINDOW):
+        entry = AuditEntry.objects.filter(seq=row.entry).first()
+        if entry is not None and DeniedTry.objects.filter(pk=row.pk).update(more=F("more") + 1, until=now):
+            return entry
+    return None
+
+
+def _write(row: DeniedTry, append: Append) -> int:
+    row.delete()
+    if row.more:
+        append({**row.fields, "says": said(row), "request_id": "", "task_id": "", "after": _after(row)})
+    return row.more
+
+
+def said(row: DeniedTry) -> str:
+    """For people: how many more, from when to when, and what was said of the first."""
+    first, last = f"{row.since:%H:%M:%S}", f"{row.until:%H:%M:%S}"
+    what = "of several targets" if row.key == _key(row.who, ["many"]) else "of the same"
+    return f"{row.more} more denied {what} between {first} and {last} UTC. {row.fields['says']}"
+
+
+def _after(row: DeniedTry) -> dict[str, Any]:
+    return {
+        "more": row.more,
+        "since": row.since.isoformat(),
+        "until": row.until.isoformat(),
+        "entry": row.entry,
+    }
+
+
+def _who(fields: Mapping[str, Any]) -> str:
+    """A person, or where nobody is signed in the address: a stranger takes any name."""
+    name = "" if fields["role"] == "nobody" else fields["actor"]
+    return _key(name, [fields["address"]])
+
+
+def _key(who: str, parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps([who, *parts]).encode()).hexdigest()

@@ -1,0 +1,130 @@
+"""Where this console may read: the operator's settings and a workspace's roots, as rules that every open asks.
+
+`recovery.apps` installs `default` for every process. A page and a task narrow it to the workspace whose flow they
+show (`reading`); a page gives it a deadline and the instance's breaker, too (`in_request`).
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import Concatenate, Final, ParamSpec, TypeVar, cast
+
+from django.conf import settings
+
+from recovery import outbound
+from recovery.breaker import SharedBreaker
+from recovery.checkpoints import access
+from recovery.checkpoints.access import Access, Rules
+from recovery.errors import Refused
+from recovery.models import Flow, Workspace
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+SHOWN: Final = ("storage", "warehouse", "workspace", "incident")
+"""Folders of REPRISE_HOME that hold pipelines' data and code; all else there is the console's own."""
+REQUEST_SECONDS: Final = 10.0
+"""How long all that one page asks of storage may take."""
+REMEMBERED_SECONDS: Final = 60.0
+"""How long it is remembered that a machine may be called."""
+
+
+def default() -> Access:
+    """What holds where nobody narrowed it: the operator's settings."""
+    return _default(str(settings.REPRISE_HOME), settings.REPRISE_DATA_ROOTS, settings.REPRISE_OUTBOUND_ALLOW)
+
+
+@lru_cache(maxsize=8)
+def _default(home: str, data_roots: str, allow: str) -> Access:
+    allowed = outbound.parse_allowed(allow)
+    here = Path(home).resolve()
+    rules = Rules(
+        local_roots=split(data_roots),
+        hidden=(str(here), *access.SYSTEM),
+        shown=tuple(str(here / name) for name in SHOWN),
+        homes=_homes(),
+        may_call=_Guard(allowed),
+    )
+    return Access(rules)
+
+
+def _homes() -> tuple[str, ...]:
+    """Folders of people on this machine."""
+    try:
+        people = [str(entry) for entry in Path("/home").iterdir()]
+    except OSError:
+        people = []
+    return ("/root", str(Path.home()), *people)
+
+
+class _Guard:
+    """Whether a machine that an address names may be called; asked again after a minute."""
+
+    def __init__(self, allowed: outbound.Allowed) -> None:
+        self._allowed = allowed
+        self._known: dict[tuple[str, int], float] = {}
+
+    def __call__(self, host: str, port: int, named: bool) -> None:
+        """Raises Refused: `storage_host` where neither a root nor the operator names it, `outbound`."""
+        if not named and not self._is_allowed(host):
+            raise Refused(
+                f"No root of this workspace names {host}, so nothing is asked there. An admin can add one in Settings "
+                "> Workspaces, an operator can allow the host in REPRISE_OUTBOUND_ALLOW.",
+                code="storage_host",
+            )
+        now = time.monotonic()
+        if self._known.get((host, port), 0.0) > now:
+            return
+        address = f"[{host}]" if ":" in host else host
+        outbound.check(f"storage://{address}:{port}", allowed=self._allowed, schemes=("storage",))
+        self._known[host, port] = now + REMEMBERED_SECONDS
+
+    def _is_allowed(self, host: str) -> bool:
+        address = outbound.literal(host)
+        return self._allowed.name(host) or (address is not None and self._allowed.network(address))
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Roots by commas or lines, as a setting or a form has them."""
+    return tuple(part.strip() for part in text.replace("\n", ",").split(",") if part.strip())
+
+
+def check_roots(roots: Sequence[str]) -> list[str]:
+    """A workspace's roots in the form that is kept.
+
+    Raises Refused (`storage_scheme`, `storage_address`, `storage_hidden`, `outbound`).
+    """
+    rules = default().rules
+    return list(dict.fromkeys(access.check_root(root, rules) for root in roots))
+
+
+@contextmanager
+def reading(workspace: Workspace) -> Iterator[None]:
+    """Only what lies below this workspace's roots is opened in here, where it has any."""
+    now = access.current()
+    with access.using(replace(now, rules=replace(now.rules, roots=tuple(workspace.roots)))):
+        yield
+
+
+def of_flow(act: Callable[Concatenate[Flow, P], Result]) -> Callable[Concatenate[Flow, P], Result]:
+    """What a function opens for a flow, its first argument, lies below the roots of the flow's workspace."""
+
+    @wraps(act)
+    def narrowed(flow: Flow, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        with reading(flow.pipeline.workspace):
+            return act(flow, *args, **kwargs)
+
+    return cast(
+        Callable[Concatenate[Flow, P], Result], narrowed
+    )  # the same call, without mypy's wrapper type
+
+
+@contextmanager
+def in_request() -> Iterator[None]:
+    """Storage has to answer before a page's time is over, and one that does not is left alone for a while."""
+    until = time.monotonic() + REQUEST_SECONDS
+    with access.using(replace(default(), until=until, breaker=SharedBreaker())):
+        yield

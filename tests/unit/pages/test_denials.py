@@ -1,0 +1,29 @@
+"""Forbidden pages and calls of the API do not fill the audit log."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from recovery.models import AuditEntry, DeniedTry, Token
+from recovery.people.identity import sha256
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def test_forbidden_pages_and_calls_of_the_api_are_counted(client: Client) -> None:
+    viewer = factories.person("viewer")
+    client.force_login(viewer)
+    before = AuditEntry.objects.count()
+    assert [client.get("/settings").status_code for _ in range(40)] == [403] * 40
+    assert AuditEntry.objects.count() == before + 1
+
+    Token.objects.create(
+        user=viewer, name="t", sha256=sha256("rp_x"), expires_at=timezone.now() + timedelta(days=1)
+    )
+    called = [client.get("/api/v1/workspaces", headers={"Authorization": "Bearer rp_x"}) for _ in range(40)]
+    assert [answer.status_code for answer in called] == [403] * 40
+    assert AuditEntry.objects.filter(action="api.denied").count() == 1
+    assert list(DeniedTry.objects.values_list("more", flat=True)) == [39, 39]
