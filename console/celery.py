@@ -2,6 +2,7 @@
 
 import logging.config
 import os
+import time
 from contextlib import ExitStack
 from typing import Any
 
@@ -9,6 +10,7 @@ from celery import Celery, signals
 
 from console.life import Pulse
 from recovery import trace
+from recovery.health import SENT_AT
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -22,6 +24,7 @@ app.autodiscover_tasks(
         "recovery.notify",
         "recovery.approvals",
         "recovery.people",
+        "recovery.health",
     ]
 )
 app.steps["worker"].add(Pulse)
@@ -48,7 +51,9 @@ def share_warm_process(**_: Any) -> None:
 
 @signals.before_task_publish.connect
 def send_request_id(headers: dict[str, Any], **_: Any) -> None:
-    """A message carries the id of the request that sends it, also from task to task; what beat sends has none."""
+    """A message carries when it was sent, and the id of the request that sends it, also from task to task; what beat
+    sends has none."""
+    headers[SENT_AT] = time.time()
     if trace.current():
         headers[HEADER] = trace.current()
 

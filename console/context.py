@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from recovery.approvals.selectors import waiting
+from recovery.health.queues import late_queues
 from recovery.models import Recovery, Workspace
 from recovery.notify.selectors import failing
 from recovery.people.roles import Actor, Right
@@ -37,6 +38,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "open_approvals": waiting(base["now"], actor).count(),
         "open_recoveries": Recovery.objects.filter(where(actor, "flow__pipeline__"), active=True).count(),
         **freshness(),
+        "queues_late": late_queues(base["now"]) if actor.may(Right.MANAGE) else [],
         "channels_failing": list(failing().order_by("failing_since")) if actor.may(Right.MANAGE) else [],
     }
 

@@ -292,6 +292,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 10.0,
         "options": {"expires": 20.0},
     },
+    "watch-queues": {
+        "task": "recovery.health.tasks.watch_queues",
+        "schedule": 30.0,
+        "options": {"expires": 60.0},
+    },
     "prune-notifications": {"task": "recovery.notify.tasks.prune", "schedule": 6 * 3600.0},
     "expire-approvals": {
         "task": "recovery.approvals.tasks.expire",

@@ -1,6 +1,6 @@
-"""The numbers that a monitor reads, taken from the database at the moment it asks.
+"""The numbers that a monitor reads, taken from the database (and, of queues, the broker) at the moment it asks.
 
-Ten queries, however many recoveries there are. No process counts anything itself, so several web
+Eleven queries, however many recoveries there are. No process counts anything itself, so several web
 processes, a worker that was killed and a restart all give the same numbers.
 """
 
@@ -16,6 +16,7 @@ from prometheus_client.core import Metric
 from prometheus_client.core import SummaryMetricFamily as Summary
 from prometheus_client.registry import Collector
 
+from recovery.health import queues
 from recovery.models import AuditEntry, Flow, FlowInput, Heartbeat, Pipeline, Recovery, Step, Workspace
 from recovery.models.recovery import STATES
 from recovery.pipelines import retention
@@ -83,6 +84,24 @@ def queue(now: datetime) -> Iterable[Metric]:
     yield Gauge("reprise_oldest_woken_step_seconds", "How long the oldest of them has waited.", max(age, 0.0))
 
 
+def queue_ages(now: datetime) -> Iterable[Metric]:
+    age = Gauge(
+        "reprise_queue_oldest_seconds",
+        "How long the oldest task of a queue has waited, by rows and broker.",
+        labels=["queue"],
+    )
+    length = Gauge(
+        "reprise_queue_messages",
+        "Messages that no worker has taken; absent while the broker does not answer.",
+        labels=["queue"],
+    )
+    for one in queues.measure(now):
+        age.add_metric([one.name], one.oldest)
+        if one.length is not None:
+            length.add_metric([one.name], one.length)
+    yield from (age, length)
+
+
 def polls(now: datetime) -> Iterable[Metric]:
     lag = Gauge(
         "reprise_poll_lag_seconds", "Time since the last good poll of a workspace.", labels=["workspace"]
@@ -148,6 +167,7 @@ FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (
     flows,
     pipelines,
     queue,
+    queue_ages,
     polls,
     audit,
     life,

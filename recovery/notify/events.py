@@ -40,6 +40,10 @@ EVENTS: Final[dict[str, Event]] = {
     "flow.retention": Event(
         "Unread input of a flow is about to be lost to retention, or is", "{flow}: unread input {unread}"
     ),
+    "queue.late": Event(
+        "Tasks wait: a worker is away or does not keep up",
+        "Tasks of queue {queue} have waited for {seconds} s",
+    ),
     "audit.broken": Event(
         "The audit log's chain is broken", "The audit log is not what was written", "/audit/chain"
     ),

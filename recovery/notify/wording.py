@@ -31,6 +31,9 @@ LABELS: Final[dict[str, str]] = {
     "source": "Source",
     "position": "Position",
     "channel": "Channel",
+    "queue": "Queue",
+    "seconds": "Oldest task waits (s)",
+    "tasks": "Tasks in the broker",
     "problem": "Problem",
     "expires_at": "Expires",
 }
