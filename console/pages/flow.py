@@ -23,7 +23,7 @@ from recovery.pipelines.downstream import Node
 from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
-from recovery.workflow import actions, diagnosing
+from recovery.workflow import actions, diagnosing, refreshing
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.waiting import Waiting, waiting
 
@@ -76,15 +76,13 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
-    """What is so and the next act. POST opens a recovery."""
+    """What is so and the next act. POST opens a recovery, or (`act=below`) asks for a refresh of what is below."""
     flow = flow_or_404(flow_id, by)
     if request.GET.get("part") == "unread":
         return _unread_part(request, flow)
-    opened: list[Recovery] = []
-    posted = request.method == "POST"
-    refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by))) if posted else None
-    if opened:
-        return redirect("diagnose", opened[0].pk)
+    done, refusal = _posted(request, by, flow_id) if request.method == "POST" else (None, None)
+    if done is not None:
+        return done
     frame = frame_of(flow, "", by)
     diagnosis = diagnosis_of(flow, frame["recovery"])
     context = {
@@ -97,8 +95,18 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         "graph": flows.graph(flow, flow.pipeline.flows.all(), frame["outside"]),
         "causes": flows.causes(flow.error),
         "why_not": may_why(by, Right.RECOVER, flow.pipeline.environment),
+        "refresh": below.refresh(flow, frame["below_behind"], timezone.now()),
     }
     return show(request, "flow/overview.html", context, refusal=refusal)
+
+
+def _posted(request: Request, by: Actor, flow_id: int) -> tuple[HttpResponse | None, RepriseError | None]:
+    if request.POST.get("act") == "below":
+        refusal = tried(lambda: refreshing.request_refresh(flow_id=flow_id, by=by))
+        return (None, refusal) if refusal is not None else (redirect("flow", flow_id), None)
+    opened: list[Recovery] = []
+    refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
+    return (redirect("diagnose", opened[0].pk), None) if opened else (None, refusal)
 
 
 def _unread(flow: Flow) -> dict[str, Any]:

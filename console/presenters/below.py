@@ -1,5 +1,6 @@
-"""What stands below a flow and does not show what the flow wrote, in people's words. Pure over rows already read."""
+"""What stands below a flow and does not show what the flow wrote, in people's words."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,8 @@ from recovery.pipelines.downstream import Node, State, Why
 from recovery.strategies import readers
 from recovery.strategies.readers import Reason
 from recovery.workflow.chosen import LEFT
+from recovery.workflow.refreshing import BelowRefresh, Phase, late_below
+from recovery.workflow.usual import usual_steps
 
 WHY: Final = {
     Why.EMPTIED: "An update emptied it at set-up and did not come to it.",
@@ -85,6 +88,54 @@ def sentence(late: list[Row]) -> tuple[str, str]:
         f"What this flow feeds is not as it should be: {named} {verb} {state}.",
         "Its own last update ended well. What is below is right again after an update that selects it.",
     )
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """What a refresh below does, on the button's line. `says`: with its usual time where one is known; `left`: what it
+    leaves out and why; `asked`: how the last request went, "" for none. `possible`: is there anything to refresh?"""
+
+    possible: bool
+    says: str
+    left: tuple[str, ...] = ()
+    asked: str = ""
+    waits: bool = False
+
+
+def refresh(flow: Flow, late: list[Row], now: datetime) -> Refresh | None:
+    """None where the flow is not ok itself, or nothing below it is late."""
+    if flow.state != "ok" or not late:
+        return None
+    found = late_below(flow)
+    usual = usual_steps(flow).get("refresh")
+    took = f", about {words.duration(usual.seconds)}" if usual else ""
+    kinds = Counter(kind_of(f) for f in found.flows)
+    named = " and ".join(words.count(n, kind) for kind, n in sorted(kinds.items(), reverse=True))
+    says = f"Refreshes {named}{took}. The flow and its checkpoint stay as they are." if named else ""
+    again = [
+        f"Left out: {words.last_part(f.dataset)}. What it reads was written anew, so an update would append these rows "
+        "a second time. A full refresh of it sets that right."
+        for f in found.rewritten
+    ]
+    others = sorted({r.flow.pipeline.name for r in late if r.flow.pipeline_id != flow.pipeline_id})
+    again += [f"Pipeline {name} has to run for what it writes." for name in others]
+    asked = BelowRefresh.from_json(flow.below_refresh)
+    return Refresh(bool(named), says, tuple(again), _asked(asked, now), asked is not None and asked.waits)
+
+
+def _asked(asked: BelowRefresh | None, now: datetime) -> str:
+    if asked is None:
+        return ""
+    by = f"{asked.by} asked for a refresh {words.ago(asked.at, now)}"
+    if asked.phase is Phase.STARTED:
+        return (
+            f"{by}: update {asked.update_id} was started. Its result shows here once the poller has seen it."
+        )
+    if asked.phase is Phase.REFUSED:
+        return f"{by}; it was not started: {asked.problem}"
+    if asked.phase is Phase.SENT:
+        return f"{by}; whether its update began is not known. Look at the pipeline's events. {asked.problem}".strip()
+    return f"{by}; a worker starts it." if asked.waits else f"{by}; no worker took it. Ask again."
 
 
 EFFECT: Final = {

@@ -104,6 +104,7 @@ class Review:
     body: Mapping[str, Any]
     lead: str
     forecast: list[wizard.Forecast]
+    windows: wizard.LostWindows | None
     accepted: list[AcceptedRow]
     grows: str
     positions: list[wizard.PositionRow]
@@ -126,6 +127,7 @@ def plan(of: Any) -> Review:
         body=body,
         lead=lead(body),
         forecast=wizard.forecast(body["forecast"]),
+        windows=wizard.lost_windows(body["forecast"]),
         accepted=accepted(body),
         grows=_grows(body),
         positions=wizard.positions(body["positions"]),

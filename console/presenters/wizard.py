@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from console.presenters import positions as starts
@@ -384,6 +384,45 @@ def forecast(raw: Mapping[str, Any]) -> list[Forecast]:
             )
         )
     return found
+
+
+@dataclass(frozen=True)
+class LostWindow:
+    """One window whose groups are in the state alone: its bounds, "" for an end that nobody knows, and its groups."""
+
+    start: str
+    end: str
+    groups: str
+
+
+@dataclass(frozen=True)
+class LostWindows:
+    """The first windows of what is lost, and how many groups they are of how many."""
+
+    rows: tuple[LostWindow, ...]
+    listed: int
+    of: int | None
+
+
+def lost_windows(raw: Mapping[str, Any]) -> LostWindows | None:
+    """From a forecast; None where none are named."""
+    lost = raw.get("lost") or {}
+    named = lost.get("windows") or []
+    if not named:
+        return None
+    rows = tuple(
+        LostWindow(
+            _to_the_second(one["start_ms"]),
+            _to_the_second(one["end_ms"]) if one["end_ms"] is not None else "",
+            words.count(one["groups"], "group"),
+        )
+        for one in named
+    )
+    return LostWindows(rows, sum(one["groups"] for one in named), lost.get("rows"))
+
+
+def _to_the_second(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclass(frozen=True)

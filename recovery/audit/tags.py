@@ -33,6 +33,8 @@ ACTIONS: Final[dict[str, str]] = {
     "workspace.test": "asked for a workspace to be tested",
     "pipeline.retag": "saw another environment in a pipeline's tag, with weaker rules",
     "pipeline.move": "moved a pipeline to another environment",
+    "flow.ask_refresh": "asked for a refresh of what is below a flow",
+    "flow.refresh": "started a refresh of what is below a flow",
     "recovery.open": "opened a recovery",
     "recovery.stop": "asked for the pipeline to be stopped",
     "recovery.facts": "asked for the facts",

@@ -22,6 +22,7 @@ from recovery.checkpoints.state.needed import read_snapshot, store_ids
 from recovery.checkpoints.state.records import read_records
 from recovery.checkpoints.state.rocksdb import Snapshot
 from recovery.checkpoints.state.sst import Unchecked, read_entries
+from recovery.checkpoints.state.windows import OpenWindow, has_windows, windows_in
 from recovery.checkpoints.storage import reaching
 from recovery.checkpoints.tree import Tree
 
@@ -42,7 +43,7 @@ class HeldState:
     """The state of one operator at state version `version`, by Spark's name of the operator.
 
     `entries`: its keys; of a join whose sides have stores of their own, its buffered rows. None: they could not be
-    counted, and `problem` says why.
+    counted, and `problem` says why. `windows`: the first ones of an aggregation's groups; () where its keys tell none.
     """
 
     operator_id: int
@@ -50,6 +51,7 @@ class HeldState:
     version: int
     entries: int | None
     problem: Uncounted | None = None
+    windows: tuple[OpenWindow, ...] = ()
 
 
 class _Stop(Exception):
@@ -93,6 +95,9 @@ def _held(
     try:
         chains = list(_chains(tree, operator, version, stores, history))
         _refuse_larger(chains, limit)
+        columns = next((s.key for s in operator.schemas), ())
+        if has_windows(columns) and (keys := _all_keys(tree, chains)) is not None:
+            return HeldState(number, name, version, len(keys), windows=windows_in(keys, columns))
         return HeldState(number, name, version, sum(_entries(tree, *each) for each in chains))
     except _Stop as stop:
         return HeldState(number, name, version, None, stop.problem)
@@ -103,6 +108,14 @@ def _held(
         return HeldState(number, name, version, None, told)
     except FileNotFoundError:  # Spark's maintenance has removed it meanwhile
         return HeldState(number, name, version, None, Uncounted.NOT_KEPT)
+
+
+def _all_keys(tree: Tree, chains: Sequence[tuple[StoreFiles, Chain]]) -> list[bytes] | None:
+    """The keys of these stores; None where they cannot be read, though perhaps counted."""
+    try:
+        return [key for each in chains for key in _keys(tree, *each)]
+    except (_Stop, UnknownCodec, Unchecked, Malformed):
+        return None
 
 
 def _chains(
@@ -140,17 +153,23 @@ def _refuse_larger(chains: Sequence[tuple[StoreFiles, Chain]], limit: int) -> No
 
 def _entries(tree: Tree, store: StoreFiles, links: Chain) -> int:
     """How many keys are there once every file was replayed."""
+    if links.base and links.base.kind == "zip" and not links.steps:
+        snapshot = read_snapshot(tree, links.base)
+        if not snapshot.column_families and snapshot.rows is not None:
+            return snapshot.rows
+    return len(_keys(tree, store, links))
+
+
+def _keys(tree: Tree, store: StoreFiles, links: Chain) -> set[bytes]:
+    """The keys that are there once every file was replayed."""
     keys: set[bytes] = set()
     if links.base and links.base.kind == "zip":
-        snapshot = read_snapshot(tree, links.base)
-        if not links.steps and not snapshot.column_families and snapshot.rows is not None:
-            return snapshot.rows
-        keys = _keys_of(tree, store, snapshot)
+        keys = _keys_of(tree, store, read_snapshot(tree, links.base))
     elif links.base:
         _replay(tree, links.base, keys)
     for step in links.steps:
         _replay(tree, step, keys)
-    return len(keys)
+    return keys
 
 
 def _replay(tree: Tree, file: StateFile, keys: set[bytes]) -> None:

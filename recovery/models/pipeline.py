@@ -58,6 +58,8 @@ class Flow(OnLists):
     `behind_since`: since when its dataset does not show what it is computed from, `behind_why` how that came
     (`downstream.Why`, "" where it does), `behind_update` the update that left it so. `good_at` and `renewed_at`: as
     `downstream.Standing` has them; readers in other pipelines are judged by them.
+    `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
+    for none. `sink_memory`: `losses.SinkMemory` of its file table, {} where there is nothing to remember.
 
     What its code says of where it reads from is in its `sources`. `code_digest`: of the code that was studied for that
     last, "" where nobody noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
@@ -78,6 +80,8 @@ class Flow(OnLists):
     behind_update = models.CharField(max_length=80, blank=True, default="")
     good_at = models.DateTimeField(null=True)
     renewed_at = models.DateTimeField(null=True)
+    sink_memory = models.JSONField(default=dict)
+    below_refresh = models.JSONField(default=dict)
     failed_update = models.CharField(max_length=80, blank=True)
     condition = models.CharField(max_length=200, blank=True)
     error = models.JSONField(default=list)

@@ -47,6 +47,18 @@ def _says_more(one: Standing, other: Standing) -> bool:
     return other.renewed_at is None or (one.renewed_at is not None and one.renewed_at > other.renewed_at)
 
 
+def written_elsewhere(pipeline: Pipeline, nodes: Iterable[Node]) -> dict[str, list[str]]:
+    """Streaming flows of other pipelines that write what these flows write, by the dataset's name."""
+    written = {n.dataset for n in nodes if "." in n.dataset and not n.view and not n.virtual}
+    if not written:
+        return {}
+    rows = flows_of(pipeline.workspace_id).exclude(pipeline=pipeline)
+    found: dict[str, list[str]] = {}
+    for dataset, name in rows.filter(dataset__in=written, streaming=True).values_list("dataset", "name"):
+        found.setdefault(dataset, []).append(name)
+    return found
+
+
 def readers_of(workspace_id: int, datasets: Collection[str]) -> QuerySet[Flow]:
     """Flows that may read one of these datasets, in any pipeline; who really does, `Flow.inputs` tells."""
     rows = flows_of(workspace_id).exclude(inputs=[])

@@ -218,7 +218,8 @@ def _write_flows(
     rows = {f.name: f for f in Flow.objects.filter(pipeline=pipeline)}
     names = dict.fromkeys([*rows, *(n for r in readings for n in (*r.definitions, *r.statuses))])
     folded = {name: _folded(name, rows.get(name), updates, readings) for name in names}
-    folded = losses.over(folded, rows, updates, led=_led_by_recoveries(pipeline, updates))
+    written = across.written_elsewhere(pipeline, behind.nodes_of(folded, rows))
+    folded = losses.over(folded, rows, updates, led=_led_by_recoveries(pipeline, updates), elsewhere=written)
     elsewhere = across.standings_elsewhere(pipeline, behind.nodes_of(folded, rows))
     moved: set[str] = set()
     for name, values in behind.over(folded, rows, updates, elsewhere).items():

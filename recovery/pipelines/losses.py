@@ -5,9 +5,11 @@ one is skipped without an error (`FileStreamSink.addBatch`). The rows stay lost 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, Final
 
 from recovery.checkpoints.sinklog import several_writers
@@ -46,54 +48,85 @@ class Loss:
     update: str = ""
 
 
+@dataclass(frozen=True)
+class SinkMemory:
+    """What a flow's row keeps of its file table, so that it outlives the updates that the pipeline's row keeps.
+
+    `newest`: the highest number of a batch with rows, by the table's place; up to `update`, the newest that was
+    counted. `loss`: rows that the table has passed over since it was last emptied.
+    """
+
+    newest: Mapping[str, int] = field(default_factory=dict)
+    update: str = ""
+    loss: Loss | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """{} where there is nothing to remember."""
+        if not self.newest and self.loss is None:
+            return {}
+        loss = self.loss
+        kept = loss and {
+            "condition": loss.condition.value,
+            "since": loss.since.isoformat() if loss.since else "",
+            "update": loss.update,
+        }
+        return {"newest": dict(self.newest), "update": self.update, "loss": kept}
+
+    @classmethod
+    def from_row(cls, row: Flow | None) -> "SinkMemory":
+        """Of a row from before this was kept: what its condition says."""
+        kept = row.sink_memory if row else {}
+        if row is not None and not kept and row.condition in tuple(LostRows):
+            return cls(loss=Loss(LostRows(row.condition), row.failing_since, row.failed_update))
+        loss = kept.get("loss")
+        known = loss and Loss(LostRows(loss["condition"]), log.when(loss["since"]), loss["update"])
+        return cls(kept.get("newest") or {}, kept.get("update") or "", known or None)
+
+
 def over(
     folded: Mapping[str, dict[str, Any]],
     rows: Mapping[str, Flow],
     updates: Sequence[Mapping[str, Any]],
     *,
     led: Collection[str] = (),
+    elsewhere: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> dict[str, dict[str, Any]]:
     """`folded`: new values of each flow's row, by name; with the loss, and the state that follows.
 
     `led`: updates that ran during a recovery of the flow's pipeline, which may have moved a table's log lawfully.
+    `elsewhere`: streaming flows of other pipelines, by the dataset that they write too.
     """
     found = dict(folded)
     for name, values in folded.items():
         row = rows.get(name)
         dataset = str(values.get("dataset", row.dataset if row else ""))
-        known = _known(row)
-        loss = _of_shared(name, dataset, folded, rows, updates) or _of_numbers(
-            updates, name, dataset, known, led
-        )
-        if loss is not None and values["state"] != "failed":
-            found[name] = values | _fields(values["state"], loss, row)
+        memory = _counted(updates, name, dataset, SinkMemory.from_row(row), led)
+        if shared := _of_shared(name, dataset, folded, rows, updates, elsewhere.get(dataset, ())):
+            known = memory.loss
+            again = known is not None and known.condition is LostRows.SHARED
+            memory = replace(memory, loss=known if again else shared)
+        found[name] = values | {"sink_memory": memory.as_json()}
+        if memory.loss is not None and values["state"] != "failed":
+            found[name] |= _fields(values["state"], memory.loss)
     return found
 
 
-def _known(row: Flow | None) -> Loss | None:
-    if row is None or row.condition not in tuple(LostRows):
-        return None
-    return Loss(LostRows(row.condition), row.failing_since, row.failed_update)
-
-
-def _fields(state: str, loss: Loss, row: Flow | None) -> dict[str, Any]:
-    since = row.failing_since if row and row.failing_since else loss.since
+def _fields(state: str, loss: Loss) -> dict[str, Any]:
     return {
         "state": "failed" if state in GIVES_WAY else state,
-        "failing_since": since,
+        "failing_since": loss.since,
         "failed_update": loss.update[:80],
         "condition": loss.condition.value,
         "error": [],
     }
 
 
-def _of_numbers(
-    updates: Sequence[Mapping[str, Any]], flow: str, dataset: str, known: Loss | None, led: Collection[str]
-) -> Loss | None:
-    """What batch numbers say that began again; `known`: what was so before the oldest of these updates."""
-    loss = known
-    newest: dict[str, int] = {}  # by the place of the table
-    for update in reversed(updates):
+def _counted(
+    updates: Sequence[Mapping[str, Any]], flow: str, dataset: str, known: SinkMemory, led: Collection[str]
+) -> SinkMemory:
+    """`known` with the updates that were not counted yet; numbers that began again are a loss."""
+    loss, newest, counted = known.loss, dict(known.newest), known.update
+    for update in _not_counted(updates, known.update):
         if update.get("validate_only"):
             continue
         name = str(update.get("update_id") or "")
@@ -102,13 +135,20 @@ def _of_numbers(
         if name in led:
             newest = {}
         kept = (update.get("file_batches") or {}).get(flow)
-        if kept is None:
-            continue
-        ran = FileBatches(**kept)
-        if ran.first <= newest.get(ran.sink, -1) and loss is None:
-            loss = Loss(LostRows.PASSED_OVER, _time(update, flow), name)
-        newest[ran.sink] = max(ran.last, newest.get(ran.sink, -1))
-    return loss
+        if kept is not None:
+            ran = FileBatches(**kept)
+            if ran.first <= newest.get(ran.sink, -1) and loss is None:
+                loss = Loss(LostRows.PASSED_OVER, _time(update, flow), name)
+            newest[ran.sink] = max(ran.last, newest.get(ran.sink, -1))
+        counted = name
+    return SinkMemory(newest, counted, loss)
+
+
+def _not_counted(updates: Sequence[Mapping[str, Any]], counted: str) -> list[Mapping[str, Any]]:
+    """Those after the update that was counted last, oldest first, up to one whose events are not all there."""
+    oldest_first = list(reversed(updates))
+    at = next((n for n, u in enumerate(oldest_first) if counted and u.get("update_id") == counted), -1)
+    return list(takewhile(lambda u: u.get("read") or u.get("validate_only"), oldest_first[at + 1 :]))
 
 
 def _of_shared(
@@ -117,8 +157,9 @@ def _of_shared(
     folded: Mapping[str, dict[str, Any]],
     rows: Mapping[str, Flow],
     updates: Sequence[Mapping[str, Any]],
+    elsewhere: Collection[str],
 ) -> Loss | None:
-    """What it says that another flow of the pipeline writes the same file table."""
+    """What it says that another flow writes the same file table; `elsewhere`: such flows of other pipelines."""
     defined = set((updates[0].get("flows") or {}) if updates else {}) or set(folded)
     writers = {
         name: str(_value("dataset", values, rows.get(name), ""))
@@ -126,6 +167,7 @@ def _of_shared(
         if _value("streaming", values, rows.get(name), False) and (name in defined or name == flow)
     }
     files = [n for n in writers if writers[n] == dataset and is_of_files(_progress(folded[n], rows.get(n)))]
+    writers |= {f"{name} of another pipeline": dataset for name in elsewhere}
     if not dataset or flow not in writers or not files or not several_writers(dataset, writers):
         return None
     ran = next((u for u in updates if flow in (u.get("flows") or {})), {})

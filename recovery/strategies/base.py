@@ -1,13 +1,14 @@
 """Facts, forecast and the shape of a strategy: facts -> steps, forecast, criteria, rollback. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.state.windows import OpenWindow
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Bound, Distance, SourceFacts, may_happen
 from recovery.strategies.blockers import Blocker
@@ -148,7 +149,7 @@ class Facts:
 @dataclass(frozen=True)
 class Amount:
     """How many rows and files, between which places, exactly or not, and why. `inexact`: what `rows` are where they
-    are not exact."""
+    are not exact. `windows`: of rows that only the state holds, the first ones."""
 
     rows: int | None
     files: int
@@ -157,6 +158,7 @@ class Amount:
     exact: bool
     why: str
     inexact: Bound = Bound.ESTIMATE
+    windows: tuple[OpenWindow, ...] = ()
 
     def __post_init__(self) -> None:
         if self.exact or self.rows is None:  # two equal counts are equal, however they were made
@@ -178,6 +180,7 @@ class Amount:
             "exact": self.exact,
             "why": self.why,
             "bound": self.bound.value,
+            **({"windows": [asdict(w) for w in self.windows]} if self.windows else {}),
         }
 
     @property

@@ -7,12 +7,13 @@ match, and what comes of them hangs on rows that have not arrived; what a step o
 knows. dropDuplicates has written each row whose key it holds, and a limit keeps a number.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from recovery.checkpoints.held import HeldState, Uncounted
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import Finding, Severity, StateOperator
+from recovery.checkpoints.state.windows import OpenWindow
 from recovery.sources.base import Bound, joint_bound
 from recovery.sources.comparing import count, moment
 from recovery.strategies.base import Amount, Facts, GroupRows, OutputMode
@@ -85,14 +86,20 @@ def with_state(facts: Facts, lost: Amount, *, read_again: bool = False) -> Amoun
     found = [h for h in judge_state(facts) if h.matters]
     if not found:
         return lost
-    mine = _amount(facts, found)
+    mine = replace(_amount(facts, found), windows=_windows(facts, found))
     if read_again:
         mine = Amount(None, mine.files, None, None, False, mine.why)
     if lost.rows == 0 and lost.exact:
         return mine
     rows = None if lost.rows is None or mine.rows is None else lost.rows + mine.rows
     exact, bound = lost.exact and mine.exact, joint_bound((lost.bound, mine.bound))
-    return Amount(rows, lost.files, None, None, exact, f"{lost.why} {mine.why}", bound)
+    return Amount(rows, lost.files, None, None, exact, f"{lost.why} {mine.why}", bound, mine.windows)
+
+
+def _windows(facts: Facts, found: list[Held]) -> tuple[OpenWindow, ...]:
+    """The first windows whose groups are in no table."""
+    wanted = {h.operator.operator_id for h in found if h.fate is Fate.UNWRITTEN}
+    return tuple(w for h in facts.held if h.operator_id in wanted for w in h.windows)
 
 
 def among(facts: Facts, again: Amount) -> Amount:

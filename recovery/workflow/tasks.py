@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from recovery.models import Step
 from recovery.pipelines.locks import only_study
-from recovery.workflow import engine, holds, learning, studies, unknowns, watches
+from recovery.workflow import engine, holds, learning, refreshing, studies, unknowns, watches
 from recovery.workflow.probing import Probe
 
 
@@ -42,6 +42,11 @@ def probe_step(step_id: int, fence: int) -> None:
 @shared_task(name="recovery.workflow.tasks.stop_and_prove")
 def stop_and_prove(step_id: int, fence: int) -> None:
     unknowns.carry_out(step_id, fence)
+
+
+@shared_task(name="recovery.workflow.tasks.refresh_below")
+def refresh_below(flow_id: int, ticket: str) -> None:
+    refreshing.carry_out(flow_id, ticket)
 
 
 @shared_task(name="recovery.workflow.tasks.gather_facts")

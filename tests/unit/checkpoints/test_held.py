@@ -1,11 +1,14 @@
 """How many entries the state of a checkpoint holds, on copies of what real Spark wrote."""
 
+import struct
 from pathlib import Path
 
 import pytest
 
 from recovery.checkpoints import inspect
 from recovery.checkpoints.held import HeldState, Uncounted, held_states
+from recovery.checkpoints.report import Column
+from recovery.checkpoints.state.windows import WINDOW, OpenWindow, windows_in
 from tests.state_checkpoints import unpack
 
 # case -> entries by operator; tests/integration/test_state_on_spark.py counts the same with Spark's own reader
@@ -45,6 +48,34 @@ def test_entries_are_counted_in_each_layout(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["rocksdb-transform", "rocksdb-2-transform", "rocksdb-join-3"])
 def test_a_store_of_several_column_families_is_never_taken_for_empty(tmp_path: Path, name: str) -> None:
     assert all(h.entries for h in held(unpack(name, tmp_path)))
+
+
+def test_open_windows_are_told_with_their_bounds(tmp_path: Path) -> None:
+    (found,) = held(unpack("hdfs-window", tmp_path))
+    assert sum(w.groups for w in found.windows) == found.entries == 14
+    assert [w.start_ms for w in found.windows] == sorted({w.start_ms for w in found.windows})
+    assert {(w.end_ms or 0) - w.start_ms for w in found.windows} == {5000}
+
+
+def test_of_sessions_the_start_is_told_and_of_other_groups_no_window(tmp_path: Path) -> None:
+    (found,) = held(unpack("hdfs-session-window", tmp_path))
+    assert (sum(w.groups for w in found.windows), {w.end_ms for w in found.windows}) == (16, {None})
+    assert held(unpack("rocksdb-aggregate", tmp_path / "r"))[0].windows == ()
+
+
+COLUMNS = (Column("window", WINDOW), Column("k", "bigint"))
+NESTED = struct.pack("<qqq", 0, 1_000_000, 6_000_000)
+KEY = struct.pack("<qqq", 0, (24 << 32) | 24, 7) + NESTED
+
+
+@pytest.mark.parametrize("before", [b"", b"\0", b"\0\1"])
+def test_a_key_is_read_behind_the_bytes_that_its_store_puts_before_it(before: bytes) -> None:
+    assert windows_in([before + KEY], COLUMNS) == (OpenWindow(1000, 6000, 1),)
+
+
+@pytest.mark.parametrize("key", [b"", KEY[:24], KEY[:8], struct.pack("<qqq", 0, (99 << 32) | 24, 7) + NESTED])
+def test_a_key_of_another_form_tells_no_window(key: bytes) -> None:
+    assert windows_in([KEY, key], COLUMNS) == ()
 
 
 def test_an_earlier_batch_has_its_own_count(tmp_path: Path) -> None:

@@ -146,3 +146,45 @@ def test_a_recovery_may_move_the_log_of_a_table_lawfully(api: Api, workspace: Wo
     assert seen(workspace) == FINE
     run(shop, "u4", {ONE: [0]})
     assert seen(workspace) == LOST
+
+
+def test_a_loss_outlives_a_failure_and_the_updates_that_showed_it(api: Api, workspace: Workspace) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]})
+    run(shop, "u2", {ONE: [0]})
+    assert seen(workspace) == LOST
+    since = Flow.objects.get().failing_since
+    shop.run("u3", {ONE: "FAILED"}, "FAILED")
+    assert seen(workspace)[1] not in ("", "SINK_PASSED_OVER")
+    for number in range(4, 24):
+        run(shop, f"u{number}", {ONE: []})
+    shop.updates = shop.updates[:15]
+    assert seen(workspace) == LOST
+    assert (Flow.objects.get().failing_since, Flow.objects.get().failed_update) == (since, "u2")
+
+
+def test_numbers_that_begin_again_are_seen_after_any_number_of_idle_updates(
+    api: Api, workspace: Workspace
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]})
+    assert seen(workspace) == FINE
+    for number in range(2, 22):
+        run(shop, f"u{number}", {ONE: []})
+        shop.updates = shop.updates[:15]
+        assert seen(workspace) == FINE
+    run(shop, "u22", {ONE: [1]})
+    shop.updates = shop.updates[:15]
+    assert seen(workspace) == LOST
+
+
+@pytest.mark.parametrize(("sink", "found"), [(FILES, ("failed", "SINK_SHARED")), (DELTA, FINE)])
+def test_a_flow_of_another_pipeline_into_the_same_file_table_is_seen(
+    api: Api, workspace: Workspace, sink: str, found: tuple[str, str]
+) -> None:
+    run(api.add("p1", "shop"), "u1", {ONE: [0]}, sink=sink)
+    assert seen(workspace) == FINE
+    run(api.add("p2", "other"), "u1", {TWO: [0]}, sink=sink)
+    assert seen(workspace, TWO) == found
+    run(api.pipelines["p1"], "u2", {ONE: [1]}, sink=sink)
+    assert seen(workspace) == found

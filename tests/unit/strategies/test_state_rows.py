@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from console.presenters.wizard import lost_windows
 from recovery.checkpoints.held import HeldState, Uncounted
 from recovery.checkpoints.report import StateOperator
+from recovery.checkpoints.state.windows import OpenWindow
 from recovery.sources.base import Bound
 from recovery.strategies import continue_, full_refresh
 from recovery.strategies.base import CodeFacts, Counts, Facts, GroupRows, OutputMode
@@ -147,3 +149,16 @@ def test_a_full_refresh_compares_no_numbers_of_rows_of_different_kinds(
     )
     lost = full_refresh.judge(told).forecast.lost
     assert (lost.bound, lost.rows) == (Bound(bound), None if bound == "unknown" else 0)
+
+
+def test_the_first_windows_of_what_is_lost_stand_in_the_forecast() -> None:
+    window = OpenWindow(1_700_000_000_000, 1_700_000_005_000, 9)
+    known = stateful((AGGREGATE, 9))
+    known = replace(known, held=tuple(replace(h, windows=(window,)) for h in known.held))
+    lost = continue_.judge(known).forecast.lost.as_dict()
+    assert lost["windows"] == [{"start_ms": 1_700_000_000_000, "end_ms": 1_700_000_005_000, "groups": 9}]
+    assert "windows" not in continue_.judge(stateful((DEDUPE, 9))).forecast.lost.as_dict()
+    shown = lost_windows({"lost": lost})
+    assert shown is not None
+    assert (shown.listed, shown.of, len(shown.rows)) == (9, 9, 1)
+    assert lost_windows({"lost": {"rows": 0}}) is None

@@ -1,0 +1,76 @@
+"""The windows of an aggregation's groups, from the keys of its state.
+
+A key is an UnsafeRow: a bit of null for each column in words of 8 bytes, then 8 bytes a column; a struct's hold where
+it lies in the row, offset in the high and size in the low half, and it is an UnsafeRow itself. Timestamps are
+microseconds since 1970 (`UnsafeRow`, `TimestampType`). A RocksDB store puts bytes of its own before the row.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from recovery.checkpoints.report import Column
+
+WINDOW: Final = "struct<start:timestamp,end:timestamp>"
+SESSION_START: Final = "sessionStartTime"
+SHOWN: Final = 20
+WORD: Final = 8
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """So many groups of one window; times in ms since 1970. `end_ms` None: of a session, whose end its key does not
+    tell."""
+
+    start_ms: int
+    end_ms: int | None
+    groups: int
+
+
+def has_windows(columns: Sequence[Column]) -> bool:
+    """Do keys of these columns tell a window?"""
+    return _place(columns) is not None
+
+
+def windows_in(keys: Iterable[bytes], columns: Sequence[Column]) -> tuple[OpenWindow, ...]:
+    """The `SHOWN` first windows of these keys, by their start; () where a key does not tell one."""
+    place = _place(columns)
+    if place is None:
+        return ()
+    found: Counter[tuple[int, int | None]] = Counter()
+    for key in keys:
+        try:
+            found[_bounds(key[len(key) % WORD :], len(columns), place, columns[place])] += 1
+        except (struct.error, ValueError):
+            return ()
+    first = sorted(found.items(), key=lambda each: (each[0][0], each[0][1] or 0))[:SHOWN]
+    return tuple(OpenWindow(start, end, groups) for (start, end), groups in first)
+
+
+def _place(columns: Sequence[Column]) -> int | None:
+    """Which column tells the window; None for none."""
+    for place, column in enumerate(columns):
+        if column.type == WINDOW or (column.name, column.type) == (SESSION_START, "timestamp"):
+            return place
+    return None
+
+
+def _bounds(row: bytes, width: int, place: int, column: Column) -> tuple[int, int | None]:
+    at = _nulls(width) + WORD * place
+    if column.type != WINDOW:
+        return _ms(row, at), None
+    (where,) = struct.unpack_from("<q", row, at)
+    offset, size = where >> 32, where & 0xFFFFFFFF
+    if size != 3 * WORD or not 0 <= offset <= len(row) - size:
+        raise ValueError("no window")
+    return _ms(row, offset + WORD), _ms(row, offset + 2 * WORD)
+
+
+def _nulls(width: int) -> int:
+    return (width + 63) // 64 * WORD
+
+
+def _ms(row: bytes, at: int) -> int:
+    return int(struct.unpack_from("<q", row, at)[0]) // 1000

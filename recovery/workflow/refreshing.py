@@ -1,0 +1,181 @@
+"""Refreshes what is below a flow outside of any recovery: a person asks, a worker starts one update, at most once.
+
+The update selects datasets of the flow's own pipeline that do not show what they are computed from; no flow above them
+runs, no checkpoint is reset. What an ordinary update would do wrong is left out and named: a table that reads as a
+stream what was written anew since its last good update would get these rows a second time.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.audit.actions import attempt, record
+from recovery.errors import OutcomeUnknown, Refused, RepriseError
+from recovery.models import Flow, Recovery, Workspace
+from recovery.people.roles import SYSTEM, Actor, Right
+from recovery.pipelines import across
+from recovery.pipelines.downstream import VIEWS, Node, State
+from recovery.pipelines.events import when
+from recovery.pipelines.workspaces import client_for, refuse_inactive
+from recovery.workflow import broker
+from recovery.workflow.steps import rerun
+
+ASK, START = "flow.ask_refresh", "flow.refresh"
+"""Audited acts: a person asks, a worker starts the update."""
+PATIENCE: Final = timedelta(minutes=2)
+"""After so long a request that no worker took counts as lost, and another may be made."""
+
+
+class Phase(StrEnum):
+    ASKED = "asked"
+    SENT = "sent"  # the worker has begun to send it; without an answer nobody knows whether it arrived
+    STARTED = "started"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class BelowRefresh:
+    """The last refresh that was asked for below a flow, as its row keeps it. `at`: ISO time of the request; `datasets`
+    by full name; `update_id` "" until the update was started; `problem`: why it was not, in a sentence."""
+
+    ticket: str
+    by: str
+    at: str
+    datasets: tuple[str, ...]
+    phase: Phase = Phase.ASKED
+    update_id: str = ""
+    problem: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "datasets": list(self.datasets), "phase": self.phase.value}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> "BelowRefresh | None":
+        """None for {}: nobody has asked."""
+        if not kept:
+            return None
+        return cls(**{**kept, "datasets": tuple(kept["datasets"]), "phase": Phase(kept["phase"])})
+
+    @property
+    def waits(self) -> bool:
+        """Is a worker still to send it?"""
+        at = when(self.at)
+        return self.phase is Phase.ASKED and at is not None and timezone.now() - at < PATIENCE
+
+
+@dataclass(frozen=True)
+class Late:
+    """What a refresh below a flow selects (`flows`, in an order in which they can run), and what it leaves out:
+    `rewritten`: tables whose stream would read rows a second time; `elsewhere`: of other pipelines."""
+
+    flows: tuple[Flow, ...] = ()
+    rewritten: tuple[Flow, ...] = ()
+    elsewhere: tuple[Flow, ...] = ()
+
+
+def late_below(flow: Flow) -> Late:
+    """What stands below a flow and is stale or empty."""
+    late = [(n, f) for n, f in across.flows_below(flow) if f.state in tuple(State)]
+    elsewhere = tuple(f for _, f in late if f.pipeline_id != flow.pipeline_id)
+    own = [(n, f) for n, f in late if f.pipeline_id == flow.pipeline_id]
+    writers = list(flow.pipeline.flows.exclude(renewed_at=None))
+    rewritten = [f for n, f in own if _would_repeat(n, f, writers)]
+    return Late(tuple(f for _, f in own if f not in rewritten), tuple(rewritten), elsewhere)
+
+
+def _would_repeat(node: Node, reader: Flow, writers: list[Flow]) -> bool:
+    """Was what a stream reads written anew since its own last good update?"""
+    if reader.flow_type in VIEWS:
+        return False
+    renewed = [w.renewed_at for w in writers if w.dataset in node.inputs and w.streaming and w.renewed_at]
+    return bool(renewed) and (reader.good_at is None or reader.good_at < max(renewed))
+
+
+def request_refresh(*, flow_id: int, by: Actor) -> None:
+    """Have a worker start an update of what is late below a flow; how it went stands in the flow's row.
+
+    Raises Denied; Refused: `failing`, `recovering`, `nothing_below`, `already_asked`; Unreachable without a broker.
+    """
+    from recovery.workflow import tasks
+
+    flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
+    with attempt(
+        action=ASK, by=by, target_kind="flow", target=flow.name, environment=flow.pipeline.environment
+    ) as attempted:
+        by.check(Right.RECOVER, flow.pipeline.environment)
+        broker.check()
+        refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
+        flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)
+        _refuse_other_ways(flow)
+        late = late_below(flow)
+        if not late.flows:
+            raise Refused(
+                f"Nothing below {flow.short} can be refreshed by an update of its pipeline. Nothing was started.",
+                code="nothing_below",
+            )
+        names = tuple(f.dataset for f in late.flows)
+        asked = BelowRefresh(secrets.token_hex(8), by.name, timezone.now().isoformat(), names)
+        Flow.objects.filter(pk=flow_id).update(below_refresh=asked.as_json())
+        broker.send_on_commit(tasks.refresh_below, flow_id, asked.ticket)
+        attempted.done(
+            f"A refresh of what is below {flow.name} was asked for.", after={"datasets": list(names)}
+        )
+
+
+def _refuse_other_ways(flow: Flow) -> None:
+    if flow.state != "ok":
+        raise Refused(
+            f"{flow.short} is {flow.state}. What is below can be refreshed once the flow itself is ok.",
+            code="failing",
+        )
+    opened = Recovery.objects.filter(flow__pipeline=flow.pipeline_id, active=True).first()
+    if opened is not None:
+        raise Refused(
+            f"{opened.label} is open for this pipeline. Its plan refreshes what is below; end it first.",
+            code="recovering",
+        )
+    before = BelowRefresh.from_json(flow.below_refresh)
+    if before is not None and before.waits:
+        raise Refused(
+            f"{before.by} has just asked for this refresh. Nothing was started twice.", code="already_asked"
+        )
+
+
+def carry_out(flow_id: int, ticket: str) -> None:
+    """Start the update that was asked for. A request that is sent already, or that another one replaced, is left."""
+    with transaction.atomic():
+        flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)
+        asked = BelowRefresh.from_json(flow.below_refresh)
+        if asked is None or asked.ticket != ticket or asked.phase is not Phase.ASKED:
+            return
+        _keep(flow, asked, phase=Phase.SENT)
+    try:
+        client = client_for(flow.pipeline.workspace)
+        update_id = client.start_update(flow.pipeline.pipeline_id, **rerun.selected(asked.datasets))
+    except OutcomeUnknown as unknown:
+        _end(flow, asked, "unknown", unknown.sentence, problem=unknown.sentence)
+    except RepriseError as error:
+        _end(flow, asked, "failed", error.sentence, phase=Phase.REFUSED, problem=error.sentence)
+    else:
+        says = f"Update {update_id} was started: it refreshes what is below {flow.name}."
+        _end(flow, asked, "done", says, phase=Phase.STARTED, update_id=update_id)
+
+
+def _end(flow: Flow, asked: BelowRefresh, outcome: str, says: str, **changes: Any) -> None:
+    with transaction.atomic():
+        _keep(flow, asked, **{"phase": Phase.SENT, **changes})
+        record(
+            action=START, outcome=outcome, by=SYSTEM, behalf=asked.by, target_kind="flow", target=flow.name,
+            environment=flow.pipeline.environment, says=says, after={"datasets": list(asked.datasets)},
+        )  # fmt: skip
+
+
+def _keep(flow: Flow, asked: BelowRefresh, **changes: Any) -> None:
+    kept = BelowRefresh(**{**asdict(asked), **changes}).as_json()
+    Flow.objects.filter(pk=flow.pk).update(below_refresh=kept)
