@@ -3,7 +3,7 @@
 from typing import Any
 
 from recovery.models import Flow, Plan, Recovery
-from tests.factories.flows import ago, failed_flow, flow, view
+from tests.factories.flows import ago, failed_flow, flow, pipeline, view
 from tests.factories.runs import verified
 from tests.factories.wizard import at_review
 
@@ -46,6 +46,13 @@ def right_above(of: Flow | None = None) -> Flow:
     Flow.objects.filter(pk=found.pk).update(state="ok", failing_since=None, error=[], condition="")
     found.refresh_from_db()
     below(found)
+    outside = {
+        "inputs": [found.dataset],
+        "state": "stale",
+        "behind_why": "renewed",
+        "behind_since": ago(minutes=12),
+    }
+    view(pipeline(found.pipeline.workspace, "board"), "signups_today", **outside)
     return found
 
 

@@ -130,7 +130,19 @@ def to_accept(of: Flow | None = None, *costs: Cost) -> Recovery:
 def losing(of: Flow | None = None) -> Recovery:
     """A sealed plan that loses rows, as somebody has accepted."""
     made = at_review(of)
-    lost = {"rows": 9, "files": 0, "from": None, "to": None, "exact": True, "why": STATE_ROWS.why}
+    windows = [
+        {"start_ms": start, "end_ms": start + 3_600_000, "groups": 3}
+        for start in range(1_795_374_000_000, 1_795_374_000_000 + 3 * 3_600_000, 3_600_000)
+    ]
+    lost = {
+        "rows": 9,
+        "files": 0,
+        "from": None,
+        "to": None,
+        "exact": True,
+        "why": STATE_ROWS.why,
+        "windows": windows,
+    }
     held = Accepted(Acceptance(Effect.LOSS, "responder", "The windows are counted by hand.", 9, Bound.EXACT))
     written = body(made)
     written |= {"forecast": {**written["forecast"], "lost": lost}, "accepted": held.as_dict()}
