@@ -9,7 +9,16 @@ from recovery.errors import Refused
 from recovery.spark import counting, explained, secrets, slicing, topics
 from recovery.spark.api import FROM_CODE, NAMED, NO_SUCH_COLUMN, WHOLE_ROW
 from recovery.spark.catalog import describe, sql_name, table
-from recovery.spark.definitions import BadCode, Definitions, find_flow, load, parts_of, where, write_files
+from recovery.spark.definitions import (
+    BadCode,
+    Definitions,
+    find_flow,
+    full_name,
+    load,
+    parts_of,
+    where,
+    write_files,
+)
 from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
 from recovery.spark.session import driver_of, first_line, lost_contact, quoted, use
@@ -28,8 +37,7 @@ class Flow:
             definitions: Definitions = load(spark, self._placed, request["libraries"], folder)
         self._flow = find_flow(definitions, request["flow"], request["catalog"], request["schema"])
         sink = _sink(definitions, self._flow.target)
-        same = [f for f in definitions.flows if parts_of(f.target)[-1] == parts_of(self._flow.target)[-1]]
-        self.writes_alone = len(same) == 1 and not definitions.cdc_flows
+        self.writes_alone = _writes_alone(definitions, self._flow, request)
         self.reader = Reader(spark, definitions)
         self.reader.withheld |= secrets.values((sink or {}).get("options") or {})
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
@@ -131,6 +139,16 @@ class Flow:
             if lost_contact(error):
                 raise
             raise BadCode(secrets.withheld(where(error, self._placed), self.reader.withheld)) from error
+
+
+def _writes_alone(definitions: Definitions, flow: Any, request: Mapping[str, Any]) -> bool:
+    """Does no other flow of the code write the flow's dataset?"""
+
+    def written_by(one: Any) -> tuple[str, ...]:
+        return full_name(one.target, request["catalog"], request["schema"])
+
+    every = (*definitions.flows, *definitions.cdc_flows)
+    return not any(f is not flow and written_by(f) == written_by(flow) for f in every)
 
 
 def _unfixed(source: Mapping[str, Any]) -> str:

@@ -4,12 +4,12 @@ A view is computed as an update would. A table that reads a stream of tables is 
 each of its rows hangs on one row alone: what it has read before is in them, as long as nobody rewrote them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from recovery.spark import counting, explained, sql_definitions
+from recovery.spark import counting, explained, secrets, sql_definitions
 from recovery.spark.answers import Flow
 from recovery.spark.catalog import table
 from recovery.spark.definitions import BadCode
@@ -22,12 +22,14 @@ WHOLE: Final = ("starting", "ending", "readchange", "skipchange", "ignorechange"
 
 @dataclass(frozen=True)
 class Computed:
-    """What a definition yields over the tables now: its rows, their columns and schema, and Spark's plan as text."""
+    """What a definition yields over the tables now: its rows, their columns and schema, and Spark's plan as text.
+    `withheld`: what of its readers' options no sentence may repeat."""
 
     frame: Any
     columns: Sequence[str]
     schema: Any
     text: str
+    withheld: Set[str] = frozenset()
 
 
 def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -38,6 +40,7 @@ def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     if held is None:
         return {"problem": f"There is no table {request['table']}."}
     out: dict[str, Any] = {"rows": held.count()}
+    found: Computed | None = None
     try:
         found = _computed(spark, request["study"], request["table"], folder)
         out |= _difference(found.frame, held, found.columns)
@@ -47,7 +50,9 @@ def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     except PySparkException as error:
         if lost_contact(error):
             raise
-        out["problem"] = f"Spark could not compare it: {first_line(error)}"
+        out["problem"] = (
+            f"Spark could not compare it: {secrets.withheld(first_line(error), found.withheld if found else ())}"
+        )
     return out
 
 
@@ -63,10 +68,11 @@ def _computed(spark: Any, study: Mapping[str, Any], dataset: str, folder: Path) 
     if not flow.writes_alone:
         raise BadCode(f"Several flows write {dataset}, so no definition of one of them yields its rows.")
     if not flow.sources:
-        return Computed(flow.frame, flow.columns, flow.schema, flow.text)
+        return Computed(flow.frame, flow.columns, flow.schema, flow.text, flow.reader.withheld)
     _check_row_by_row(flow.operators)
     frame = flow.replaced(lambda read: _whole_table(spark, read))
-    return Computed(frame, flow.columns, flow.schema, frame._explain_string(extended=True))
+    text = frame._explain_string(extended=True)
+    return Computed(frame, flow.columns, flow.schema, text, flow.reader.withheld)
 
 
 def _of_sql(

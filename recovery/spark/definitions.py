@@ -79,7 +79,7 @@ def find_flow(found: Definitions, flow: str, catalog: str, schema: str) -> Any:
     """The flow of this name (`catalog.schema.flow`, verbatim). Raises `BadCode`."""
     flows = [f for f in found.flows if f.target not in found.views]
     wanted = parts_of(flow)
-    exact = [f for f in flows if _full(f.name, catalog, schema) == wanted]
+    exact = [f for f in flows if full_name(f.name, catalog, schema) == wanted]
     close = exact or [f for f in flows if parts_of(f.name)[-1] == wanted[-1]]
     if len(close) == 1:
         return close[0]
@@ -120,7 +120,8 @@ def where(error: BaseException, placed: Mapping[str, Path]) -> str:
     return f"{by_file[frames[-1].filename]}, line {frames[-1].lineno}: {says}"
 
 
-def _full(name: str, catalog: str, schema: str) -> tuple[str, ...]:
+def full_name(name: str, catalog: str, schema: str) -> tuple[str, ...]:
+    """Catalog, schema and name, those of the pipeline where a name has none; in lower case, without quotes."""
     return (catalog.lower(), schema.lower())[: max(0, 3 - len(parts_of(name)))] + parts_of(name)
 
 

@@ -16,13 +16,14 @@ HEAD = """# Forecast and outcome
 Every strategy says before it runs what it will do to rows: how many it loses, doubles and reads again, how many come
 in, how many the table has then. Here each forecast stands beside what Spark did: a stream was brought into the
 incident, the plan was made and run on it by the product's own code, and the rows were counted by Spark.
-`forecast/outcome`; `≤` is a forecast that says "at most"; `?` one that says that it cannot tell. A strategy that is blocked shows why. `empty` is blocked everywhere, and is run all the same, so that
-what it is blocked for is seen to be so.
+`forecast/outcome`; `≤` is a forecast that says "at most"; `?` one that says that it cannot tell. A strategy that is
+blocked shows why. `empty` is blocked everywhere, and is run all the same, so that what it is blocked for is seen to be
+so.
 
 What the outcome is measured against: the rows that stood in the table, those that only the state held, and what the
-code that ran should yield of the rows that waited. *Lost* are rows of these that the table lacks, *doubled* rows that it
-has beyond them. Of *continue* and *full-refresh* without the `dropDuplicates` that the old code had, *doubled* are new
-rows beyond the first of their key. Rows that were lost before the incident are not looked for here.
+code that ran should yield of the rows that waited. *Lost* are rows of these that the table lacks, *doubled* rows that
+it has beyond them. Of *continue* and *full-refresh* without the `dropDuplicates` that the old code had, *doubled* are
+new rows beyond the first of their key. Rows that were lost before the incident are not looked for here.
 
 `python -m tests.matrix --keep FILE` runs all cells, `--write FILE` makes this page. `tests/integration/test_matrix.py`
 runs a choice of them at every `bin/test`.
@@ -89,7 +90,8 @@ NOT_RUN = {
     "sink remembers is judged from its documented shape (sources.md, sinks.md).",
     "AUTO CDC": "Spark 4.2 wants a target whose connector supports MERGE through Spark's own row-level operations. "
     "That of Delta 4.4 does not: the update ends with `AUTOCDC_TARGET_DOES_NOT_SUPPORT_MERGE`. Iceberg's would.",
-    "Auto Loader, Kinesis, Pub/Sub": "They run on Databricks alone. Their positions are read and shown; a seed of them is refused.",
+    "Auto Loader, Kinesis, Pub/Sub": "They run on Databricks alone. Their positions are read and shown; a seed of them "
+    "is refused.",
     "rate, rate-micro-batch, Python data source": "What they yield is made when it is asked for: there is nothing to "
     "count it by, and forecasts say so. Seeds of them are run by `tests/integration/test_seeds_on_spark.py`.",
     "foreachBatch in a pipeline": "Open-source pipelines of Spark 4.2 have no such sink; here a plain stream writes.",
