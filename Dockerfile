@@ -1,9 +1,9 @@
 # One file, three images. Nothing is downloaded that the locks do not name with a hash.
 #
-#   base ── wheels-web ────────────────► web        console, control and beat: no Spark, no compiler
-#     │         └── wheels-spark ──┬───► worker     adds PySpark (Connect sessions of steps and probes)
-#     └── app                      └───► pipelines  adds a Java runtime: the API server owns the Spark driver;
-#                                                   Spark's master and workers run from it too
+#   base ── wheels-web ────────────┬───► web        console, control and beat: no Spark, no compiler
+#     │         │                    └───► worker     steps and probes: no Spark either, it asks the API server
+#     └── app   └── wheels-spark ──────► pipelines  adds PySpark and a Java runtime: the API server owns the Spark driver
+#                                                   and runs people's code; Spark's master and workers run from it too
 #
 # Pin PYTHON_IMAGE by digest where you build: --build-arg PYTHON_IMAGE=python:3.12.12-slim-bookworm@sha256:…
 ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
@@ -41,7 +41,7 @@ CMD ["gunicorn", "-c", "python:console.gunicorn", "console.wsgi:application", "-
      "--workers", "2", "--threads", "8", "--worker-tmp-dir", "/tmp"]
 
 FROM app AS worker
-COPY --from=wheels-spark /opt/venv /opt/venv
+COPY --from=wheels-web /opt/venv /opt/venv
 CMD ["celery", "-A", "console.celery", "worker", "-n", "worker@%h", "-Q", "steps", "-P", "prefork", "-c", "2", \
      "-l", "INFO", "--without-gossip", "--without-mingle"]
 

@@ -41,14 +41,6 @@ def set_up_logging(**_: Any) -> None:
     logging.config.dictConfig(settings.LOGGING)
 
 
-@signals.worker_process_init.connect
-def share_warm_process(**_: Any) -> None:
-    """Processes of a worker ask Spark again and again, and live long: one warm process serves them all."""
-    from recovery.spark import process
-
-    process.share()
-
-
 @signals.before_task_publish.connect
 def send_request_id(headers: dict[str, Any], **_: Any) -> None:
     """A message carries when it was sent, and the id of the request that sends it, also from task to task; what beat

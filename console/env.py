@@ -113,6 +113,10 @@ class Env(BaseSettings):
         default="", description="`redis://…` or `redis+socket://…`; empty: the socket in REPRISE_HOME."
     )
     pipelines_port: int = Field(default=0, description="Port of the Pipelines API server, 0 = any free one.")
+    pipelines_token_file: str = Field(
+        default="",
+        description="File with the token of the own Pipelines API server; empty: `pipelines.token` in REPRISE_HOME.",
+    )
     pipelines_url: str = Field(
         default="",
         description="Where the console reaches the Pipelines API server, if not where that one listens.",
@@ -134,6 +138,11 @@ class Env(BaseSettings):
     spark_jars: str = Field(
         default="",
         description="Folder of Java archives that Spark loads beside its own: connectors of Kafka and Delta.",
+    )
+    spark_remotes: str = Field(
+        default="",
+        description="Other Sparks that the Pipelines API server answers questions about, one a line: `name "
+        "sc://host:port/;token=…`; they hold tokens, so give the `_FILE`.",
     )
     heartbeat_seconds: float = Field(default=2.0, description="How often a running step says that it lives.")
     silence_seconds: float = Field(

@@ -10,7 +10,10 @@ from recovery.pipelines import actions, workspace_words
 from recovery.pipelines.actions import Given
 from recovery.pipelines.workspace_answers import WorkspaceTest
 
-GIVEN = ("url", "environment", "token_ref", "token", "spark_remote_ref", "spark_remote", "roots")
+GIVEN = (
+    *("url", "environment", "token_ref", "token"),
+    *("questions_url", "questions_token_ref", "questions_token", "questions_spark", "roots"),
+)
 
 
 def listing(body: Body, by: Actor) -> tuple[int, Body]:
@@ -20,8 +23,8 @@ def listing(body: Body, by: Actor) -> tuple[int, Body]:
 
 
 def add(body: Body, by: Actor) -> tuple[int, Body]:
-    """{name, url, token_ref | token, environment, spark_remote_ref | spark_remote, roots}: 201. Secrets never come
-    back."""
+    """{name, url, token_ref | token, environment, questions_url, questions_token_ref | questions_token,
+    questions_spark, roots}: 201. Secrets never come back."""
     fields.only(body, ("name", *GIVEN))
     row = actions.add_workspace(name=fields.text(body, "name"), given=_given(body), by=by)
     return 201, _shown(row)

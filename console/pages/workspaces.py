@@ -21,7 +21,10 @@ from recovery.people.roles import ENVIRONMENTS, Actor, Right
 from recovery.pipelines import actions
 from recovery.pipelines.actions import Given
 
-FIELDS = ("name", "url", "environment", "token_ref", "spark_remote_ref")
+FIELDS = (
+    *("name", "url", "environment", "token_ref"),
+    *("questions_url", "questions_token_ref", "questions_spark"),
+)
 """What a form shows again; secrets that were typed are not among it."""
 
 
@@ -71,7 +74,7 @@ def _overview() -> dict[str, Any]:
     }
 
 
-@sensitive_post_parameters("token", "spark_remote")
+@sensitive_post_parameters("token", "questions_token")
 @page(Right.MANAGE, methods=("GET", "POST"))
 def add(request: Request, by: Actor) -> HttpResponse:
     """A new workspace: production, unless somebody says otherwise."""
@@ -89,7 +92,7 @@ def add(request: Request, by: Actor) -> HttpResponse:
     return redirect("settings")
 
 
-@sensitive_post_parameters("token", "spark_remote")
+@sensitive_post_parameters("token", "questions_token")
 @page(Right.MANAGE, methods=("GET", "POST"))
 def edit(request: Request, by: Actor, workspace: str) -> HttpResponse:
     """Change a workspace; POST `remove` removes it. A secret that is left empty stays as it is."""
@@ -119,18 +122,19 @@ def _given(post: QueryDict, row: Workspace | None = None) -> Given:
     """What the form sent; an empty secret, and a reference that is not another one, leave what is there."""
     refs = {
         field: post.get(field, "").strip()
-        for field in ("token_ref", "spark_remote_ref")
+        for field in ("token_ref", "questions_token_ref")
         if post.get(field, "").strip() != (getattr(row, field) if row else "")
     }
-    token, spark = post.get("token", "").strip(), post.get("spark_remote", "").strip()
-    no_spark = "no_spark" in post
+    token, questions_token = (post.get(name, "").strip() for name in ("token", "questions_token"))
     return Given(
         url=post.get("url", "").strip(),
         environment=post.get("environment", ""),
         token_ref=refs.get("token_ref") or None,
         token=token or None,
-        spark_remote_ref="" if no_spark else refs.get("spark_remote_ref") or None,
-        spark_remote=None if no_spark else spark or None,
+        questions_url=post.get("questions_url", "").strip(),
+        questions_token_ref=refs.get("questions_token_ref") or None,
+        questions_token=questions_token or None,
+        questions_spark=post.get("questions_spark", "").strip(),
         roots=reach.split(post.get("roots", "")),
     )
 

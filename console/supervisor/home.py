@@ -22,7 +22,6 @@ KNOWN_FILES = frozenset(
     {
         "instance.env", "demo.json", "people.json", "supervisor.json", "pipelines.json",
         "pipelines.token", "pipelines.lock", "pipelines.pids", "spark.token", "spark.remote", "broker.sock",
-        "spark.sock", "spark.lock",
         "audit.key", "audit.key.turn", "audit.key.new", "audit.keys",
     }
 )  # fmt: skip

@@ -45,9 +45,8 @@ def check_broker() -> None:
 
 
 def prepare_databases() -> None:
-    """Tables of both databases, and the static files with their hashes."""
+    """The console's tables, and the static files with their hashes. The API server makes its own tables."""
     call_command("migrate", verbosity=0, interactive=False)
-    call_command("migrate", database="pipelines", verbosity=0, interactive=False)
     call_command("collectstatic", verbosity=0, interactive=False)
 
 
@@ -81,12 +80,13 @@ def pipelines_url() -> str:
 
 
 def register_own_workspace(*, name: str, url: str, environment: str) -> None:
-    """The workspace of the own API server, whose secrets lie in the home. Raises WrongUse."""
+    """The workspace of the own API server, which answers questions too. Raises WrongUse."""
+    token = settings.REPRISE_PIPELINES_TOKEN_FILE or settings.REPRISE_HOME / "pipelines.token"
     register_workspace(
         name=name,
         url=url,
-        token_ref=f"file:{settings.REPRISE_HOME / 'pipelines.token'}",
-        spark_remote_ref=f"file:{settings.REPRISE_HOME / 'spark.remote'}",
+        token_ref=f"file:{token}",
+        questions_url=url,
         environment=environment,
         by=SYSTEM,
     )

@@ -18,8 +18,11 @@ class WorkspaceQuerySet(ListedQuerySet["Workspace"]):
 
 
 class Workspace(OnLists):
-    """`token_ref` or `token_kept` (encrypted, `recovery/encryption.py`) holds the token, `spark_remote_ref` or
-    `spark_remote_kept` the address of Spark Connect, where there is one.
+    """`token_ref` or `token_kept` (encrypted, `recovery/encryption.py`) holds the token.
+
+    `questions_url`: the Pipelines API server of Reprise that runs its code for studies and counts, "" for none; with a
+    token of its own (`questions_token_ref`, `questions_token_kept`; both empty: the workspace's, where it is the same
+    server), and the name by which that server knows the workspace's Spark (`questions_spark`, "": its own driver).
 
     A switched off workspace is not polled and its flows are not listed. A removed one (`removed_at`) has no secret any
     more and keeps its recoveries. `tested` is the last test (`pipelines.workspace_answers.WorkspaceTest`), {} before
@@ -32,8 +35,10 @@ class Workspace(OnLists):
     url = models.URLField(max_length=300)
     token_ref = models.CharField(max_length=300, blank=True)
     token_kept = models.TextField(blank=True, default="")
-    spark_remote_ref = models.CharField(max_length=300, blank=True)
-    spark_remote_kept = models.TextField(blank=True, default="")
+    questions_url = models.URLField(max_length=300, blank=True, default="")
+    questions_token_ref = models.CharField(max_length=300, blank=True, default="")
+    questions_token_kept = models.TextField(blank=True, default="")
+    questions_spark = models.CharField(max_length=80, blank=True, default="")
     environment = models.CharField(max_length=20, default="production")
     on = models.BooleanField(default=True)
     removed_at = models.DateTimeField(null=True)

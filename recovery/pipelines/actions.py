@@ -24,7 +24,7 @@ from recovery.models import Hold, Pipeline, Recovery, Workspace
 from recovery.names import is_plain
 from recovery.outbound import check as check_outbound
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
-from recovery.pipelines.workspaces import SPARK, TOKEN, allowed_spark, is_sendable
+from recovery.pipelines.workspaces import QUESTIONS, TOKEN, is_sendable
 from recovery.workflow import broker
 
 LONGEST_SECRET: Final = 8192
@@ -37,8 +37,8 @@ TEST_PATIENCE: Final = timedelta(minutes=3)
 class Given:
     """What somebody says of a workspace; None: as it is (a new one: production, no Spark).
 
-    Of `token_ref` (where it is) and `token` (itself, kept encrypted) at most one; likewise for Spark Connect, whose
-    empty reference takes it away. `roots`: below which places its checkpoints and tables are read; (): all that the
+    Of `token_ref` (where it is) and `token` (itself, kept encrypted) at most one; likewise for the questions service,
+    whose empty address takes it away. `roots`: below which places its checkpoints and tables are read; (): all that the
     instance may read.
     """
 
@@ -46,13 +46,15 @@ class Given:
     environment: str | None = None
     token_ref: str | None = None
     token: str | None = None
-    spark_remote_ref: str | None = None
-    spark_remote: str | None = None
+    questions_url: str | None = None
+    questions_token_ref: str | None = None
+    questions_token: str | None = None
+    questions_spark: str | None = None
     roots: tuple[str, ...] | None = None
 
 
 def register_workspace(
-    *, name: str, url: str, token_ref: str, spark_remote_ref: str = "", environment: str, by: Actor
+    *, name: str, url: str, token_ref: str, questions_url: str = "", environment: str, by: Actor
 ) -> Workspace:
     """Add a workspace, or change the one of that name. References are kept, secrets never.
 
@@ -60,7 +62,7 @@ def register_workspace(
     everything is as it should be already (a restart). Raises Denied, WrongUse.
     """
     wanted = {
-        "url": url.rstrip("/"), "token_ref": token_ref, "spark_remote_ref": spark_remote_ref,
+        "url": url.rstrip("/"), "token_ref": token_ref, "questions_url": questions_url.rstrip("/"),
         "environment": environment,
     }  # fmt: skip
     with attempt(action="workspace.register", by=by, target_kind="workspace", target=name) as trying:
@@ -72,9 +74,10 @@ def register_workspace(
             raise WrongUse(
                 "token_ref is missing: say where the workspace's token is, as file:/path or env:NAME."
             )
-        for field in ("token_ref", "spark_remote_ref"):
-            if wanted[field] and not wanted[field].startswith(("file:/", "env:")):
-                raise WrongUse(f"{field} is a reference, file:/path or env:NAME, never the secret itself.")
+        if not token_ref.startswith(("file:/", "env:")):
+            raise WrongUse("token_ref is a reference, file:/path or env:NAME, never the secret itself.")
+        if questions_url:
+            _check_address(wanted["questions_url"])
         workspace = Workspace.objects.filter(name=name).first()
         if workspace is not None and workspace.removed_at is not None:
             return workspace  # a person removed it: a restart does not bring it back
@@ -83,7 +86,7 @@ def register_workspace(
             workspace = Workspace.objects.create(name=name, **wanted)
         elif before != wanted:
             Workspace.objects.filter(pk=workspace.pk).update(
-                **wanted, token_kept="", spark_remote_kept="", poll_error=""
+                **wanted, token_kept="", questions_token_ref="", questions_token_kept="", poll_error=""
             )
             workspace.refresh_from_db()
         if before != wanted:
@@ -109,7 +112,7 @@ def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
                 f"There is a workspace named {name} already{_at(row)}. Take another name.", code="taken"
             )
         _refuse_twin(values["url"], row)
-        _refuse_borrowed(given, row)
+        _refuse_borrowed(given, values, row)
         if row is None:
             row = Workspace.objects.create(name=name, **values)
         else:
@@ -138,7 +141,8 @@ def change_workspace(*, name: str, given: Given, by: Actor, on: bool | None = No
                 "Another address needs its token again: the one at hand is not sent to another machine.",
                 code="token_again",
             )
-        _refuse_borrowed(given, row)
+        values = _with_questions(given, values, row)
+        _refuse_borrowed(given, values, row)
         if moved:
             _refuse_twin(values["url"], row)
             _refuse_in_use(row)
@@ -184,7 +188,7 @@ def remove_workspace(*, name: str, by: Actor, reason: str = "") -> Workspace:
             removed_at=timezone.now(),
             poll_error="",
             test_asked_at=None,
-            **dict.fromkeys(("token_ref", "token_kept", "spark_remote_ref", "spark_remote_kept"), ""),
+            **dict.fromkeys(("token_ref", "token_kept", "questions_token_ref", "questions_token_kept"), ""),
         )
         row.refresh_from_db()
         kept = Recovery.objects.filter(flow__pipeline__workspace=row).count()
@@ -224,7 +228,9 @@ def described(row: Workspace) -> dict[str, Any]:
         "url": row.url,
         "environment": row.environment,
         "token": "kept encrypted" if row.token_kept else row.token_ref,
-        "spark_remote": "kept encrypted" if row.spark_remote_kept else row.spark_remote_ref,
+        "questions_url": row.questions_url,
+        "questions_token": "kept encrypted" if row.questions_token_kept else row.questions_token_ref,
+        "questions_spark": row.questions_spark,
         "on": row.on,
         "roots": row.roots,
     }
@@ -263,7 +269,14 @@ def _columns(given: Given) -> dict[str, Any]:
         if len(given.roots) > MOST_ROOTS:
             raise WrongUse(f"A workspace has at most {MOST_ROOTS} roots.", code="too_many_roots")
         values["roots"] = reach.check_roots(given.roots)
-    values |= _secret("spark_remote", given.spark_remote_ref, given.spark_remote, SPARK)
+    if given.questions_url is not None:
+        url = given.questions_url.strip().rstrip("/")
+        values["questions_url"] = _check_address(url) if url else ""
+        if not url:
+            values |= {"questions_token_ref": "", "questions_token_kept": "", "questions_spark": ""}
+    if given.questions_spark is not None:
+        values["questions_spark"] = _check_spark(given.questions_spark.strip())
+    values |= _secret("questions_token", given.questions_token_ref, given.questions_token, QUESTIONS)
     return values
 
 
@@ -276,13 +289,9 @@ def _secret(field: str, ref: str | None, value: str | None, purpose: str) -> dic
                 f"{field} has at most {LONGEST_SECRET} ASCII characters, in one line and without blanks.",
                 code="odd_secret",
             )
-        if purpose == SPARK:
-            allowed_spark(value)
         return {f"{field}_kept": encrypted(value, purpose), f"{field}_ref": ""}
     if ref:
         return {f"{field}_ref": references.WORKSPACES.check(ref), f"{field}_kept": ""}
-    if ref == "" and purpose == SPARK:
-        return {f"{field}_ref": "", f"{field}_kept": ""}
     return {}
 
 
@@ -314,6 +323,15 @@ def _check_environment(environment: str) -> str:
     return environment
 
 
+def _check_spark(name: str) -> str:
+    """The name by which a questions service knows another Spark; "": its own."""
+    if len(name) > 80 or not is_plain(name) or " " in name:
+        raise WrongUse(
+            "The name of a Spark at its questions service has up to 80 characters, without blanks."
+        )
+    return name
+
+
 def _place(url: str) -> tuple[str, str, int, str]:
     """One spelling of an address."""
     parts = urlsplit(url)
@@ -333,14 +351,48 @@ def _source(ref: str) -> str:
     return f"file:{os.path.realpath(place)}" if kind == "file" else ref
 
 
-def _refuse_borrowed(given: Given, row: Workspace | None) -> None:
-    """A reference that another workspace uses would send its token to this one's address."""
-    if not given.token_ref:
-        return
-    others = Workspace.objects.kept().exclude(pk=row.pk if row else 0).exclude(token_ref="")
-    wanted = _source(given.token_ref)
-    owner = next((w for w in others if _source(w.token_ref) == wanted), None)
-    if owner is not None:
+def _with_questions(given: Given, values: dict[str, Any], row: Workspace) -> dict[str, Any]:
+    """The columns with a questions service that is the workspace itself where it was that before it moved.
+
+    Raises Refused (`token_again`) where its own token would go to another address.
+    """
+    was, url = row.questions_url, values.get("url", row.url)
+    if given.questions_url is None and was and _place(was) == _place(row.url):
+        return {**values, "questions_url": url} if _place(url) != _place(row.url) else values
+    now = values.get("questions_url", was)
+    if not now or not was or _place(now) == _place(was):
+        return values
+    if _place(now) == _place(url):
+        return {"questions_token_ref": "", "questions_token_kept": "", **values}
+    if (row.questions_token_ref or row.questions_token_kept) and not (
+        given.questions_token or given.questions_token_ref
+    ):
+        raise Refused(
+            "Another questions service needs its token again: the one at hand is not sent to another machine.",
+            code="token_again",
+        )
+    return values
+
+
+def _refuse_borrowed(given: Given, values: dict[str, Any], row: Workspace | None) -> None:
+    """A reference that sends a token to one address may not send it to another one, of whichever workspace."""
+    others = Workspace.objects.kept().exclude(pk=row.pk if row else 0)
+    held = [(w, w.token_ref, w.url) for w in others if w.token_ref]
+    held += [(w, w.questions_token_ref, w.questions_url) for w in others if w.questions_token_ref]
+    url = values.get("url") or (row.url if row else "")
+    questions = values.get("questions_url") or (row.questions_url if row else "")
+    for reference, place in ((given.token_ref, url), (given.questions_token_ref, questions)):
+        source = _source(reference or "")
+        owner = next(
+            (
+                w
+                for w, ref, at in held
+                if reference and _source(ref) == source and _place(at) != _place(place)
+            ),
+            None,
+        )
+        if owner is None:
+            continue
         raise Refused(
             f"That is where workspace {owner.name} has its token, which is not sent to another machine. Give this "
             "workspace a token of its own.",

@@ -51,7 +51,7 @@ class Missing(StrEnum):
     EDIT = "not_edit"
     STORAGE = "storage_not_named"
     CHECKPOINTS = "checkpoints_not_read"
-    SPARK_ADDRESS = "spark_not_named"
+    QUESTIONS = "questions_not_named"
     SPARK = "spark_no_answer"
 
 

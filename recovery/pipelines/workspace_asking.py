@@ -24,7 +24,7 @@ from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.errors import ApiDenied
 from recovery.pipelines.transport import LOOPBACK
 from recovery.pipelines.workspace_answers import Answer, Lack, Missing, Question, Result, WorkspaceTest
-from recovery.pipelines.workspaces import connected, spark_remote
+from recovery.pipelines.workspaces import connected, questions_service
 from recovery.spark.api import whereabouts
 
 TRIED: Final = 20
@@ -318,14 +318,14 @@ def _may_have_run(client: PipelinesClient, told: Mapping[str, Any]) -> bool:
 
 def _spark(asking: _Asking) -> Answer:
     try:
-        remote = spark_remote(asking.workspace)
+        answers = questions_service(asking.workspace)
     except RepriseError as error:
-        code = Missing.SPARK_ADDRESS if error.code == "no_spark" else Missing.SPARK
-        detail = "" if error.code == "no_spark" else error.sentence
+        code = Missing.QUESTIONS if error.code == "no_questions" else Missing.SPARK
+        detail = "" if error.code == "no_questions" else error.sentence
         return Answer(Question.SPARK, Result.FAILS, (Lack(code, detail=detail),))
     began = time.monotonic()
     try:
-        driver = whereabouts(remote, [], timeout=SPARK_SECONDS).driver
+        driver = whereabouts(answers, [], timeout=SPARK_SECONDS).driver
     except RepriseError as error:
         return Answer(
             Question.SPARK, Result.FAILS, (Lack(Missing.SPARK, detail=cleansing.text(error.sentence)),)

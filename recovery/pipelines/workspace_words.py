@@ -38,7 +38,7 @@ LACKS: Final[dict[Missing, str]] = {
     Missing.EDIT: "may not edit",
     Missing.STORAGE: "no storage root named",
     Missing.CHECKPOINTS: "checkpoints not read",
-    Missing.SPARK_ADDRESS: "no address of Spark Connect",
+    Missing.QUESTIONS: "no questions service",
     Missing.SPARK: "no answer",
 }
 COSTS: Final[dict[Missing, str]] = {
@@ -59,7 +59,8 @@ COSTS: Final[dict[Missing, str]] = {
     Missing.EDIT: "Retries, continuous mode and settings stay as they are: a stop may not last. Give it CAN_MANAGE.",
     Missing.STORAGE: "Their checkpoints cannot be reached from here: no recovery of them is planned.",
     Missing.CHECKPOINTS: "No recovery of them is planned. Give this machine read and list on their storage.",
-    Missing.SPARK_ADDRESS: "Rows are not counted, code is not studied, nothing is proven. Give its address.",
+    Missing.QUESTIONS: "Rows are not counted, code is not studied, nothing is proven. Name a Pipelines API server of "
+    "Reprise that does it.",
     Missing.SPARK: "Rows are not counted, code is not studied, nothing is proven until it answers.",
 }
 SHOWN: Final = 5

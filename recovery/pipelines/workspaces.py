@@ -4,12 +4,13 @@ from typing import Final
 
 from recovery import outbound, references
 from recovery.encryption import decrypted
-from recovery.errors import Refused, WrongUse
+from recovery.errors import Refused, Unreachable, WrongUse
 from recovery.models import Workspace
 from recovery.pipelines.client import PipelinesClient
+from recovery.spark.asking import Service
 
 TOKEN: Final = "workspace token"  # noqa: S105  (the purpose of a key)
-SPARK: Final = "workspace spark"
+QUESTIONS: Final = "workspace questions"
 """Purposes of the keys that encrypt what is kept in the database."""
 
 
@@ -96,32 +97,35 @@ def refuse_inactive(workspace: Workspace) -> None:
         )
 
 
-def spark_remote(workspace: Workspace) -> str:
-    """The `sc://…` address (token included) of the workspace's Spark Connect.
+def questions_service(workspace: Workspace) -> Service:
+    """Who answers questions about the code and the tables of a workspace.
 
-    Raises WrongUse without one; Refused (`outbound`) for one that may not be called, whoever wrote it.
+    Raises Unreachable (`no_questions`) where nobody is named: what only Spark can tell is not known then. Raises
+    WrongUse where the service's token leads nowhere, Refused where it cannot be decrypted.
     """
-    if workspace.spark_remote_kept:
-        return allowed_spark(sendable(decrypted(workspace.spark_remote_kept, SPARK), "kept encrypted"))
-    if not workspace.spark_remote_ref:
-        raise WrongUse(
-            f"Workspace {workspace.name} names no Spark Connect address, so its tables cannot be read. "
-            "Add spark_remote to its settings.",
-            code="no_spark",
+    if not workspace.questions_url:
+        raise Unreachable(
+            f"Workspace {workspace.name} names no questions service, so its code is not studied and its rows are not "
+            "counted. Name a Pipelines API server of Reprise in Settings, Workspaces, Questions.",
+            code="no_questions",
         )
-    return allowed_spark(secret(workspace.spark_remote_ref))
+    return Service(
+        url=workspace.questions_url,
+        token=_questions_token(workspace),
+        spark=workspace.questions_spark,
+        allowed=outbound.configured(),
+    )
 
 
-def allowed_spark(remote: str) -> str:
-    """The address of Spark Connect, when the console may call it. Raises WrongUse, Refused (never naming a token).
-
-    Spark reads host and port from all that is before the first `/`, and settings from what follows it.
-    """
-    place, _, _ = remote.removeprefix("sc://").partition("/")
-    if not remote.startswith("sc://") or any(odd in place for odd in "@;%") or any(c in remote for c in "?#"):
-        raise WrongUse(
-            "An address of Spark Connect is sc://host:port/;token=…, without '@' or '%' in the host, '?' and '#'.",
-            code="spark_address",
-        )
-    outbound.check(f"sc://{place}", schemes=("sc",))
-    return remote
+def _questions_token(workspace: Workspace) -> str:
+    """Its own, or the workspace's where that is the service itself: no token goes to another address."""
+    if workspace.questions_token_kept:
+        return sendable(decrypted(workspace.questions_token_kept, QUESTIONS), "kept encrypted")
+    if workspace.questions_token_ref:
+        return secret(workspace.questions_token_ref)
+    if workspace.questions_url.rstrip("/") == workspace.url.rstrip("/"):
+        return token_of(workspace)
+    raise WrongUse(
+        f"The questions service of workspace {workspace.name} has no token. Give it one in Settings.",
+        code="no_questions_token",
+    )

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from recovery.server.problems import ApiProblem, invalid
+from recovery.server.questions import QUESTIONS
 
 
 class Kind(StrEnum):
@@ -106,6 +107,12 @@ IMPORT: Fields = (
 )
 PATH: Fields = (Field("path", required=True),)
 DELETE: Fields = (*PATH, Field("recursive", Kind.FLAG))
+QUESTION: Fields = (
+    Field("question", required=True, choices=QUESTIONS),
+    Field("request", Kind.OBJECT, required=True),
+    Field("seconds", Kind.NUMBER, required=True),
+    Field("spark"),
+)
 NONE: Fields = ()
 
 

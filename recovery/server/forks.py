@@ -164,14 +164,14 @@ class WarmParent:
         self.listener = threading.Thread(target=self.listen, args=(on_end,), name=name, daemon=True)
         self.listener.start()
 
-    def fork(self) -> Fork:
-        """A new runner. Raises ParentEnded, NoRunner."""
+    def fork(self, trade: str) -> Fork:
+        """A new runner; `trade` as in `runner_parent.TRADES`. Raises ParentEnded, NoRunner."""
         with self.turn:
             report, report_theirs = os.pipe()
             control_theirs, control = os.pipe()
             self.pipes = (report, control)
             try:
-                socket.send_fds(self.socket, [b"fork"], [report_theirs, control_theirs])
+                socket.send_fds(self.socket, [b"fork " + trade.encode()], [report_theirs, control_theirs])
                 answer = self.answers.get(timeout=ANSWER_SECONDS)
             except (OSError, queue.Empty):
                 answer = None
@@ -186,7 +186,7 @@ class WarmParent:
             if answer is None:
                 self.process.kill()  # it ended, or is stuck and no answer of it could be told from the next one's
                 raise ParentEnded
-            raise NoRunner(f"No process could be started for this update: {answer}.")
+            raise NoRunner(f"No process could be started for this {trade}: {answer}.")
 
     def worn(self) -> bool:
         """Whether another one should take over: old, much used, or grown."""
@@ -270,13 +270,13 @@ class Runners:
             if not self.ended and not self.usable():
                 self.add_parent()
 
-    def fork(self) -> Fork:
-        """A runner for one update. Raises NoRunner."""
+    def fork(self, trade: str = "update") -> Fork:
+        """A runner for one update, or for one question. Raises NoRunner."""
         with self.turn:
             for _ in range(2):
                 with contextlib.suppress(ParentEnded):
                     parent = self.parent()
-                    fork = parent.fork()
+                    fork = parent.fork(trade)
                     self.children.add(fork.pid)
                     if parent.worn() and self.usable() == [parent]:
                         self.add_parent()

@@ -26,6 +26,7 @@ LOG = logging.getLogger(__name__)
 URLCONF = "recovery.server.urls"
 PUBLIC = frozenset({"/.well-known/databricks-config"})
 LARGEST_BODY = 15 * 1024 * 1024  # a file of 10 MB as base64, and some
+LARGEST_QUESTION = 64 * 1024 * 1024  # the code of a pipeline, and the paths of hundreds of thousands of files
 WITH_BODY = ("POST", "PUT", "PATCH")
 View = Callable[..., HttpResponseBase]
 
@@ -93,6 +94,7 @@ class Route:
 
     `path`: as OpenAPI writes it, `/api/2.0/pipelines/{pipeline_id}`. `body`: the fields that its JSON may hold; None
     where it is no JSON object of fields (raw bytes), or is not looked at. `answer`: its name in the OpenAPI document.
+    `largest`: bytes of a JSON body.
     """
 
     method: str
@@ -101,6 +103,7 @@ class Route:
     query: Fields = ()
     body: Fields | None = ()
     answer: str = "Nothing"
+    largest: int = LARGEST_BODY
 
 
 def sent(request: HttpRequest) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def answering(routes: Iterable[Route]) -> View:
             return response
         check_texts([request.path_info, dict(request.GET.lists())])
         if route.body is not None and request.method in WITH_BODY and not is_form(request):
-            request.sent = json_body(request)  # type: ignore[attr-defined]
+            request.sent = json_body(request, route.largest)  # type: ignore[attr-defined]
             check(request.sent, route.body)  # type: ignore[attr-defined]
         return route.view(request, *args, **kwargs)
 
@@ -138,17 +141,17 @@ def is_form(request: HttpRequest) -> bool:
     return (request.content_type or "").startswith("multipart/")
 
 
-def raw_body(request: HttpRequest) -> bytes:
+def raw_body(request: HttpRequest, largest: int = LARGEST_BODY) -> bytes:
     """The body as it was sent. Raises ApiProblem 400 for one that is too large."""
     length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdigit() or int(length) > LARGEST_BODY:
-        raise invalid(f"The request body may be at most {LARGEST_BODY} bytes.")
+    if not length.isdigit() or int(length) > largest:
+        raise invalid(f"The request body may be at most {largest} bytes.")
     return request.read(int(length))
 
 
-def json_body(request: HttpRequest) -> dict[str, Any]:
+def json_body(request: HttpRequest, largest: int = LARGEST_BODY) -> dict[str, Any]:
     """The JSON object of a request; no body at all is an empty one. Raises ApiProblem 400."""
-    raw = raw_body(request)
+    raw = raw_body(request, largest)
     if not raw.strip():
         return {}
     try:

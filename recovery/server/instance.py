@@ -2,14 +2,18 @@
 
 import secrets
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recovery.server.children import Children
+from recovery.server.confinement import Confinement
 from recovery.server.driver import Driver, SparkDead
 from recovery.server.eventlog import QueryEvent, Tail
 from recovery.server.forks import Runners
+from recovery.server.jail import machine_confinement
 from recovery.server.problems import ApiProblem
+from recovery.server.questions import Questions
 from recovery.server.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -19,18 +23,25 @@ if TYPE_CHECKING:
 class Instance:
     """What requests and updates share. `driver` is None before Spark has started."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, remotes: Mapping[str, str] | None = None) -> None:
+        """`remotes`: other Sparks that questions may be about, addresses of Spark Connect by name."""
         self.home = home
         self.spark_home = home  # the same folder, spelled as Spark needs it
         self.workspace = Workspace(home / "workspace")
         self.children = Children(home / "pipelines.pids")
         self.spark_token = secrets.token_hex(32)
         self.runners = Runners(home / "logs" / "runners.log", self.children)
+        self.questions = Questions(home / "questions", self.runners)
+        self.remotes = dict(remotes or {})
         self.driver: Driver | None = None
         self.tail: Tail | None = None
         self.ending = False
         self.executions: dict[str, Execution] = {}
         self.turn = threading.Lock()
+
+    def place_of_data(self) -> Confinement:
+        """What of this machine a question may name: where pipelines' code may write, data lies."""
+        return machine_confinement(home=self.home, writable=[self.home / "incident"])
 
     def use(self, driver: Driver) -> None:
         """Begin to work with a driver."""
@@ -52,6 +63,18 @@ class Instance:
                 "Spark's driver has ended; this server ends too, so that its supervisor starts it again."
             )
         return self.driver
+
+    def connect_to(self, name: str) -> str:
+        """The address, token included, of the Spark of this name; "": of our own driver.
+
+        Raises SparkDead; ApiProblem 400 for a name that this server does not know.
+        """
+        if not name:
+            return f"{self.need_driver().remote};token={self.spark_token}"
+        if name not in self.remotes:
+            text = f"This server knows no Spark named {name[:80]!r}; name it in REPRISE_SPARK_REMOTES there."
+            raise ApiProblem(400, "INVALID_PARAMETER_VALUE", text, spark=name[:80])
+        return self.remotes[name]
 
     def check_ready(self) -> None:
         """Whether an update can start. Raises ApiProblem 500 (a 503 would make clients wait for minutes)."""

@@ -61,6 +61,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "Content": _object("content file_type"),
     "Source": _object("", files={"type": "array"}),
     "Health": _object("spark", active_updates=NUMBER),
+    "Answered": _object("", "error sentence", answer=THINGS),
     "Owner": _object("id userName", active={"type": "boolean"}),
     "Discovery": _object("oidc_endpoint"),
     "Document": _object("openapi", info=THINGS, paths=THINGS),

@@ -21,13 +21,14 @@ from typing import Any, TextIO
 
 from django.core.management import call_command
 
-from recovery.errors import Unreachable
+from recovery.errors import Unreachable, WrongUse
 from recovery.server.alias import spark_home
 from recovery.server.auth import private_write, provide_token
 from recovery.server.driver import Settings, start_driver
 from recovery.server.events import iso, now_ms
 from recovery.server.http import ApiHandler
 from recovery.server.instance import Instance, set_current
+from recovery.server.questions import AT_ONCE
 from recovery.server.updates import fail_left_active
 
 LOG = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Options:
     driver_host: str = "127.0.0.1"
     spark_conf: str = ""
     spark_jars: str = ""
+    spark_remotes: str = ""
 
 
 class Server:
@@ -56,7 +58,7 @@ class Server:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.instance = Instance(options.home)
+        self.instance = Instance(options.home, remotes=parse_remotes(options.spark_remotes))
         self.lock: TextIO | None = None
         self.socket: socket.socket | None = None
         self.http: Any = None
@@ -68,6 +70,7 @@ class Server:
         try:
             self.claim()
             self.instance.children.end_left_over()
+            self.instance.questions.clear()
             call_command("migrate", database="pipelines", interactive=False, verbosity=0)
             provide_token(self.options.token_file)
             self.socket = bind(self.options.host, self.options.port)
@@ -123,7 +126,8 @@ class Server:
         self.http = waitress.create_server(
             ApiHandler(),
             sockets=[self.socket],
-            threads=16,
+            threads=16 + AT_ONCE,  # a question holds one while it is answered
+            channel_request_lookahead=1,  # else nobody would notice that an asker has hung up
             ident="reprise-pipelines",
             clear_untrusted_proxy_headers=True,
         )
@@ -198,6 +202,17 @@ class Server:
         deadline = time.monotonic() + seconds
         for execution in self.instance.running():
             execution.join(max(0.0, deadline - time.monotonic()))
+
+
+def parse_remotes(text: str) -> dict[str, str]:
+    """Addresses of Spark Connect by name: a line each, `name sc://host:port/;token=…`. Raises WrongUse, naming none."""
+    found: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, _, address = line.partition(" ")
+        if not address.strip().startswith("sc://"):
+            raise WrongUse("A line of REPRISE_SPARK_REMOTES is not `name sc://host:port/;token=…`.")
+        found[name] = address.strip()
+    return found
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -1,16 +1,18 @@
 """The process that forks runners: it has paid their imports (1 to 3 s, 15 s on a busy machine) once for all of them.
 
-Nothing of a pipeline is ever in it: no gRPC channel, no token, no definition; and no thread, since a fork has only
-the one that forked. The server asks over one socket: each message `fork` brings the two pipes of a runner; `retire`
-means that no further one comes. It answers `ready`, `forked` (with a handle of the process), `refused`, and `ended`
-with how a runner ended. A runner's own life hangs on the server (its control pipe), not on this process: when this one
-is killed, updates that run go on. When the server is gone, this process ends its runners with all that they started.
+A fork becomes the runner of an update, or answers one question (`TRADES`). Nothing of a pipeline is ever in this
+process: no gRPC channel, no token, no definition; and no thread, since a fork has only the one that forked. The server
+asks over one socket: each message `fork TRADE` brings the two pipes of a fork; `retire` means that no further one
+comes. It answers `ready`, `forked` (with a handle of the process), `refused`, and `ended` with how a fork ended. A
+fork's own life hangs on the server (its control pipe), not on this process: when this one is killed, updates that run
+go on. When the server is gone, this process ends its forks with all that they started.
 
 Started as `python -m recovery.server.runner_parent SOCKET_FD`.
 """
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import select
@@ -21,8 +23,11 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from recovery.server import runner
+TRADES = {"update": "recovery.server.runner", "question": "recovery.spark.child"}
+"""The module that a fork lives by: `import_ahead()` in the parent, `live(report, control)` in the fork.
 
+By name: the server imports no other room, and what answers questions is none of it (docs/adr/0016).
+"""
 # What keeps libraries from starting threads while they are imported; a runner's own code does not see it.
 # OpenBLAS makes a pool, and the allocator in Arrow a thread that gives memory back.
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
@@ -53,8 +58,8 @@ class RunnerParent:
         order, pipes = b"", list[int]()
         with contextlib.suppress(ConnectionResetError):
             order, pipes, _, _ = socket.recv_fds(self.server, 64, 2, socket.MSG_CMSG_CLOEXEC)
-        if order == b"fork":
-            self.fork(*pipes)
+        if order.startswith(b"fork "):
+            self.fork(order.decode().removeprefix("fork "), *pipes)
         elif order == b"retire":
             self.retired = True
         else:
@@ -63,12 +68,12 @@ class RunnerParent:
             return False
         return True
 
-    def fork(self, report: int, control: int) -> None:
+    def fork(self, trade: str, report: int, control: int) -> None:
         """One runner. The two ends of its pipes are its own: the next one must not have them too."""
         try:
             pid = os.fork()
             if pid == 0:
-                self.become_runner(report, control)
+                self.become_runner(trade, report, control)
         except OSError as error:
             self.report("refused", why=error.strerror)
             return
@@ -80,7 +85,7 @@ class RunnerParent:
         self.poll.register(handle, select.POLLIN)
         self.report("forked", handle, pid=pid, resident=resident())
 
-    def become_runner(self, report: int, control: int) -> NoReturn:
+    def become_runner(self, trade: str, report: int, control: int) -> NoReturn:
         """In the fork: let go of what belongs to its parent, then live. The parent's loop must never go on in here."""
         try:
             os.setsid()
@@ -89,7 +94,7 @@ class RunnerParent:
                 os.close(handle)
             reseed()
             del sys.argv[1:]
-            runner.live(report, control)
+            importlib.import_module(TRADES[trade]).live(report, control)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -132,7 +137,8 @@ def main() -> NoReturn:
     """Entry point."""
     environment = dict(os.environ)
     os.environ.update(NO_THREADS)
-    runner.import_ahead()
+    for module in TRADES.values():
+        importlib.import_module(module).import_ahead()
     for name in NO_THREADS:
         del os.environ[name]
     os.environ.update(environment)

@@ -8,11 +8,12 @@ from recovery.server import (
     views_misc,
     views_permissions,
     views_pipelines,
+    views_questions,
     views_updates,
     views_workspace,
 )
 from recovery.server.fields import Field, Kind
-from recovery.server.http import Route, answering
+from recovery.server.http import LARGEST_QUESTION, Route, answering
 from recovery.server.openapi import document
 
 API = "/api/2.0"
@@ -77,6 +78,14 @@ ROUTES = (
         f"{EXTRA}/pipelines/{{pipeline_id}}/updates/{{update_id}}/source",
         views_updates.source,
         answer="Source",
+    ),
+    Route(
+        "POST",
+        f"{EXTRA}/questions",
+        views_questions.ask,
+        body=fields.QUESTION,
+        answer="Answered",
+        largest=LARGEST_QUESTION,
     ),
     Route("GET", f"{EXTRA}/health", views_misc.health, answer="Health"),
 )

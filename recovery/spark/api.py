@@ -1,19 +1,23 @@
-"""Questions that only Spark can answer, each answered in a process and a session of its own.
+"""Questions that only Spark can answer, each answered on the pipelines' side in a process and a session of its own.
 
 Nothing here changes anything but `StudyRequest.write`, which writes to a folder that the caller names.
-Every function raises `Unreachable` where Spark does not answer, and `Refused` where the pipeline's own
-code is what stands in the way; both within the timeout given. The token never leaves in a message.
+Every function raises `Unreachable` where no answer came that can be read, and `Refused` where the pipeline's own
+code is what stands in the way; both within the timeout given (`recovery.spark.asking` has their codes).
+What comes back was written by other people's code: each field is of the type and within the bounds that it has here.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from annotated_types import Ge, MaxLen
 
 from recovery.errors import NotFound
 from recovery.spark import scratch
-from recovery.spark.process import ask, prepare
+from recovery.spark.asking import Answers, checked, sent
 
 __all__ = [
+    "Answers",
     "Defined",
     "DefinedRequest",
     "Measure",
@@ -30,7 +34,6 @@ __all__ = [
     "defined",
     "location",
     "measure",
-    "prepare",
     "rehearse",
     "study",
     "table_location",
@@ -43,22 +46,18 @@ NAMED = "named by the responder"
 FROM_CODE = "the columns of dropDuplicates in the code"
 FROM_OLD_CODE = "the columns of dropDuplicates in the last good code"
 WHOLE_ROW = "the whole row"
-TUPLES = (
-    "operators",
-    "sources",
-    "dedupe",
-    "columns",
-    "key",
-    "notes",
-    "rests_on",
-)  # of a study, lists in JSON
+
+Rows = Annotated[int, Ge(0)]
+Text = Annotated[str, MaxLen(100_000)]
+"""A name, a reason, an option: what is shown or compared, never a file."""
+Sample = Annotated[tuple[Mapping[str, Any], ...], MaxLen(1000)]
 
 
 @dataclass(frozen=True)
 class StudyRequest:
     """What the code of one flow is, and what it yields over sets of input files.
 
-    `remote` is `sc://…` with its token. `files` maps workspace path to text, `root` is the pipeline's
+    `answers`: who is asked. `files` maps workspace path to text, `root` is the pipeline's
     root path, `libraries` are the definition files in the pipeline's order. `flow` is
     `catalog.schema.flow` verbatim. `sets` maps a label to decoded input file URIs (`InputFile.path`).
     `key` None: the code's own, else the whole row. `table`: the flow's table, to count it and to
@@ -69,7 +68,7 @@ class StudyRequest:
     environment of the code (`recovery.variables`).
     """
 
-    remote: str
+    answers: Answers
     files: Mapping[str, str]
     root: str
     libraries: tuple[str, ...]
@@ -108,42 +107,42 @@ class Study:
     known, as the code cannot be analysed. `driver`: the run of Spark that answered (`Whereabouts.driver`).
     """
 
-    operators: tuple[str, ...] | None = None
+    operators: tuple[Text, ...] | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
     sink: Mapping[str, Any] | None = None
-    dedupe: tuple[str, ...] | None = None
-    columns: tuple[str, ...] = ()
-    rows: Mapping[str, int] = field(default_factory=dict)
-    by_file: Mapping[str, int] = field(default_factory=dict)
-    distinct: Mapping[str, int] = field(default_factory=dict)
-    table_rows: int | None = None
-    repeats: Mapping[str, int] = field(default_factory=dict)
-    problem: str | None = None
-    key: tuple[str, ...] = ()
-    key_from: str = WHOLE_ROW
-    fresh: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    windows: str = ""
-    problem_code: str = ""
-    groups: str = ""
-    rests_on: tuple[str, ...] | None = None
-    driver: str = ""
+    dedupe: tuple[Text, ...] | None = None
+    columns: tuple[Text, ...] = ()
+    rows: Mapping[Text, Rows] = field(default_factory=dict)
+    by_file: Mapping[Text, Rows] = field(default_factory=dict)
+    distinct: Mapping[Text, Rows] = field(default_factory=dict)
+    table_rows: Rows | None = None
+    repeats: Mapping[Text, Rows] = field(default_factory=dict)
+    problem: Text | None = None
+    key: tuple[Text, ...] = ()
+    key_from: Text = WHOLE_ROW
+    fresh: Mapping[Text, Rows] = field(default_factory=dict)
+    notes: tuple[Text, ...] = ()
+    windows: Text = ""
+    problem_code: Text = ""
+    groups: Text = ""
+    rests_on: tuple[Text, ...] | None = None
+    driver: Text = ""
 
 
 @dataclass(frozen=True)
 class TablePlace:
     """Where a table lies, and when the catalog says it was made ("" where it does not say)."""
 
-    location: str
-    made: str
+    location: Text
+    made: Text
 
 
 @dataclass(frozen=True)
 class Whereabouts:
     """What Spark's catalog says now. `driver` names the run of Spark that answers: another one after a restart."""
 
-    driver: str
-    tables: Mapping[str, TablePlace]
+    driver: Text
+    tables: Mapping[Text, TablePlace]
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ class MeasureRequest:
     what the code yields over this input too; None: not asked.
     """
 
-    remote: str
+    answers: Answers
     table: str
     old_files: tuple[str, ...]
     new_files: tuple[str, ...]
@@ -196,15 +195,15 @@ class Whole:
     `doubled` rows that it has more often. `beyond`: rows of the table that the code yields over no input.
     """
 
-    input_rows: int | None = None
-    input_keys: int | None = None
-    table_rows: int | None = None
-    table_keys: int | None = None
-    absent: int | None = None
-    doubled: int | None = None
-    beyond: int | None = None
-    samples: tuple[Mapping[str, Any], ...] = ()
-    problem: str | None = None
+    input_rows: Rows | None = None
+    input_keys: Rows | None = None
+    table_rows: Rows | None = None
+    table_keys: Rows | None = None
+    absent: Rows | None = None
+    doubled: Rows | None = None
+    beyond: Rows | None = None
+    samples: Sample = ()
+    problem: Text | None = None
 
 
 @dataclass(frozen=True)
@@ -226,29 +225,29 @@ class Measure:
     `sources`: of the code that was run over the new input, as in a study, its options as secret; () where not told.
     """
 
-    table_rows: int | None = None
-    listed_rows: int | None = None
-    old_rows: int | None = None
-    new_rows: int | None = None
-    expected_rows: int | None = None
-    missing: int | None = None
-    extra: int | None = None
-    duplicates_in_table: int | None = None
-    duplicates_before: int | None = None
-    duplicates_explained: int | None = None
-    held_before: int | None = None
-    table_keys: int | None = None
-    keys_twice: int | None = None
-    new_repeats: int | None = None
-    vanished: int | None = None
-    strange: int | None = None
-    repeated: int | None = None
-    failed_rows: int | None = None
-    key: tuple[str, ...] = ()
-    key_from: str = WHOLE_ROW
-    samples: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
-    problem: str | None = None
-    notes: tuple[str, ...] = ()
+    table_rows: Rows | None = None
+    listed_rows: Rows | None = None
+    old_rows: Rows | None = None
+    new_rows: Rows | None = None
+    expected_rows: Rows | None = None
+    missing: Rows | None = None
+    extra: Rows | None = None
+    duplicates_in_table: Rows | None = None
+    duplicates_before: Rows | None = None
+    duplicates_explained: Rows | None = None
+    held_before: Rows | None = None
+    table_keys: Rows | None = None
+    keys_twice: Rows | None = None
+    new_repeats: Rows | None = None
+    vanished: Rows | None = None
+    strange: Rows | None = None
+    repeated: Rows | None = None
+    failed_rows: Rows | None = None
+    key: tuple[Text, ...] = ()
+    key_from: Text = WHOLE_ROW
+    samples: Mapping[Text, Sample] = field(default_factory=dict)
+    problem: Text | None = None
+    notes: tuple[Text, ...] = ()
     sources: tuple[Mapping[str, Any], ...] = ()
     whole: Whole | None = None
 
@@ -261,7 +260,7 @@ class DefinedRequest:
     """Compare what a dataset holds with what its definition yields over the tables now. `study.flow` is its flow,
     `table` the dataset, both by full name."""
 
-    remote: str
+    answers: Answers
     table: str
     study: StudyRequest
 
@@ -272,12 +271,12 @@ class Defined:
     difference. `problem` not None: they could not be compared. `unsure`: functions and columns by which two runs of the
     definition may differ over the same tables."""
 
-    rows: int | None = None
-    expected_rows: int | None = None
-    missing: int | None = None
-    extra: int | None = None
-    problem: str | None = None
-    unsure: tuple[str, ...] = ()
+    rows: Rows | None = None
+    expected_rows: Rows | None = None
+    missing: Rows | None = None
+    extra: Rows | None = None
+    problem: Text | None = None
+    unsure: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -308,42 +307,35 @@ class Rehearsal:
     what it left in `scratch` is still there.
     """
 
-    rows: int | None = None
+    rows: Rows | None = None
     watermark_ms: int | None = None
-    late: int | None = None
-    later: int | None = None
-    output: str = ""
-    checkpoint: str = ""
-    problem: str | None = None
-    batches: int | None = None
-    why: str = ""
+    late: Rows | None = None
+    later: Rows | None = None
+    output: Text = ""
+    checkpoint: Text = ""
+    problem: Text | None = None
+    batches: Rows | None = None
+    why: Text = ""
 
 
 def study(request: StudyRequest, *, timeout: float = STUDY_SECONDS) -> Study:
     """Analyse one flow's code and count what it yields. `timeout` in seconds."""
-    return as_study(ask("study", request.remote, asdict(request), timeout=timeout))
+    return as_study(request.answers.ask("study", sent(request), seconds=timeout))
 
 
 def as_study(answer: Mapping[str, Any]) -> Study:
-    """The child's JSON as a value."""
-    return Study(**{**answer, **_tuples(answer, *TUPLES)})
+    """An answer's JSON as a value. Raises `Unreachable` (`answer_unreadable`) where it has another shape."""
+    return checked(Study, answer)
 
 
 def measure(request: MeasureRequest, *, timeout: float = MEASURE_SECONDS) -> Measure:
     """Compare expected and written rows, and count the table. `timeout` in seconds."""
-    answer = ask("measure", request.remote, asdict(request), timeout=timeout)
-    samples = {side: tuple(rows) for side, rows in answer.get("samples", {}).items()}
-    told = answer.get("whole")
-    whole = None if told is None else Whole(**{**told, **_tuples(told, "samples")})
-    return Measure(
-        **{**answer, **_tuples(answer, "key", "notes", "sources"), "samples": samples, "whole": whole}
-    )
+    return checked(Measure, request.answers.ask("measure", sent(request), seconds=timeout))
 
 
 def defined(request: DefinedRequest, *, timeout: float = MEASURE_SECONDS) -> Defined:
     """Compute a view by a read and compare it with what it holds. `timeout` in seconds."""
-    answer = ask("defined", request.remote, asdict(request), timeout=timeout)
-    return Defined(**{**answer, **_tuples(answer, "unsure")})
+    return checked(Defined, request.answers.ask("defined", sent(request), seconds=timeout))
 
 
 def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -> Rehearsal:
@@ -351,39 +343,36 @@ def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -
 
     Raises `Refused` where the scratch folder is there already. `scratch.clear` removes it afterwards.
     """
-    return Rehearsal(**scratch.rehearse(request, timeout=timeout, ask=ask))
+    return checked(Rehearsal, scratch.rehearse(request, timeout=timeout, ask=request.study.answers.ask))
 
 
 def count(
-    remote: str, table: str, configuration: Mapping[str, str], *, timeout: float = STUDY_SECONDS
+    answers: Answers, table: str, configuration: Mapping[str, str], *, timeout: float = STUDY_SECONDS
 ) -> int | None:
     """Rows of a table by a fresh session with the pipeline's configuration; None where there is no such table."""
     request = {"table": table, "configuration": dict(configuration)}
-    found: int | None = ask("count", remote, request, timeout=timeout)["rows"]
-    return found
+    return checked(_Counted, answers.ask("count", request, seconds=timeout)).rows
 
 
-def whereabouts(remote: str, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> Whereabouts:
+@dataclass(frozen=True)
+class _Counted:
+    rows: Rows | None
+
+
+def whereabouts(answers: Answers, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> Whereabouts:
     """Which run of Spark answers, and where these of its tables lie; one that it does not know is left out."""
-    answer = ask("places", remote, {"tables": list(tables)}, timeout=timeout)
-    return Whereabouts(
-        answer["driver"], {name: TablePlace(**told) for name, told in answer["tables"].items()}
-    )
+    return checked(Whereabouts, answers.ask("places", {"tables": list(tables)}, seconds=timeout))
 
 
-def table_location(remote: str, table: str, *, timeout: float = STUDY_SECONDS) -> str | None:
+def table_location(answers: Answers, table: str, *, timeout: float = STUDY_SECONDS) -> str | None:
     """Where the catalog says the table's files are; None where there is no such table."""
-    place = whereabouts(remote, [table], timeout=timeout).tables.get(table)
+    place = whereabouts(answers, [table], timeout=timeout).tables.get(table)
     return None if place is None else place.location
 
 
-def location(remote: str, table: str, *, timeout: float = STUDY_SECONDS) -> str:
+def location(answers: Answers, table: str, *, timeout: float = STUDY_SECONDS) -> str:
     """As `table_location`. Raises `NotFound` where there is no such table."""
-    found = table_location(remote, table, timeout=timeout)
+    found = table_location(answers, table, timeout=timeout)
     if found is None:
         raise NotFound(f"Spark knows no table {table}; check its catalog, schema and name.")
     return found
-
-
-def _tuples(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: tuple(answer[name]) for name in names if answer.get(name) is not None}

@@ -1,29 +1,54 @@
-"""A rehearsal from the asker's side: two questions to a child, and the files of the scratch folder between them.
+"""A rehearsal from the asker's side: two questions, and the files of the scratch folder between them.
 
 `<scratch>/input` holds the copy of the input, `checkpoint` and `rows` what the query left, `settings` how Spark writes
-a header, where the request brought none. The child runs the pipeline's code and has no key to any storage: what is not
-written by Spark is written from here, through `Store`.
+a header, where the request brought none. Who answers runs the pipeline's code and has no key to any storage: what is
+not written by Spark is written from here, through `Store`.
 """
 
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge, Le, MaxLen
 
 from recovery.checkpoints import formats, skeleton
 from recovery.checkpoints.inspection import inspect
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.errors import Refused
+from recovery.spark.asking import checked, sent
 
 if TYPE_CHECKING:
     from recovery.spark.api import RehearsalRequest
 
+Count = Annotated[int, Ge(0)]
 Ask = Callable[..., Mapping[str, Any]]
 FOLDERS = {"input", "settings", "checkpoint", "rows"}
 GRACE_SECONDS = 30.0  # for the child to stop a query that ran out of time, and to say so
 NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What `stage` answers (`recovery.spark.rehearsing.stage`)."""
+
+    cuts: Mapping[Annotated[str, MaxLen(6)], Count] = field(default_factory=dict)
+    sources: Annotated[int, Ge(0), Le(10_000)] = 0
+    why: Annotated[str, MaxLen(100_000)] = ""
+    problem: Annotated[str, MaxLen(100_000)] | None = None
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What `rehearse` answers (`recovery.spark.rehearsing.run`)."""
+
+    rows: Count | None = None
+    late: Count | None = None
+    later: Count | None = None
+    batches: Count | None = None
+    problem: Annotated[str, MaxLen(100_000)] | None = None
 
 
 def rehearse(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[str, Any]:
@@ -33,23 +58,23 @@ def rehearse(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[s
         return {"problem": "The flow's sources have names, which a rehearsal cannot give to copies of them."}
     if Store.open(request.scratch).exists():
         raise Refused(f"{request.scratch} is there already; a rehearsal needs a new folder.")
-    told = asdict(request)
-    staged = ask("stage", request.study.remote, told, timeout=timeout)
-    if "problem" in staged:
-        return dict(staged)
+    told = sent(request)
+    staged = checked(Staged, ask("stage", told, seconds=timeout))
+    if staged.problem is not None:
+        return {"problem": staged.problem}
     place = f"{request.scratch.rstrip('/')}/checkpoint"
     first = skeleton.header(_conf(request), request.watermark_ms or 0)
-    skeleton.lay(place, ["v1", first, *["-"] * staged["sources"]], guard=lambda: None)
-    told |= {"cuts": staged["cuts"], "seconds": max(1.0, until - time.monotonic())}
-    ran = ask("rehearse", request.study.remote, told, timeout=told["seconds"] + GRACE_SECONDS)
-    if "problem" in ran:
-        return dict(ran)
+    skeleton.lay(place, ["v1", first, *["-"] * staged.sources], guard=lambda: None)
+    told |= {"cuts": dict(staged.cuts), "seconds": max(1.0, until - time.monotonic())}
+    ran = checked(Ran, ask("rehearse", told, seconds=told["seconds"] + GRACE_SECONDS))
+    if ran.problem is not None:
+        return {"problem": ran.problem}
     return {
-        **ran,
+        **asdict(ran),
         "watermark_ms": watermark(place),
         "output": f"{request.scratch.rstrip('/')}/rows",
         "checkpoint": place,
-        "why": staged["why"],
+        "why": staged.why,
     }
 
 

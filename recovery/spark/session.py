@@ -1,18 +1,21 @@
-"""One fresh Spark Connect session for one question (runs in the child process only).
+"""One fresh Spark Connect session for one question (runs in a question's own process only).
 
 Fresh, because a long-lived session keeps an index of the files of a table and answers from it when
 the table has moved on: that looks exactly like data loss.
 """
 
 import re
+import socket
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
-from recovery.errors import Refused, Unreachable
+from recovery.errors import Refused, Unreachable, WrongUse
 from recovery.spark.explained import UNCUT
 
 CONNECT_SECONDS = 10.0  # to open the channel; a server that is alive answers in milliseconds
 NO_PROXY = ("grpc.enable_http_proxy", 0)  # the address was judged; a proxy would call another, with the token
+KNOCK_SECONDS = 3.0
 RETRIES = 2  # pyspark's own default goes on for ten minutes
 
 
@@ -24,6 +27,7 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
+    _knock(remote)
     channel = DefaultChannelBuilder(remote, [NO_PROXY])
     spark = SparkSession.builder.channelBuilder(channel).create()
     client = spark.client
@@ -41,6 +45,21 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
     except (PySparkException, grpc.RpcError) as error:
         raise Unreachable(_refusal(error)) from error
     return spark
+
+
+def _knock(remote: str) -> None:
+    """Is anybody there? A channel would try for its whole time. Raises Unreachable, WrongUse."""
+    parts = urlsplit(remote)
+    if parts.scheme != "sc" or not parts.hostname:
+        raise WrongUse("The address of Spark Connect must begin with sc:// and name a host.")
+    host, port = parts.hostname, parts.port or 15002
+    try:
+        socket.create_connection((host, port), timeout=KNOCK_SECONDS).close()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Unreachable(
+            f"Spark Connect at {host}:{port} does not answer ({why}); check that the Spark driver runs."
+        ) from error
 
 
 def driver_of(spark: Any) -> str:

@@ -11,7 +11,7 @@ from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgres
 from recovery.checkpoints.uris import decoded
 from recovery.errors import Refused
 from recovery.pipelines import events as api_events
-from recovery.pipelines.workspaces import spark_remote
+from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.live import looking
@@ -325,7 +325,7 @@ def _measure(
 ) -> Measure:
     key = tuple(body["key"])
     asked = MeasureRequest(
-        remote=spark_remote(scene.flow.pipeline.workspace),
+        answers=questions_service(scene.flow.pipeline.workspace),
         table=body["dataset"],
         old_files=() if scope == "new" or since is not None else tuple(sink_before),
         new_files=files,
@@ -390,7 +390,9 @@ def _arrived_rows(
 
 def table_rows(scene: Scene, dataset: str) -> int | None:
     """Rows of the table, counted in a session of its own."""
-    return count(spark_remote(scene.flow.pipeline.workspace), dataset, scene.spec.get("configuration") or {})
+    return count(
+        questions_service(scene.flow.pipeline.workspace), dataset, scene.spec.get("configuration") or {}
+    )
 
 
 def changed_since(

@@ -19,7 +19,7 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.inputs import all_noted_ids, note_sources
-from recovery.pipelines.workspaces import client_for, spark_remote
+from recovery.pipelines.workspaces import client_for, questions_service
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
@@ -35,7 +35,6 @@ from recovery.spark.api import (
     study,
     whereabouts,
 )
-from recovery.spark.process import prepare
 from recovery.strategies import late, state_rows
 from recovery.strategies.base import Counts, Facts, OutputMode
 from recovery.workflow import below, declared, fingerprints, inputs, leaving, rehearsing, repairing
@@ -169,7 +168,7 @@ def whereabouts_of(flow: Flow) -> Whereabouts:
     `catalog.schema.table`."""
     mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))
     named = sorted(name for name in mine if name.count(".") == 2)
-    return whereabouts(spark_remote(flow.pipeline.workspace), named)
+    return whereabouts(questions_service(flow.pipeline.workspace), named)
 
 
 def known_tables(flow: Flow) -> dict[str, str]:
@@ -195,7 +194,6 @@ def gather(
     as which, where that was asked (`mapping.Proposal.unconfirmed`). `refresh_below`: whether a plan refreshes what is
     downstream.
     """
-    prepare()  # the first question to Spark is only seconds away
     scene = look(flow)
     reverting = strategy == "revert"
     patched = laid_over(scene.code, patch or {})
@@ -356,7 +354,6 @@ def positions(
     flow: Flow, wishes: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
 ) -> list[SourceFacts]:
     """Every source of the code as `patch` changes it, and what starting where `wishes` say would cost. Reads only."""
-    prepare()
     scene = look(flow)
     code = laid_over(scene.code, patch or {})
     ask = reusing(scene)
@@ -390,7 +387,11 @@ def request_for(
     """What the Spark room needs to study this flow with that code over those inputs."""
     return replace(
         code_request(
-            spark_remote(scene.flow.pipeline.workspace), scene.flow.name, scene.spec, scene.libraries, files
+            questions_service(scene.flow.pipeline.workspace),
+            scene.flow.name,
+            scene.spec,
+            scene.libraries,
+            files,
         ),
         sets=dict(wanted.sets),
         slices=dict(wanted.slices),

@@ -20,9 +20,10 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from recovery import encryption
-from recovery.errors import Refused
+from recovery.errors import Refused, Unreachable
 from recovery.models import Flow, KeptStudy
 from recovery.spark.api import Study, StudyRequest, as_study
+from recovery.spark.asking import sent
 
 AGE: Final = timedelta(minutes=15)
 EACH: Final = 12  # answers of one flow: old and new code, learned and counted, for a few edits
@@ -57,8 +58,7 @@ def key_of(request: StudyRequest, ground: Ground) -> str | None:
     marks = [(path, ground.files.get(path)) for path in named]
     if any(mark is None or not mark[1] for _, mark in marks):
         return None
-    asked = asdict(request)
-    del asked["remote"]  # an address and a token; which Spark answers is the ground's `driver`
+    asked = sent(request)  # without who is asked: which Spark answers is the ground's `driver`
     rests_on = {
         "form": [FORM, *sorted(each.name for each in fields(Study))],
         "asked": asked,
@@ -99,8 +99,8 @@ class KeptStudies:
             return None
         try:
             return as_study(json.loads(encryption.decrypted(row.answer, PURPOSE)))
-        except Refused:
-            return None  # it was written under another secret key
+        except (Refused, Unreachable):
+            return None  # it was written under another secret key, or by another version
 
     def _keep(self, key: str, answer: Study) -> None:
         text, now = json.dumps(asdict(answer)), timezone.now()

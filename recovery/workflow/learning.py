@@ -19,7 +19,7 @@ from recovery.audit import cleansing
 from recovery.errors import RepriseError
 from recovery.models import Flow, Pipeline, Recovery
 from recovery.pipelines.inputs import fault, note_sources
-from recovery.pipelines.workspaces import client_for, spark_remote
+from recovery.pipelines.workspaces import client_for, questions_service
 from recovery.spark.api import Study, study
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.fingerprints import digest_of_code
@@ -124,8 +124,8 @@ def _studied(flow: Flow, code: Deployed) -> str:
 
 
 def _ask(flow: Flow, code: Deployed, files: Mapping[str, str]) -> Study:
-    remote = spark_remote(flow.pipeline.workspace)
-    return study(code_request(remote, flow.name, code.spec, code.libraries, files), timeout=SECONDS)
+    asked = questions_service(flow.pipeline.workspace)
+    return study(code_request(asked, flow.name, code.spec, code.libraries, files), timeout=SECONDS)
 
 
 def _table(flow: Flow) -> str:

@@ -16,7 +16,7 @@ from recovery.checkpoints import inspect
 from recovery.errors import RepriseError
 from recovery.models import Step
 from recovery.pipelines.events import when
-from recovery.pipelines.workspaces import client_for, spark_remote
+from recovery.pipelines.workspaces import client_for, questions_service
 from recovery.spark.api import whereabouts
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.stop import active_update
@@ -137,8 +137,8 @@ def _checkpoint(step: Step) -> str:
 
 
 def _spark(step: Step) -> str:
-    remote = spark_remote(step.recovery.flow.pipeline.workspace)
-    whereabouts(remote, [], timeout=SPARK_SECONDS)
+    answers = questions_service(step.recovery.flow.pipeline.workspace)
+    whereabouts(answers, [], timeout=SPARK_SECONDS)
     return "It answers. Which queries it runs cannot be asked from here."
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.errors import RepriseError
 from recovery.pipelines.events import statuses
-from recovery.pipelines.workspaces import spark_remote
+from recovery.pipelines.workspaces import questions_service
 from recovery.spark.api import DefinedRequest, defined
 from recovery.strategies.downstream import AGREES, REFRESH
 from recovery.strategies.readers import stored
@@ -60,9 +60,9 @@ def _not_compared(compared: bool, *, table: bool) -> NotCompared:
 
 def _compared(scene: Scene, one: Refreshed, flow: str) -> Refreshed:
     study = replace(request_for(scene, scene.code, NOTHING, ()), flow=flow, table=None)
-    remote = spark_remote(scene.flow.pipeline.workspace)
+    answers = questions_service(scene.flow.pipeline.workspace)
     try:
-        found = defined(DefinedRequest(remote, one.dataset, study))
+        found = defined(DefinedRequest(answers, one.dataset, study))
     except RepriseError as problem:
         return replace(one, problem=problem.sentence)
     return replace(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recovery import variables
-from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Study, StudyRequest
+from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Answers, Study, StudyRequest
 from recovery.strategies.base import CodeFacts, Counts, GroupRows, KeyKind
 
 KEY_KINDS: Mapping[str, KeyKind] = {
@@ -16,11 +16,11 @@ KEY_KINDS: Mapping[str, KeyKind] = {
 
 
 def code_request(
-    remote: str, flow: str, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
+    answers: Answers, flow: str, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
 ) -> StudyRequest:
     """What the Spark room needs to analyse the code of `flow`, verbatim; it counts nothing. `spec`: the pipeline's."""
     return StudyRequest(
-        remote=remote,
+        answers=answers,
         files=dict(files),
         root=spec.get("root_path") or "",
         libraries=libraries,

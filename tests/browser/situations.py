@@ -205,7 +205,7 @@ def _doors(proven: int, unknown: int) -> dict[str, str]:
         Answer(Question.READ, Result.HOLDS, pipelines=31, tried=20, held=20),
         Answer(Question.ACT, Result.UNKNOWN, (Lack(Missing.ACCOUNT),)),
         Answer(Question.CHECKPOINTS, Result.PART, lacks, tried=20, held=17, new=1),
-        Answer(Question.SPARK, Result.FAILS, (Lack(Missing.SPARK_ADDRESS),)),
+        Answer(Question.SPARK, Result.FAILS, (Lack(Missing.QUESTIONS),)),
     )
     test = WorkspaceTest(f.ago(minutes=12).isoformat(), 3.4, answers)
     Workspace.objects.filter(name="main-eu").update(tested=test.as_dict())

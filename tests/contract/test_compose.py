@@ -109,12 +109,18 @@ def test_a_published_port_listens_on_the_loopback_address_only() -> None:
 
 
 def test_spark_runs_apart_from_the_consoles_secrets_and_tables() -> None:
-    """People's code runs in an executor; whoever reaches a Spark master may have it run code."""
-    for name in ("spark-master", "spark-worker"):
+    """People's code runs in an executor, in the driver and beside it; whoever reaches a Spark master may have it run
+    code."""
+    for name in ("spark-master", "spark-worker", "pipelines"):
         service = SERVICES[name]
         assert "inside" not in service["networks"]
-        assert "secrets" not in service
+        assert set(service.get("secrets", [])) <= {"pipelines_token", "spark_conf"}
         assert not [v for v in service.get("volumes", []) if v.startswith("home:")]
+        variables = set(service["environment"]) & {
+            f"REPRISE_{name}_FILE" for name in ("SECRET_KEY", "DATABASE_URL", "BROKER_URL")
+        }
+        assert variables == set()
+    assert set(SERVICES["pipelines"]["networks"]) & {"inside"} == set()
     on_spark = {name for name, service in SERVICES.items() if "spark" in service.get("networks", [])}
     assert on_spark == {"pipelines", "spark-master", "spark-worker", "kafka", "s3"}
 
@@ -127,7 +133,7 @@ def test_the_driver_finds_its_master_and_the_executors_find_the_driver_and_the_s
     assert driver["environment"]["REPRISE_SPARK_MASTER"] == f"${{REPRISE_SPARK_MASTER:-{address}}}"
     assert worker["command"][-1] == address
     assert driver["environment"]["REPRISE_SPARK_DRIVER_HOST"] == "pipelines"
-    assert set(worker["volumes"]) < set(driver["volumes"]) == set(SERVICES["worker"]["volumes"])
+    assert set(worker["volumes"]) == set(driver["volumes"]) & set(SERVICES["worker"]["volumes"])
     assert driver["depends_on"]["spark-worker"] == {"condition": "service_healthy"}
     assert driver["image"] == worker["image"]
 
@@ -169,18 +175,18 @@ def test_no_secret_stands_in_the_file() -> None:
 
 
 def test_everything_waits_for_the_tables_and_for_what_it_needs() -> None:
-    for name in ("web", *WORKERS, "beat", "pipelines", "setup"):
+    for name in ("web", *WORKERS, "beat", "setup"):
         assert SERVICES[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
     for name in ("web", *WORKERS, "beat"):
         assert SERVICES[name]["depends_on"]["broker"] == {"condition": "service_healthy"}
     assert SERVICES["migrate"]["depends_on"]["postgres"] == {"condition": "service_healthy"}
 
 
-def test_who_asks_spark_reaches_it_as_localhost_and_there_is_one_beat() -> None:
-    assert {n for n, s in SERVICES.items() if s.get("network_mode") == "service:pipelines"} == {
-        "worker",
-        "probes",
-    }
+def test_who_asks_the_api_server_reaches_it_and_has_its_token_and_there_is_one_beat() -> None:
+    asking = {n for n, s in SERVICES.items() if "api" in s.get("networks", []) and n != "pipelines"}
+    assert asking == {"web", "setup", *WORKERS}
+    assert {n for n in asking if "pipelines_token" in SERVICES[n]["secrets"]} == asking
+    assert COMPOSE["networks"]["api"] == {"internal": True}
     assert "replicas" not in SERVICES["beat"].get("deploy", {})
 
 
@@ -225,7 +231,7 @@ def test_an_image_ends_as_an_ordinary_user_and_holds_locked_packages_only(target
 
     assert users[-1] == "10001:10001"
     assert stage.startswith("app AS")
-    assert re.search(r"COPY --from=wheels-(web|spark) /opt/venv /opt/venv", stage)
+    assert f"COPY --from=wheels-{'spark' if target == 'pipelines' else 'web'} /opt/venv /opt/venv" in stage
 
 
 def test_every_install_in_the_image_checks_hashes() -> None:

@@ -120,7 +120,7 @@ def write_secrets(folder: Path, url: str, broker_port: int) -> None:
         "broker_conf": f"requirepass {PASSWORD}\nport {broker_port}\nbind 127.0.0.1",
         "broker_url": f"redis://:{PASSWORD}@127.0.0.1:{broker_port}/0",
         "database_url": databases.named(url, "reprise"),
-        "pipelines_database_url": databases.named(url, "pipelines"),
+        "pipelines_token": "dapi-of-the-api-server",
         "metrics_token": "the-metrics-token",
         "aws_credentials": "",
         "spark_conf": "",
@@ -136,7 +136,6 @@ def host() -> Iterator[Host]:
     with postgres.running(Path(sys.executable)) as url:
         with databases.administrator(url) as connection:
             connection.execute("CREATE DATABASE reprise")
-            connection.execute("CREATE DATABASE pipelines")
         write_secrets(folder / "secrets", url, broker_port)
         told = {
             "/run/secrets": str(folder / "secrets"),

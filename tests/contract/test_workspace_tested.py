@@ -17,7 +17,7 @@ def test_of_the_own_server_all_six_hold_and_a_wrong_token_fails(
         name="own",
         url=pipelines_server.url,
         token_ref=f"file:{pipelines_server.home}/pipelines.token",
-        spark_remote_ref=f"file:{pipelines_server.home}/spark.remote",
+        questions_url=pipelines_server.url,
     )
 
     test = answers_of(row)

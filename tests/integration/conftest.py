@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests import shared
+from tests.answering import Beside, service
 from tests.delta_room import DeltaRoom
 from tests.integration.rehearsed_flow import WINDOWED, Flow
 from tests.integration.spark_room import SCHEMA, Room, Written
@@ -70,23 +71,23 @@ def spark(bare_remote: str) -> Iterator[Any]:
 
 
 @pytest.fixture
-def room(spark_remote: str, tmp_path: Path, connect_mode: None) -> Room:
+def room(stack: Stack, spark_remote: str, tmp_path: Path, connect_mode: None) -> Room:
     for side in ("a", "b"):
         (tmp_path / "in" / side).mkdir(parents=True)
-    return Room(spark_remote, tmp_path)
+    return Room(spark_remote, tmp_path, service(stack))
 
 
 @pytest.fixture
 def written(room: Room, connect: Any) -> Written:
     name = f"spark_catalog.default.t_{abs(hash(room.folder)) % 10**8}"
-    return Written(name, room.folder, connect, SCHEMA, room.folder / "in" / "a", room.remote)
+    return Written(name, room.folder, connect, SCHEMA, room.folder / "in" / "a", room.answers)
 
 
 @pytest.fixture
 def bare(bare_remote: str, bare_session: Any, tmp_path: Path) -> Room:
     """As `room`, on that Spark."""
     (tmp_path / "in" / "a").mkdir(parents=True)
-    return Room(bare_remote, tmp_path)
+    return Room(bare_remote, tmp_path, Beside(bare_remote))
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def flow(bare_remote: str, bare_session: Any, tmp_path: Path) -> Flow:
     """A flow with windows over two folders that are empty yet; its state is in one partition, as that Spark's is."""
     for side in ("a", "b"):
         (tmp_path / "in" / side).mkdir(parents=True)
-    found = Flow(bare_session, Room(bare_remote, tmp_path))
+    found = Flow(bare_session, Room(bare_remote, tmp_path, Beside(bare_remote)))
     found.query(WINDOWED)
     return found
 

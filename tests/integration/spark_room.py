@@ -1,6 +1,5 @@
 """What the tests of the Spark room share: code to study, input to read, tables that streams fill."""
 
-import dataclasses
 import json
 import os
 import sys
@@ -10,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from recovery.spark import answers, session
-from recovery.spark.api import MeasureRequest, Study, StudyRequest, as_study, measure, study, table_location
+from recovery.spark.api import (
+    Answers,
+    MeasureRequest,
+    Study,
+    StudyRequest,
+    as_study,
+    measure,
+    study,
+    table_location,
+)
+from recovery.spark.asking import sent
 
 TOKEN = "a-token-of-the-tests"
 SCHEMA = "id int, kind string, amount double"
@@ -22,6 +31,7 @@ class Room:
 
     remote: str
     folder: Path
+    answers: Answers
 
     def put(self, name: str, *rows: dict[str, Any] | str) -> str:
         """An input file; its URI."""
@@ -35,7 +45,7 @@ class Room:
         files = {"/Users/ann/p/flow.py": "from pyspark import pipelines as dp\n" + text}
         files |= more.pop("helpers", {})
         base: dict[str, Any] = {
-            "remote": self.remote,
+            "answers": self.answers,
             "files": files,
             "root": "/Users/ann/p",
             "libraries": ("/Users/ann/p/flow.py",),
@@ -47,16 +57,16 @@ class Room:
         return StudyRequest(**{**base, **more})
 
     def study(self, code: str, **more: Any) -> Study:
-        """As the console asks: in a child process."""
+        """As the console asks: in a fork of its own."""
         return study(self.request(code, **more))
 
     def look(self, code: str, **more: Any) -> Study:
-        """The same answer without the child's start, in a fresh session of this process."""
+        """The same answer without the fork, in a fresh session of this process."""
         request = self.request(code, **more)
         spark = session.fresh(self.remote, request.configuration)
         before, place = list(sys.path), Path.cwd()
         try:
-            answer = answers.study(spark, json.loads(json.dumps(dataclasses.asdict(request))), self.code)
+            answer = answers.study(spark, json.loads(json.dumps(sent(request))), self.code)
             return as_study(json.loads(json.dumps(answer)))
         finally:
             sys.path[:] = before
@@ -90,6 +100,7 @@ class Written:
     connect: Any
     schema: str
     source: Path
+    answers: Answers
 
     def run(self) -> tuple[str, ...]:
         before = set(self.files())
@@ -105,16 +116,14 @@ class Written:
         return tuple(f for f in self.files() if f not in before)
 
     def files(self) -> list[str]:
-        found = table_location(self._remote, self.name)
+        found = table_location(self.answers, self.name)
         log = Path((found or "/nowhere").removeprefix("file:")) / "_spark_metadata"
         entries = [json.loads(line) for f in log.glob("[0-9]*") for line in f.read_text().splitlines()[1:]]
         return sorted(entry["path"] for entry in entries)
-
-    _remote: str = ""
 
 
 def compared(
     room: Room, table: Written, inputs: tuple[str, ...], old: Any, new: Any, code: str = SIMPLE, **more: Any
 ) -> Any:
     asked = room.request(code, sets={"new": inputs})
-    return measure(MeasureRequest(room.remote, table.name, tuple(old), tuple(new), asked, **more))
+    return measure(MeasureRequest(room.answers, table.name, tuple(old), tuple(new), asked, **more))

@@ -36,7 +36,7 @@ class Table:
 
     def measured(self, inputs: tuple[str, ...], since: int, code: str = SIMPLE, **more: Any) -> Measure:
         study = self.bare.request(code, sets={"new": inputs}, **more.pop("study", {}))
-        asked = MeasureRequest(self.bare.remote, self.name, (), (), study, old_version=since, **more)
+        asked = MeasureRequest(self.bare.answers, self.name, (), (), study, old_version=since, **more)
         return measure(asked)
 
 

@@ -12,15 +12,15 @@ pytestmark = pytest.mark.spark
 
 
 def test_locations_are_the_catalogs(room: Room, written: Written) -> None:
-    assert table_location(room.remote, written.name) is None
+    assert table_location(room.answers, written.name) is None
     room.put("a/1.json", row(1))
     written.run()
-    place = location(room.remote, written.name)
+    place = location(room.answers, written.name)
     assert (Path(place.removeprefix("file:")) / "_spark_metadata" / "0").exists()
-    told = whereabouts(room.remote, [written.name, "spark_catalog.no_such_schema.t"])
+    told = whereabouts(room.answers, [written.name, "spark_catalog.no_such_schema.t"])
     assert {name: table.location for name, table in told.tables.items()} == {written.name: place}
     assert told.tables[written.name].made
-    assert told.driver == whereabouts(room.remote, []).driver != ""
+    assert told.driver == whereabouts(room.answers, []).driver != ""
 
 
 def test_a_flow_over_another_table_is_analysed_and_not_replayed(room: Room, written: Written) -> None:

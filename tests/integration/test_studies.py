@@ -371,10 +371,10 @@ def test_what_an_answer_rests_on_beside_its_input_is_named(room: Room, case: str
 
 
 def test_a_study_and_a_look_at_the_catalog_name_the_same_run_of_spark(room: Room) -> None:
-    assert room.study(SIMPLE).driver == whereabouts(room.remote, []).driver
+    assert room.study(SIMPLE).driver == whereabouts(room.answers, []).driver
 
 
 def test_a_table_is_counted_without_its_code(room: Room, connect: Any) -> None:
     connect.range(3).write.mode("overwrite").saveAsTable("default.counted")
-    assert count(room.remote, "spark_catalog.default.counted", {}) == 3
-    assert count(room.remote, "spark_catalog.default.no_such_table", {}) is None
+    assert count(room.answers, "spark_catalog.default.counted", {}) == 3
+    assert count(room.answers, "spark_catalog.default.no_such_table", {}) is None

@@ -19,7 +19,13 @@ from tests.matrix.world import PATH, World
 
 def scene_of(world: World) -> Scene:
     """What the API and the disk would say, of a pipeline that has no API."""
-    workspace = SimpleNamespace(name="matrix", spark_remote_ref=f"env:{REMOTE}", spark_remote_kept="")
+    workspace = SimpleNamespace(
+        name="matrix",
+        questions_url="http://127.0.0.1:9",
+        questions_token_ref=f"env:{REMOTE}",
+        questions_token_kept="",
+        questions_spark="",
+    )
     pipeline = SimpleNamespace(
         workspace=workspace, environment="test", pipeline_id="p", name="p", spec={"storage": str(world.root)}
     )

@@ -24,7 +24,6 @@ class Command(RepriseCommand):
     server: "Server"
 
     def add_options(self, parser: ArgumentParser) -> None:
-        home = settings.REPRISE_HOME
         parser.add_argument(
             "--port", type=int, default=settings.REPRISE_PIPELINES_PORT, help="0: any free port."
         )
@@ -34,7 +33,7 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--token-file",
             dest="server_token_file",  # not the caller's own token, which no right asks for here
-            default=str(home / "pipelines.token"),
+            default=settings.REPRISE_PIPELINES_TOKEN_FILE or str(settings.REPRISE_HOME / "pipelines.token"),
             help="Read or made, mode 0600.",
         )
 
@@ -52,6 +51,7 @@ class Command(RepriseCommand):
                 driver_host=settings.REPRISE_SPARK_DRIVER_HOST,
                 spark_conf=settings.REPRISE_SPARK_CONF,
                 spark_jars=settings.REPRISE_SPARK_JARS,
+                spark_remotes=settings.REPRISE_SPARK_REMOTES,
             )
         )
         ready = self.server.start()

@@ -64,9 +64,18 @@ class Command(RepriseCommand):
             help=f"The workspace's token: {references.WORKSPACES.rule}; - reads it from stdin and keeps it encrypted.",
         )
         parser.add_argument(
-            "--spark-remote",
+            "--questions-url",
+            help="The Pipelines API server of Reprise that studies its code and counts its rows; '' for none.",
+        )
+        parser.add_argument(
+            "--questions-secret",
             metavar="REF|-",
-            help="Where its Spark Connect address (sc://host:port/;token=…) is, as for --secret; '' for none.",
+            help="The token of that server, as for --secret; not needed where it is the workspace itself.",
+        )
+        parser.add_argument(
+            "--questions-spark",
+            metavar="NAME",
+            help="The name by which that server knows the workspace's Spark (its REPRISE_SPARK_REMOTES).",
         )
         parser.add_argument(
             "--environment", choices=ENVIRONMENTS, help="Which rules hold there. Default: production."
@@ -147,17 +156,19 @@ def _common(parser: ArgumentParser) -> None:
 
 
 def _given(options: dict[str, Any]) -> Given:
-    token, spark = options["secret"], options["spark_remote"]
-    if token == spark == STDIN:
+    token, questions = options["secret"], options["questions_secret"]
+    if token == questions == STDIN:
         raise WrongUse("One secret can be read from stdin. Give the other one as a reference.")
     return Given(
         url=options["url"],
         environment=options["environment"],
         token=_stdin() if token == STDIN else None,
         token_ref=None if token == STDIN else token,
-        spark_remote=_stdin() if spark == STDIN else None,
+        questions_url=options["questions_url"],
+        questions_token=_stdin() if questions == STDIN else None,
+        questions_token_ref=None if questions == STDIN else questions,
+        questions_spark=options["questions_spark"],
         roots=None if options["root"] is None else tuple(filter(None, options["root"])),
-        spark_remote_ref=None if spark == STDIN else spark,
     )
 
 

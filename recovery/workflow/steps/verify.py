@@ -13,7 +13,6 @@ from django.utils import timezone
 from recovery.errors import Interrupted, Refused
 from recovery.models import Step
 from recovery.spark.api import Measure
-from recovery.spark.process import prepare
 from recovery.strategies.readers import left_behind
 from recovery.verification.evidence import Evidence, FurtherUpdate, data_files
 from recovery.verification.judge import Verdict, completed, judge
@@ -57,7 +56,6 @@ def run(context: Context) -> Waits:
     """
     if context.step.result.get("further") and context.step.result.get("before_further"):
         return Waits()
-    prepare()  # the first question to Spark is only moments away
     done = _done(context)
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
@@ -124,7 +122,6 @@ def find_end(context: Context) -> str | None:
 
 def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     """Measure what the further update did, then the other places, and judge."""
-    prepare()
     body, update_id = context.body, str(context.step.result["further"])
     before = BeforeFurther(**context.step.result["before_further"])
     context.watch.keep(further=None)

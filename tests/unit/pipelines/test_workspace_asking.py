@@ -47,16 +47,17 @@ def answering(tmp_path: Path, **changed: Any) -> Callable[[Asked], Answer]:
 
 
 def asked_of(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, spark: str = "env:S", **changed: Any
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, questions: bool = True, **changed: Any
 ) -> tuple[WorkspaceTest, list[str]]:
     (tmp_path / "_checkpoints").mkdir(exist_ok=True)
     monkeypatch.setenv("T", "rp_1")
-    monkeypatch.setenv("S", "sc://localhost:1/;token=x")
     monkeypatch.setattr(
         workspace_asking, "whereabouts", lambda *a, **k: Whereabouts("local-1 1763860000000 4.2.0", {})
     )
     with serving(answering(tmp_path, **changed)) as stub:
-        row = Workspace(name="main", url=stub.url, token_ref="env:T", spark_remote_ref=spark)
+        row = Workspace(
+            name="main", url=stub.url, token_ref="env:T", questions_url=stub.url if questions else ""
+        )
         return workspace_asking.answers_of(row), stub.paths()
 
 
@@ -209,7 +210,7 @@ def test_nobody_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     test = workspace_asking.answers_of(Workspace(name="x", url="http://127.0.0.1:9", token_ref="env:T"))
     assert results(test) == ["fails", *["not_asked"] * 4, "fails"]
     assert not test.reached
-    assert set(lacks(test)) == {"answers:no_answer", "spark:spark_not_named"}
+    assert set(lacks(test)) == {"answers:no_answer", "spark:questions_not_named"}
 
 
 def test_an_address_that_turned_inward_is_not_asked(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
@@ -225,7 +226,7 @@ def test_a_token_that_cannot_be_read_here_is_not_called_wrong(monkeypatch: pytes
     test = workspace_asking.answers_of(Workspace(name="x", url="http://127.0.0.1:9", token_ref="env:NOT_SET"))
     assert (test.answers[0].result, set(lacks(test))) == (
         Result.UNKNOWN,
-        {"answers:secret_not_readable", "spark:spark_not_named"},
+        {"answers:secret_not_readable", "spark:questions_not_named"},
     )
 
 
@@ -234,9 +235,10 @@ def test_spark_that_does_not_answer_costs_the_proof(monkeypatch: pytest.MonkeyPa
         raise Unreachable("gone; token=abc")
 
     monkeypatch.setenv("T", "rp_1")
-    monkeypatch.setenv("S", "sc://localhost:1/;token=x")
     monkeypatch.setattr(workspace_asking, "whereabouts", away)
-    row = Workspace(name="main", url="http://127.0.0.1:9", token_ref="env:T", spark_remote_ref="env:S")
+    row = Workspace(
+        name="main", url="http://127.0.0.1:9", token_ref="env:T", questions_url="http://127.0.0.1:9"
+    )
     spark = workspace_asking.answers_of(row).answers[5]
     assert (spark.result, spark.lacks[0].code) == (Result.FAILS, Missing.SPARK)
 

@@ -73,7 +73,7 @@ def test_test_ends_as_its_answers(
             "outbound",
         ),
         (("add", "x", "--url", URL, "--secret", "env:HOME"), 2, "reference_name"),
-        (("add", "x", "--url", URL, "--secret", "-", "--spark-remote", "-"), 2, "wrong_use"),
+        (("add", "x", "--url", URL, "--secret", "-", "--questions-secret", "-"), 2, "wrong_use"),
         (("test", "none"), 2, "not_found"),
     ],
 )

@@ -8,10 +8,10 @@ from recovery.encryption import decrypted, encrypted
 from recovery.errors import Denied
 from recovery.models import AuditEntry, Flow, Recovery, Workspace
 from recovery.people.roles import Actor, Role
-from recovery.pipelines import actions, inventory
+from recovery.pipelines import actions, asking, inventory
 from recovery.pipelines.actions import Given
 from recovery.pipelines.workspace_asking import keep_test
-from recovery.pipelines.workspaces import TOKEN, client_for, spark_remote, token_of
+from recovery.pipelines.workspaces import TOKEN, client_for, questions_service, token_of
 from recovery.workflow.actions import open_recovery
 from tests import factories
 from tests.refusals import refused
@@ -65,18 +65,13 @@ def test_a_reference_is_held_to_names_that_are_meant_for_workspaces(monkeypatch:
             ({"url": URL, "token": t}, "odd_secret")
             for t in ("two words", "\u6f22\u5b57abc", "caf\xe9", "a\nb")
         ),
-        ({"url": URL, "token": "x", "spark_remote": "sc://169.254.169.254:443/;token=t"}, "outbound"),
-        *(
-            ({"url": URL, "token": "x", "spark_remote": remote}, "spark_address")
-            for remote in (
-                "http://127.0.0.1:1",
-                "sc://8.8.8.8;token=x@169.254.169.254:1/",
-                "sc://8.8.8.8:15002;x=y:1",
-                "sc://8.8.8.8%2einside:1/",
-                "sc://8.8.8.8#;@169.254.169.254",
-                "sc://8.8.8.8?@169.254.169.254/",
-                "sc://8.8.8.8:15002/?;token=a",
-            )
+        ({"url": URL, "token": "x", "questions_url": "http://169.254.169.254"}, "outbound"),
+        ({"url": URL, "token": "x", "questions_url": "sc://127.0.0.1:15002/;token=t"}, "wrong_use"),
+        ({"url": URL, "token": "x", "questions_url": URL, "questions_token": "two words"}, "odd_secret"),
+        ({"url": URL, "token": "x", "questions_url": URL, "questions_spark": "two words"}, "wrong_use"),
+        (
+            {"url": URL, "token": "x", "questions_url": URL, "questions_token_ref": "env:REPRISE_SECRET_KEY"},
+            "reference_name",
         ),
         ({"url": URL, "token": "x", "environment": "live"}, "wrong_use"),
         ({"url": "ftp://x", "token": "x"}, "wrong_use"),
@@ -159,17 +154,46 @@ def test_naming_a_token_that_is_in_use_sends_it_to_no_other_machine() -> None:
 
 
 def test_a_token_does_not_follow_to_another_machine() -> None:
-    add(spark_remote="sc://127.0.0.1:15002/;token=t")
+    add(questions_url=URL)
     with refused("token_again"):
         actions.change_workspace(name="main-eu", given=Given(url="http://127.0.0.1:10"), by=ADMIN)
     changed = actions.change_workspace(
         name="main-eu",
-        given=Given(url="http://127.0.0.1:10", token="new", environment="staging", spark_remote_ref=""),
+        given=Given(url="http://127.0.0.1:10", token="new", environment="staging"),
         by=ADMIN,
     )
     assert (changed.url, token_of(changed), changed.environment) == ("http://127.0.0.1:10", "new", "staging")
-    with refused("no_spark"):
-        spark_remote(changed)
+    service = questions_service(changed)  # it is still the workspace itself, wherever that is
+    assert (service.url, service.token) == (changed.url, "new")
+
+
+def test_the_token_of_a_questions_service_does_not_follow_to_another_machine() -> None:
+    there = "http://127.0.0.1:20"
+    added = add(questions_url=there, questions_token="for-it", questions_spark="eu")
+    service = questions_service(added)
+    assert (service.url, service.token, service.spark) == (there, "for-it", "eu")
+    with refused("token_again"):
+        actions.change_workspace(name="main-eu", given=Given(questions_url="http://127.0.0.1:21"), by=ADMIN)
+    itself = actions.change_workspace(name="main-eu", given=Given(questions_url=URL), by=ADMIN)
+    assert questions_service(itself).token == SECRET
+    gone = actions.change_workspace(name="main-eu", given=Given(questions_url=""), by=ADMIN)
+    with refused("no_questions"):
+        questions_service(gone)
+    without = actions.change_workspace(name="main-eu", given=Given(questions_url=there), by=ADMIN)
+    with refused("no_questions_token"):
+        questions_service(without)
+
+
+def test_a_reference_to_a_token_serves_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPRISE_WORKSPACE_Q", "for-it")
+    there, ref = "http://127.0.0.1:20", "env:REPRISE_WORKSPACE_Q"
+    add(questions_url=there, questions_token_ref=ref)
+    with refused("token_elsewhere"):
+        add("other", url="http://127.0.0.1:11", questions_url="http://127.0.0.1:21", questions_token_ref=ref)
+    with refused("token_elsewhere"):
+        actions.add_workspace(name="other", given=Given(url="http://127.0.0.1:11", token_ref=ref), by=ADMIN)
+    shared = add("other", url="http://127.0.0.1:11", questions_url=there, questions_token_ref=ref)
+    assert questions_service(shared).token == "for-it"
 
 
 def test_a_switched_off_one_is_not_asked_and_its_flows_leave_the_lists(
@@ -178,7 +202,7 @@ def test_a_switched_off_one_is_not_asked_and_its_flows_leave_the_lists(
     row = add()
     flow = factories.failed_flow(factories.pipeline(row))
     asked: list[Any] = []
-    monkeypatch.setattr(inventory, "client_for", asked.append)
+    monkeypatch.setattr(asking, "client_for", asked.append)
 
     actions.switch_workspace(name="main-eu", on=False, by=ADMIN)
     inventory.refresh(workspace_id=row.pk)

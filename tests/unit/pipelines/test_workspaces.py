@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from recovery.errors import Denied, RepriseError, WrongUse
+from recovery.errors import Denied, RepriseError, Unreachable, WrongUse
 from recovery.models import AuditEntry, Workspace
 from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.pipelines.actions import register_workspace
-from recovery.pipelines.workspaces import client_for, secret, spark_remote
+from recovery.pipelines.workspaces import client_for, questions_service, secret
 
 REFS = [
     *("file:/nowhere/at/all", "file:{empty}", "file:{binary}", "file:{folder}"),
@@ -38,7 +38,7 @@ def test_a_missing_secret_is_said_without_its_value(tmp_path: Path, ref: str) ->
 
 def register(**changes: str) -> Workspace:
     wanted = {
-        "name": "here", "url": "http://127.0.0.1:9/", "token_ref": "env:T", "spark_remote_ref": "env:S",
+        "name": "here", "url": "http://127.0.0.1:9/", "token_ref": "env:T", "questions_url": "http://127.0.0.1:9",
         "environment": "development",
     } | changes  # fmt: skip
     return register_workspace(by=SYSTEM, **wanted)
@@ -48,20 +48,21 @@ def register(**changes: str) -> Workspace:
 def test_a_workspace_is_made_then_changed_then_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert register().url == "http://127.0.0.1:9"
     Workspace.objects.update(poll_error="away")
-    changed = register(url="http://127.0.0.1:10")
+    changed = register(url="http://127.0.0.1:10", questions_url="http://127.0.0.1:10/")
     assert (Workspace.objects.count(), changed.url, changed.poll_error) == (1, "http://127.0.0.1:10", "")
-    register(url="http://127.0.0.1:10")
+    register(url="http://127.0.0.1:10", questions_url="http://127.0.0.1:10")
     rows = list(AuditEntry.objects.order_by("seq").values_list("outcome", "before__url", "after__url"))
     assert rows == [
         ("done", None, "http://127.0.0.1:9"),
         ("done", "http://127.0.0.1:9", "http://127.0.0.1:10"),
     ]
     monkeypatch.setenv("T", "rp_x")
-    monkeypatch.setenv("S", "sc://localhost:1/;token=x")
     assert repr(client_for(changed)) == "PipelinesClient(http://127.0.0.1:10)"
-    assert spark_remote(changed) == "sc://localhost:1/;token=x"
-    with pytest.raises(WrongUse, match="names no Spark Connect address"):
-        spark_remote(register(name="other", spark_remote_ref=""))
+    service = questions_service(changed)
+    assert (service.url, service.token, service.spark) == ("http://127.0.0.1:10", "rp_x", "")
+    with pytest.raises(Unreachable) as refused:
+        questions_service(register(name="other", questions_url=""))
+    assert refused.value.code == "no_questions"
 
 
 @pytest.mark.django_db
@@ -74,7 +75,7 @@ def test_a_workspace_is_made_then_changed_then_left_alone(monkeypatch: pytest.Mo
         {"url": "http://u:p@x"},
         {"token_ref": "rp_secret"},
         {"token_ref": ""},
-        {"spark_remote_ref": "sc://x"},
+        {"questions_url": "sc://x"},
         {"environment": "live"},
     ],
 )

@@ -161,7 +161,7 @@ def test_a_parent_that_is_stuck_is_ended_and_another_asked(
     os.kill(parent.process.pid, signal.SIGSTOP)
     monkeypatch.setattr(forks, "ANSWER_SECONDS", 1.0)
     with pytest.raises(ParentEnded):
-        parent.fork()
+        parent.fork("update")
     assert parent.process.wait(10) == -signal.SIGKILL
 
 

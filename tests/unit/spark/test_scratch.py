@@ -11,8 +11,9 @@ from recovery.checkpoints.formats import parse_offsets
 from recovery.errors import Refused
 from recovery.spark import scratch
 from recovery.spark.api import RehearsalRequest, StudyRequest
+from recovery.spark.asking import Service
 
-STUDY = StudyRequest("sc://somewhere", {}, "", (), {}, "c", "s", "c.s.t")
+STUDY = StudyRequest(Service("http://nowhere", ""), {}, "", (), {}, "c", "s", "c.s.t")
 CONF = {"spark.sql.shuffle.partitions": "7"}
 
 
@@ -22,10 +23,8 @@ class Child:
     def __init__(self, place: Path, **answers: Any) -> None:
         self.place, self.answers, self.asked = place, answers, []  # type: ignore[var-annotated]
 
-    def __call__(
-        self, question: str, remote: str, told: Mapping[str, Any], *, timeout: float
-    ) -> dict[str, Any]:
-        self.asked.append((question, told, timeout))
+    def __call__(self, question: str, told: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
+        self.asked.append((question, told, seconds))
         if question == "stage" and told["conf"] is None:
             (self.place / "settings/checkpoint/offsets").mkdir(parents=True)
             header = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1, "conf": CONF})
@@ -52,6 +51,8 @@ def test_the_query_begins_on_a_checkpoint_with_the_settings_and_the_watermark(
     found = scratch.rehearse(request, timeout=60, ask=child)
     assert found == {
         **RAN,
+        "later": None,
+        "problem": None,
         "watermark_ms": 9000,
         "output": f"{place}/rows",
         "checkpoint": f"{place}/checkpoint",

@@ -51,7 +51,7 @@ def test_the_workspace_is_registered_with_references_and_no_secret(files: Path) 
     assert workspace.url == "http://127.0.0.1:4444"
     assert workspace.environment == "development"
     assert workspace.token_ref == f"file:{files / 'pipelines.token'}"
-    assert workspace.spark_remote_ref == f"file:{files / 'spark.remote'}"
+    assert workspace.questions_url == workspace.url
 
 
 def test_a_second_start_changes_nothing(files: Path) -> None:

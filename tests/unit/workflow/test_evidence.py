@@ -74,7 +74,13 @@ def line(version: int) -> str:
 
 def scene(*ends: str | None, kind: str = "delta") -> Scene:
     """A flow whose checkpoint has committed up to `ends`, a source each."""
-    workspace = SimpleNamespace(name="w", spark_remote_ref=f"env:{REMOTE}", spark_remote_kept="")
+    workspace = SimpleNamespace(
+        name="w",
+        questions_url="http://127.0.0.1:9",
+        questions_token_ref=f"env:{REMOTE}",
+        questions_token_kept="",
+        questions_spark="",
+    )
     pipeline = SimpleNamespace(workspace=workspace, pipeline_id="p", name="p")
     flow: Any = SimpleNamespace(name="main.shop.t", dataset="main.shop.t", pipeline=pipeline)
     client: Any = SimpleNamespace(events=lambda *_, **__: [])

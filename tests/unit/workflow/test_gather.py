@@ -13,12 +13,14 @@ from recovery.sinks.base import SinkReport
 from recovery.sources.base import Amount, Distance, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.slices import Slice
 from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Study, StudyRequest
+from recovery.spark.asking import Service
 from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
 from recovery.workflow import gather, inputs, sealing
 from tests.refusals import refused
 
 PATH = "/p/q.py"
+SERVICE = Service("http://pipelines:8100", "")
 ORDERS, RETURNS = (
     {"format": "kafka", "path": None, "options": {"subscribe": t}} for t in ("orders", "returns")
 )
@@ -59,7 +61,7 @@ def look(progress: SourceProgress, described: Any, **_: Any) -> SourceFacts:
 def _around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather, "study", study)
     monkeypatch.setattr(inputs.looking, "look", look)
-    monkeypatch.setattr(gather, "spark_remote", lambda workspace: "sc://spark:15002")
+    monkeypatch.setattr(gather, "questions_service", lambda workspace: SERVICE)
 
 
 def scene_of(code: str, *topics: str) -> gather.Scene:
@@ -148,7 +150,7 @@ def test_a_source_of_the_old_code_that_cannot_be_looked_at_stops_nobody_else(
 
 
 def request(code: str) -> StudyRequest:
-    return StudyRequest("", {PATH: code}, "", (), {}, "c", "s", "f")
+    return StudyRequest(SERVICE, {PATH: code}, "", (), {}, "c", "s", "f")
 
 
 @pytest.mark.parametrize("strategy", ["continue", "revert"])

@@ -11,6 +11,7 @@ from django.utils import timezone
 from recovery.models import Flow, KeptStudy
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Study, StudyRequest
+from recovery.spark.asking import Service
 from recovery.workflow import gather, kept_studies
 from recovery.workflow.kept_studies import Ground, KeptStudies, key_of
 from tests.unit.workflow import rows
@@ -18,7 +19,7 @@ from tests.unit.workflow import rows
 pytestmark = pytest.mark.django_db
 
 ASKED = StudyRequest(
-    remote="sc://spark:15002/;token=a-secret",
+    answers=Service("http://pipelines:8100", "a-secret"),
     files={"/p/q.py": "code"},
     root="/p",
     libraries=("/p/q.py",),
@@ -102,11 +103,13 @@ def test_whatever_changes_is_asked_again(flow: Flow, asked: dict[str, Any], grou
 def test_every_field_of_a_request_is_told_apart() -> None:
     """A field that is added to `StudyRequest` has to be decided upon here."""
     named = {name for asked, _ in CHANGES.values() for name in asked}
-    assert named | {"remote", "write"} == set(StudyRequest.__dataclass_fields__)
+    assert named | {"answers", "write"} == set(StudyRequest.__dataclass_fields__)
 
 
 def test_the_address_of_spark_is_no_part_of_the_key() -> None:
-    assert key_of(ASKED, GROUND) == key_of(replace(ASKED, remote="sc://localhost:1/;token=other"), GROUND)
+    assert key_of(ASKED, GROUND) == key_of(
+        replace(ASKED, answers=Service("http://localhost:1", "other")), GROUND
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from recovery.pipelines import inputs, retention
 from recovery.pipelines.locks import only_study
 from recovery.pipelines.retention import Standing
 from recovery.spark.api import Study, StudyRequest
+from recovery.spark.asking import Service
 from recovery.workflow import gather, learning, readers, tasks
 from recovery.workflow.fingerprints import digest_of_code
 from tests.unit.pipelines.elsewhere import held_elsewhere
@@ -64,8 +65,8 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> World:
     monkeypatch.setattr(learning, "last_good_source", lambda client, pipeline_id: made.good)
     monkeypatch.setattr(learning, "study", made.study)
     monkeypatch.setattr(learning, "known_tables", lambda flow: {flow.dataset: "/tables/changes"})
-    monkeypatch.setattr(gather, "spark_remote", lambda workspace: "sc://nowhere:1/;token=t")
-    monkeypatch.setattr(learning, "spark_remote", lambda workspace: "sc://nowhere:1/;token=t")
+    monkeypatch.setattr(gather, "questions_service", lambda workspace: Service("http://nowhere:1", "t"))
+    monkeypatch.setattr(learning, "questions_service", lambda workspace: Service("http://nowhere:1", "t"))
     return made
 
 

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 from recovery.spark.api import Rehearsal, RehearsalRequest, Study, StudyRequest
+from recovery.spark.asking import Service
 from recovery.workflow import rehearsing
 from recovery.workflow.inputs import Counted
 
-STUDY = StudyRequest("sc://spark:15002", {}, "", (), {}, "spark_catalog", "default", "c.s.flow")
+STUDY = StudyRequest(
+    Service("http://pipelines:8100", ""), {}, "", (), {}, "spark_catalog", "default", "c.s.flow"
+)
 SUMS = Study(operators=("stateStoreSave",), table_rows=30)
 WANTED = Counted({"waiting": ("a", "b"), "everything": ("a", "b")}, {})
 APART = Counted({"unread": ("b",)}, {})
