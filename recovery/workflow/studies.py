@@ -23,10 +23,11 @@ from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all, not_applicable
 from recovery.strategies.common import files_of, state_keys, whole_rows
-from recovery.workflow import sealing
+from recovery.workflow import broker, sealing
 from recovery.workflow.accepting import NotAccepted
 from recovery.workflow.chosen import chosen, refuse_other
 from recovery.workflow.gather import gather, positions
+from recovery.workflow.journal import note
 from recovery.workflow.validation import validate
 
 LOOK: Final = "positions_look"
@@ -35,7 +36,14 @@ LOOK: Final = "positions_look"
 def begin(recovery: Recovery, field: str, **values: Any) -> str:
     """Note on the row that a look has begun; returns its ticket. Call inside the caller's transaction."""
     ticket = uuid.uuid4().hex
-    state = {**slot(recovery, field), **values, "status": "working", "ticket": ticket, "problem": None}
+    state = {
+        **slot(recovery, field),
+        **values,
+        "status": "working",
+        "ticket": ticket,
+        "problem": None,
+        "repeats": 0,
+    }
     state["started_at"] = timezone.now().isoformat()
     put(recovery, field, state)
     return ticket
@@ -221,8 +229,12 @@ def seal_plan(recovery_id: int, ticket: str) -> None:
     _run(recovery_id, "sealing", ticket, work)
 
 
+REPEATS: Final = 2
+"""So often a look that only reads is begun again by itself when its worker has gone silent."""
+
+
 def reap(*, older_than: datetime) -> None:
-    """A look whose worker died says so, instead of working for ever."""
+    """A look whose worker died is begun again where it only reads, else says so, instead of working for ever."""
     limit = 15  # times the silence limit: a look over many files may take minutes
     for recovery in Recovery.objects.filter(active=True):
         for field in ("facts", LOOK, "validation", "sealing"):
@@ -231,12 +243,24 @@ def reap(*, older_than: datetime) -> None:
                 parse_datetime(state.get("started_at") or "") if state.get("status") == "working" else None
             )
             if begun and (older_than - begun) > limit * (timezone.now() - older_than):
-                _finish(
-                    recovery.pk,
-                    field,
-                    state["ticket"],
-                    {
-                        "status": "failed",
-                        "problem": "The worker that was looking has gone silent. Ask again.",
-                    },
-                )
+                _begin_again_or_fail(recovery, field, state)
+
+
+def _begin_again_or_fail(recovery: Recovery, field: str, state: Mapping[str, Any]) -> None:
+    """Under the same ticket: should the silent worker answer after all, it answers the same question."""
+    from recovery.workflow import tasks
+
+    reads = {"facts": tasks.gather_facts, LOOK: tasks.look_positions}
+    repeats = int(state.get("repeats", 0))
+    if field not in reads or repeats >= REPEATS:
+        says = "The worker that was looking has gone silent. Ask again."
+        _finish(recovery.pk, field, state["ticket"], {"status": "failed", "problem": says})
+        return
+    begun = {"started_at": timezone.now().isoformat(), "repeats": repeats + 1}
+    if _finish(recovery.pk, field, state["ticket"], begun):
+        broker.send_on_commit(reads[field], recovery.pk, state["ticket"])
+        note(
+            "recovery.facts" if field == "facts" else "recovery.look",
+            recovery,
+            f"Begun again by itself ({repeats + 1} of {REPEATS}): the worker that was looking has gone silent.",
+        )

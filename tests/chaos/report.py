@@ -21,6 +21,10 @@ ZEROS: Final = {
     "double_resets": "double resets",
     "chain_breaks": "chain breaks",
 }
+BY_HAND: Final = 0.05
+"""So many resumes by a person may come to one strike."""
+ENOUGH: Final = 40
+"""Fewer strikes say nothing of a share."""
 ABOUT = """\
 # Chaos
 
@@ -63,8 +67,14 @@ class Run:
         return sum(1 for s in self.strikes if s.how == "kill")
 
     @property
+    def by_hand(self) -> float:
+        """Resumes by a person for each strike."""
+        return sum(o.resumed for o in self.outcomes) / max(len(self.strikes), 1)
+
+    @property
     def bad(self) -> bool:
-        return bool(self.chain_breaks or self.problems) or any(o.bad for o in self.outcomes)
+        pressed = len(self.strikes) >= ENOUGH and self.by_hand > BY_HAND
+        return bool(self.chain_breaks or self.problems or pressed) or any(o.bad for o in self.outcomes)
 
     def as_dict(self) -> dict[str, Any]:
         by = Counter((s.victim, s.how) for s in list(self.strikes))

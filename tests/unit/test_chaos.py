@@ -130,3 +130,14 @@ def test_what_ended_a_run_early_and_a_chain_that_broke_are_said() -> None:
     assert "| chain breaks | 1 |" in said
     assert "| instances that did not come back by themselves | 1 |" in said
     assert "- SQLite, seed 1: AssertionError: The instance did not come back" in said
+
+
+@pytest.mark.parametrize(("strikes", "resumed", "bad"), [(100, 5, False), (100, 6, True), (10, 6, False)])
+def test_more_than_one_resume_in_twenty_strikes_makes_the_run_bad(
+    strikes: int, resumed: int, bad: bool
+) -> None:
+    made = run(1, resumed=resumed)
+    made.strikes = [Strike(0.0, "worker", "kill")] * strikes
+    made.outcomes = made.outcomes[1:]
+
+    assert made.bad is bad

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.test import Client
 from django.utils import timezone
 
 from console.celery import send_request_id
 from recovery.health import SENT_AT, queues, tasks
 from recovery.models import Message, Step
 from recovery.workflow.broker import current_app
+from tests import factories as f
 from tests.unit.workflow.rows import plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -108,3 +110,12 @@ def test_every_message_says_when_it_was_sent() -> None:
 
 def test_beat_looks_at_the_queues() -> None:
     assert settings.CELERY_BEAT_SCHEDULE["watch-queues"]["task"] == tasks.watch_queues.name
+
+
+@pytest.mark.parametrize(("name", "sees"), [("admin", True), ("responder", False)])
+def test_an_administrator_sees_a_late_queue_on_every_page(name: str, sees: bool) -> None:
+    plan(recovery(state="running"), "rerun")
+    Step.objects.update(woken_at=timezone.now() - timedelta(seconds=80))
+    client = Client()
+    client.force_login(f.person(name))
+    assert ("Tasks of queue steps have waited" in client.get("/recoveries").content.decode()) is sees

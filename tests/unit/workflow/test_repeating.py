@@ -11,7 +11,7 @@ from django.utils import timezone
 from recovery.errors import Interrupted, OutcomeUnknown, Refused, Unreachable
 from recovery.models import AuditEntry, Recovery, Step
 from recovery.pipelines.errors import ApiError
-from recovery.workflow import actions, engine, repeating, tasks
+from recovery.workflow import actions, engine, repeating, studies, tasks
 from recovery.workflow.repeating import PAUSES, Repeat, Why
 from recovery.workflow.steps.base import Context, Probed, saw
 from tests.unit.workflow.rows import RESPONDER, plan, recovery
@@ -170,3 +170,34 @@ def test_who_stops_the_run_does_not_wait_for_the_next_beginning(monkeypatch: Any
     assert step.look_at <= timezone.now()
     engine.run_step(step.pk, step.fence)
     assert Recovery.objects.get().state == "needs_attention"
+
+
+@pytest.mark.parametrize(("field", "task"), [("facts", "gather_facts"), (studies.LOOK, "look_positions")])
+def test_a_look_whose_worker_died_is_begun_again_twice_and_then_says_so(
+    monkeypatch: Any, django_capture_on_commit_callbacks: Any, field: str, task: str
+) -> None:
+    rung: list[str] = []
+    monkeypatch.setattr(getattr(tasks, task), "delay", lambda pk, ticket: rung.append(ticket))
+    row = recovery("diagnosing")
+    ticket, states = studies.begin(row, field), []
+    for _ in range(3):
+        row.refresh_from_db()
+        long_ago = (timezone.now() - timedelta(hours=1)).isoformat()
+        studies.put(row, field, {**studies.slot(row, field), "started_at": long_ago})
+        with django_capture_on_commit_callbacks(execute=True):
+            studies.reap(older_than=timezone.now() - timedelta(seconds=20))
+        row.refresh_from_db()
+        states.append(studies.slot(row, field)["status"])
+    assert (states, rung) == (["working", "working", "failed"], [ticket, ticket])
+    assert AuditEntry.objects.filter(actor="reprise", recovery=row.label).count() == 2
+
+
+@pytest.mark.parametrize("field", ["validation", "sealing"])
+def test_what_writes_a_plan_or_starts_an_update_is_asked_for_again_by_a_person(field: str) -> None:
+    row = recovery("diagnosing")
+    studies.begin(row, field)
+    long_ago = (timezone.now() - timedelta(hours=1)).isoformat()
+    studies.put(row, field, {**studies.slot(row, field), "started_at": long_ago})
+    studies.reap(older_than=timezone.now() - timedelta(seconds=20))
+    row.refresh_from_db()
+    assert studies.slot(row, field)["status"] == "failed"
