@@ -4,9 +4,14 @@
 import os
 import sys
 
+READING = {"flows", "inspect", "diagnose", "audit"}
+"""Commands that start without pages, sign-in and workers."""
+
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+    reads = len(sys.argv) > 1 and sys.argv[1] in READING
+    settings = "console.settings_reading" if reads else "console.settings"
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", settings)
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)

@@ -45,6 +45,9 @@ MIDDLEWARE = [
     "console.middleware.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    # After whitenoise, whose files are compressed already. A page's length tells no secret that stands beside what
+    # somebody else wrote (BREACH): Django adds a random length to each, and masks the CSRF token anew each time.
+    "django.middleware.gzip.GZipMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -215,6 +218,7 @@ if ENV.oidc_issuer:
 
 BROKER_SOCKET = HOME / "broker.sock"
 CELERY_BROKER_URL = ENV.broker_url or f"redis+socket://{BROKER_SOCKET}?virtual_host=0"
+REPRISE_CELERY = "console.celery"  # imported where something is sent
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]

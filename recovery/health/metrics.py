@@ -146,10 +146,13 @@ def unread(now: datetime) -> Iterable[Metric]:
         labels=["workspace", "pipeline", "flow"],
     )
     held: dict[int, list[FlowInput]] = {}
-    for row in FlowInput.objects.filter(flow__pipeline__gone=False).defer("reader", "table"):
+    listed = FlowInput.objects.filter(flow__pipeline__gone=False).order_by("flow", "index")
+    for row in listed.only("flow", "index", "kind", "seen_at", "stands_since", "readable", "until"):
         held.setdefault(row.flow_id, []).append(row)
     streams = Flow.objects.filter(pipeline__gone=False, streaming=True).select_related("pipeline__workspace")
-    for flow in streams.defer("error", "pipeline__spec", "pipeline__updates").order_by("pk"):
+    for flow in streams.only(
+        "name", "state", "streaming", "code_problem", "pipeline__name", "pipeline__workspace__name"
+    ).order_by("pk"):
         labels, rows = [flow.pipeline.workspace.name, flow.pipeline.name, flow.name], held.get(flow.pk, [])
         for row in rows:
             left = retention.Retention(retention.standing(row, flow.state, now), row).seconds(now)

@@ -12,7 +12,6 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final
 
-from recovery.checkpoints.sinklog import several_writers
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines.downstream import refreshed_in_full
@@ -160,6 +159,8 @@ def _of_shared(
     elsewhere: Collection[str],
 ) -> Loss | None:
     """What it says that another flow writes the same file table; `elsewhere`: such flows of other pipelines."""
+    from recovery.checkpoints.sinklog import several_writers  # late: with it come the readers of storage
+
     defined = set((updates[0].get("flows") or {}) if updates else {}) or set(folded)
     writers = {
         name: str(_value("dataset", values, rows.get(name), ""))

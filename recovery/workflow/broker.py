@@ -1,14 +1,20 @@
-"""Speaks to the broker: is it there before anything is changed, and wake a worker afterwards."""
+"""Speaks to the broker: is it there before anything is changed, and wake a worker afterwards.
+
+Celery comes with the first message: a command that only reads starts without it.
+"""
 
 import logging
 from datetime import timedelta
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from celery import Task, current_app
+from django.conf import settings
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
 from recovery.errors import Unreachable
+
+if TYPE_CHECKING:
+    from celery import Task
 
 log = logging.getLogger(__name__)
 
@@ -18,9 +24,11 @@ def check() -> None:
 
     A broker may also hang: it takes the connection, and then says nothing.
     """
+    from kombu.exceptions import OperationalError
+
     patience = {"socket_connect_timeout": 2, "socket_timeout": 2}
     try:
-        with current_app.connection_for_write(transport_options=patience) as connection:
+        with _app().connection_for_write(transport_options=patience) as connection:
             connection.ensure_connection(max_retries=0, timeout=2)
     except (OperationalError, OSError) as error:
         raise Unreachable(
@@ -30,13 +38,21 @@ def check() -> None:
         ) from error
 
 
-def send_on_commit(task: Task[Any, Any], *args: Any) -> None:
+def _app() -> Any:
+    """The instance's Celery application, set up."""
+    return import_module(settings.REPRISE_CELERY).app
+
+
+def send_on_commit(task: "Task[Any, Any]", *args: Any) -> None:
     """Wake a worker once the transaction is committed.
 
     When the broker dies in between, the row stays as it is and the reaper gives the wake-up again.
     """
 
     def send() -> None:
+        from kombu.exceptions import OperationalError
+
+        _app()
         try:
             task.delay(*args)
         except (OperationalError, OSError):
@@ -45,10 +61,13 @@ def send_on_commit(task: Task[Any, Any], *args: Any) -> None:
     transaction.on_commit(send)
 
 
-def send_later(task: Task[Any, Any], pause: timedelta, *args: Any) -> None:
+def send_later(task: "Task[Any, Any]", pause: timedelta, *args: Any) -> None:
     """The same, after a pause. The row says the time too: beat wakes what is overdue (`watches.wake_overdue`)."""
 
     def send() -> None:
+        from kombu.exceptions import OperationalError
+
+        _app()
         try:
             task.apply_async(args, countdown=pause.total_seconds())
         except (OperationalError, OSError):

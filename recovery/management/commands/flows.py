@@ -21,6 +21,14 @@ from recovery.pipelines.failures import failure_from, say_health
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
 
 
+SHOWN = (
+    "name", "dataset", "flow_type", "streaming", "state", "failing_since", "failed_update", "condition", "behind_since",
+    "behind_why", "behind_update", "last_batch", "history", "code_seen_at", "code_problem", "pipeline__pipeline_id",
+    "pipeline__name", "pipeline__state", "pipeline__environment", "pipeline__workspace__name",
+)  # fmt: skip
+"""What the list reads of a flow: no error, no progress, no setting."""
+
+
 class Command(RepriseCommand):
     """Exit 0 for any list; 2 when a workspace could not be asked at the last poll (what was last seen is shown).
 
@@ -55,7 +63,8 @@ class Command(RepriseCommand):
             flows = flows.filter(state__in=NOT_OK)
             pipelines = pipelines.filter(~Q(failure={}) | Q(judged__in=("", *NOT_OK)))
         listed_pipelines = list(pipelines.defer("spec", "updates").order_by("name", "pipeline_id"))
-        rows = list(retention.with_sources(flows).order_by("pipeline__name", "pipeline__pipeline_id", "name"))
+        shown_flows = retention.with_sources(flows.only(*SHOWN))
+        rows = list(shown_flows.order_by("pipeline__name", "pipeline__pipeline_id", "name"))
         away = [w for w in workspaces if w.poll_error]
         now = timezone.now()
         data = {

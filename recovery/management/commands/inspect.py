@@ -15,10 +15,8 @@ from recovery.errors import WrongUse
 from recovery.management.commands import _inspecting as texts
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.models import Flow
-from recovery.sinks.live import reading as sinks
+from recovery.sinks.base import SinkReport
 from recovery.sources import labels
-from recovery.workflow import verdicts
-from recovery.workflow.selectors import open_recovery_of
 
 SECONDS_BETWEEN = 0.5  # two words of progress
 
@@ -79,10 +77,12 @@ class Command(RepriseCommand):
             keeps_state=KeepsState(options["keeps_state"] or KeepsState.UNKNOWN),
             progress=Progress() if options["deep"] else None,
         )
+        from recovery.workflow import verdicts  # late: with it comes what works on recoveries
+
         known = verdicts.known_flow(report)
         if known is not None:  # with what the instance knows of the code that runs on it
             report = _of_flow(*known, report)
-        sink = sinks.read(options["sink"], query_id=report.query_id) if options["sink"] else None
+        sink = _read_sink(options["sink"], report.query_id) if options["sink"] else None
         told = report.as_dict()
         for source, progress in zip(told["sources"], report.sources, strict=True):
             source["label"] = labels.words(progress)
@@ -91,8 +91,18 @@ class Command(RepriseCommand):
         return Answer(data, "\n".join(texts.lines(report, sink)), exit_code=1 if report.blockers else 0)
 
 
+def _read_sink(location: str, query_id: str | None) -> SinkReport:
+    """What the table remembers of the query."""
+    from recovery.sinks.live import reading  # late: with it comes Kafka's client
+
+    return reading.read(location, query_id=query_id)
+
+
 def _of_flow(flow: Flow, root: str, report: CheckpointReport) -> CheckpointReport:
     """The report with what the flow's code adds to it; whether that keeps state hangs on no file where it is known."""
+    from recovery.workflow import verdicts
+    from recovery.workflow.selectors import open_recovery_of
+
     recovery = open_recovery_of(flow.pk)
     found = verdicts.verdict_on(flow, report, recovery=recovery, root=root).findings
     if verdicts.code_operators(flow, recovery) is not None:
