@@ -47,6 +47,18 @@ def test_the_list_begins_with_what_needs_attention_and_offers_the_next_act(respo
     assert f"Open {recovery.label}" in text(responder, "/")
 
 
+def test_states_and_updates_are_drawn_and_not_written_out(responder: Client) -> None:
+    f.incident()
+
+    page = parse(text(responder, "/?show=all"))
+
+    states = [
+        e.attributes["class"] for e in page.all("span") if e.attributes.get("class", "").startswith("badge ")
+    ]
+    assert states == ["badge badge-failed", "badge badge-ok", "badge badge-ok"]
+    assert len(page.all(class_="dots")) == 3
+
+
 def whole_failure(
     condition: str = "PIPELINE_CODE_FAILED", file: str = "01_bronze_tax.py"
 ) -> dict[str, object]:
