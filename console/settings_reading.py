@@ -6,4 +6,4 @@
 from console.settings import *  # noqa: F403
 
 INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "recovery"]
-MIDDLEWARE: list[str] = []
+MIDDLEWARE = []
