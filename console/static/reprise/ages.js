@@ -53,7 +53,7 @@ const askPolled = async () => {
   }
   ageAll();
 };
-setInterval(askPolled, 15000);
+setInterval(askPolled, 20000);
 setInterval(ageAll, 1000);
 ageAll();
 live(true);

@@ -40,7 +40,7 @@ document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.suc
 /* A list asks whether it still shows what is so: soon after a change, less often while nothing changes, not at all while
    nobody looks at it, and no two pages at the same moment. */
 const POLL_LEAST = 5000;
-const POLL_MOST = 10000;
+const POLL_MOST = 12000;
 let pollPause = POLL_LEAST;
 const pollNow = () => {
   const list = document.querySelector("[data-poll]");

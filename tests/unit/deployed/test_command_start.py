@@ -52,7 +52,7 @@ def test_a_command_that_reads_starts_without_what_it_does_not_need(command: str,
     loaded = set(json.loads(done.stdout))
 
     assert {"django", "recovery"} <= loaded
-    assert loaded & set(HEAVY) == ASKS_A_WORKSPACE.get(command, set())
+    assert loaded & set(HEAVY) == set()
 
 
 def test_settings_for_reading_know_every_record_and_say_how_a_message_is_sent() -> None:
