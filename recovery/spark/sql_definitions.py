@@ -55,11 +55,14 @@ def queries(texts: Iterable[str]) -> list[SqlQuery]:
 
 
 def _created(statement: str, settings: tuple[str, ...]) -> SqlQuery | None:
-    """What a CREATE statement defines; None where it has no query, or is none of a pipeline."""
+    """What a CREATE statement defines; None where it has no query, or is none of a pipeline, or where expectations
+    (Databricks) leave rows of the query out."""
     flat, depth = _flat(statement.rstrip("; \n")), 0
     head: list[str] = []
     for at, token in enumerate(flat):
         depth += {"(": 1, ")": -1}.get(token.value, 0)
+        if depth and token.value.upper() == "EXPECT":
+            return None
         if depth == 0 and token.value.upper() == "AS" and token.ttype in tokens.Keyword:
             return _defined(head, "".join(t.value for t in flat[at + 1 :]).strip(), settings)
         if depth == 0 and not token.is_whitespace and token.ttype not in tokens.Comment:

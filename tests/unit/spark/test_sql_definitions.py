@@ -19,6 +19,7 @@ CREATE TEMPORARY VIEW tv AS SELECT 1 AS x;
 CREATE STREAMING TABLE filled;
 CREATE FLOW fill AS INSERT INTO filled BY NAME SELECT * FROM STREAM(a);
 CREATE FLOW more AS INSERT INTO filled BY NAME SELECT * FROM STREAM(b);
+CREATE OR REFRESH MATERIALIZED VIEW checked (CONSTRAINT v EXPECT (id IS NOT NULL) ON VIOLATION DROP ROW) AS SELECT 1;
 CREATE MATERIALIZED VIEW last AS SELECT 1 AS a UNION ALL SELECT 2
 """
 
@@ -44,7 +45,13 @@ def test_the_query_of_a_dataset_is_read_over_its_tables(dataset: str, text: str)
 
 
 @pytest.mark.parametrize(
-    "dataset", ["spark_catalog.crm.filled", "spark_catalog.crm.tv", "spark_catalog.crm.none"]
+    "dataset",
+    [
+        "spark_catalog.crm.filled",
+        "spark_catalog.crm.tv",
+        "spark_catalog.crm.none",
+        "spark_catalog.crm.checked",
+    ],
 )
 def test_two_queries_or_none_are_no_definition(dataset: str) -> None:
     with pytest.raises(BadCode):
