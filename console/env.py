@@ -172,6 +172,16 @@ class Env(BaseSettings):
         ge=0,
         description="People are told when unread input of a flow that stands still can be read for less than this.",
     )
+    keep_update_days: float = Field(
+        default=90.0,
+        ge=1,
+        description="For how many days the Pipelines API server keeps updates with their events and source copies.",
+    )
+    keep_updates: int = Field(
+        default=50,
+        ge=1,
+        description="So many newest updates of each pipeline are kept there, whatever their age.",
+    )
     study_seconds: float = Field(
         default=3600.0,
         ge=0,

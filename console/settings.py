@@ -302,6 +302,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 60.0},
     },
+    "clear-sessions": {"task": "recovery.people.tasks.clear_sessions", "schedule": 6 * 3600.0},
     "prune-notifications": {"task": "recovery.notify.tasks.prune", "schedule": 6 * 3600.0},
     "expire-approvals": {
         "task": "recovery.approvals.tasks.expire",
@@ -353,6 +354,8 @@ REPRISE_SPARK_REMOTES = ENV.spark_remotes
 REPRISE_HOME = HOME
 REPRISE_RETENTION_SECONDS = ENV.retention_seconds
 REPRISE_RETENTION_WARN_HOURS = ENV.retention_warn_hours
+REPRISE_KEEP_UPDATE_DAYS = ENV.keep_update_days
+REPRISE_KEEP_UPDATES = ENV.keep_updates
 REPRISE_STUDY_SECONDS = ENV.study_seconds
 REPRISE_RETAG_HOURS = ENV.retag_hours
 REPRISE_NOTIFY_HOURS = ENV.notify_hours

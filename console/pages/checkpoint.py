@@ -1,7 +1,8 @@
 """The checkpoint of a flow: judged now, one batch, two beside each other, the log of a source. Reads only."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -17,7 +18,8 @@ from recovery.checkpoints import inspect, said
 from recovery.checkpoints.batches import compare, log_page, read_batch
 from recovery.checkpoints.uses import uses
 from recovery.diagnosis.verdict import judge_flow
-from recovery.errors import NotFound, RepriseError
+from recovery.errors import NotFound, RepriseError, Unreachable
+from recovery.models import Flow, FlowInput
 from recovery.numbers import whole
 from recovery.people.roles import Actor, Right
 from recovery.workflow import verdicts
@@ -52,8 +54,24 @@ def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
             told = part(asked, context, root, place)
     except RepriseError as problem:
         status = 404 if isinstance(problem, NotFound) else None
-        return show(request, template, {**context, "problem": problem}, status=status)
+        known = _known(flow) if isinstance(problem, Unreachable) else None
+        return show(request, template, {**context, "problem": problem, "known": known}, status=status)
     return show(request, template, {**context, **told})
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the inventory knows of a checkpoint that cannot be read now: the last batch that the poller saw, at `at`,
+    and where each source stood when it was last looked at."""
+
+    batch: int | None
+    at: datetime
+    sources: tuple[FlowInput, ...]
+
+
+def _known(flow: Flow) -> Known:
+    seen = flow.sources.exclude(seen_at=None).defer("reader").order_by("index")
+    return Known(flow.last_batch, flow.updated_at, tuple(seen))
 
 
 def _number(asked: Asked, name: str) -> int | None:

@@ -1,6 +1,7 @@
 """One child process of the supervisor: started, found ready, watched, started again, ended."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -57,6 +58,16 @@ class Child:
                 start_new_session=True,
                 pass_fds=self.inherit,
             )
+
+    def turn_log(self) -> None:
+        """Begin the log anew while the child lives, where it has grown too large; the last one is kept beside it.
+
+        The child appends to its open file, so what it writes next begins the file again.
+        """
+        if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
+            shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+            os.truncate(self.log, 0)
+            self.log_from = 0
 
     def said(self, text: str) -> bool:
         """Whether the log has this text since the last start."""

@@ -217,7 +217,8 @@ class Supervisor:
         self.refused = refused
 
     def look_at(self, child: Child) -> None:
-        """One look at one child: dead, due to start again, or just got ready."""
+        """One look at one child: dead, due to start again, or just got ready; its log is kept from growing for ever."""
+        child.turn_log()
         if child.name in self.restart_at:
             if time.monotonic() >= self.restart_at[child.name]:
                 child.start()

@@ -1,6 +1,8 @@
-"""What a worker does about people: the mail with a link for somebody who forgot their password."""
+"""What a worker does about people: the mail with a link for a forgotten password, and sessions that are over."""
 
 from celery import shared_task
+from django.apps import apps
+from django.core.management import call_command
 
 from recovery.people import forgotten
 
@@ -9,3 +11,11 @@ from recovery.people import forgotten
 def send_link(email: str, place: str) -> None:
     """Mail a link to whom this address belongs, if to anybody."""
     forgotten.send_link(email=email, place=place)
+
+
+@shared_task(name="recovery.people.tasks.clear_sessions", ignore_result=True)
+def clear_sessions() -> None:
+    """Remove sessions that are over, and what was noted of them for their owner's list."""
+    call_command("clearsessions", verbosity=0)
+    there = apps.get_model("sessions", "Session").objects.values("session_key")
+    apps.get_model("usersessions", "UserSession").objects.exclude(session_key__in=there).delete()

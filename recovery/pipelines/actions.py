@@ -29,6 +29,8 @@ from recovery.workflow import broker
 
 LONGEST_SECRET: Final = 8192
 MOST_ROOTS: Final = 50
+TAKEN_NAMES: Final = frozenset({"new", ".", ".."})
+"""They are addresses of something else in Settings > Workspaces."""
 TEST_PATIENCE: Final = timedelta(minutes=3)
 """After so long a test that was asked for counts as lost, and another may be asked for."""
 
@@ -296,8 +298,11 @@ def _secret(field: str, ref: str | None, value: str | None, purpose: str) -> dic
 
 
 def _check_name(name: str) -> None:
-    if not name.strip() or len(name) > 80 or not is_plain(name) or "/" in name:
-        raise WrongUse("A workspace needs a name of 1 to 80 characters, without a slash.")
+    if not name.strip() or len(name) > 80 or not is_plain(name) or "/" in name or name in TAKEN_NAMES:
+        raise WrongUse(
+            "A workspace needs a name of 1 to 80 characters, without a slash, and not 'new', '.' or '..'.",
+            code="workspace_name",
+        )
 
 
 def _check_address(url: str) -> str:

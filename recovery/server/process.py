@@ -19,9 +19,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
+from django.conf import settings
 from django.core.management import call_command
 
 from recovery.errors import Unreachable, WrongUse
+from recovery.server import keeping
 from recovery.server.alias import spark_home
 from recovery.server.auth import private_write, provide_token
 from recovery.server.driver import Settings, start_driver
@@ -62,6 +64,7 @@ class Server:
         self.lock: TextIO | None = None
         self.socket: socket.socket | None = None
         self.http: Any = None
+        self.pruner: keeping.Pruner | None = None
         self.ending = threading.Event()
         self.started_ms = now_ms()
 
@@ -132,6 +135,9 @@ class Server:
             clear_untrusted_proxy_headers=True,
         )
         threading.Thread(target=self.http.run, name="http", daemon=True).start()
+        keep = keeping.Keep(settings.REPRISE_KEEP_UPDATE_DAYS, settings.REPRISE_KEEP_UPDATES)
+        self.pruner = keeping.Pruner(self.options.home, keep)
+        self.pruner.start()
 
     def announce(self) -> dict[str, Any]:
         """Write the files that tell others where we are; pipelines.json last: it means ready."""
@@ -180,6 +186,8 @@ class Server:
             for name in READY_FILES:
                 with contextlib.suppress(OSError):
                     (self.options.home / name).unlink(missing_ok=True)
+        if self.pruner is not None:
+            self.pruner.ending.set()
         self.end_updates()
         self.instance.runners.end()
         if self.http is not None:

@@ -15,7 +15,7 @@ from recovery.server.instance import current
 from recovery.server.models import Pipeline, new_id
 from recovery.server.paging import page_size, read_page
 from recovery.server.problems import ApiProblem, active_update, invalid, missing_pipeline
-from recovery.server.specs import read_spec
+from recovery.server.specs import database_of, read_spec
 from recovery.server.updates import active_of, state_info
 
 
@@ -47,18 +47,25 @@ def check_run_as(body: dict[str, Any], owner: str) -> None:
         raise not_done("run_as", f"Pipelines run as their owner, who is {shown(owner)} here.")
 
 
-def check_storage(pipeline: Pipeline, spec: dict[str, Any]) -> None:
-    """Checkpoints lie under the storage root: another one would let the next update begin from nothing.
+def check_place(pipeline: Pipeline, spec: dict[str, Any]) -> None:
+    """Checkpoints lie under the storage root, by catalog and schema: with another one the next update would begin from
+    nothing, into other tables.
 
     Raises ApiProblem 400 once an update ran that was no dry run.
     """
-    now = pipeline.spec["storage"]
-    if spec["storage"] == now or all(u.options.get("validate_only") for u in pipeline.updates.all()):
+    before, after = _place(pipeline.spec), _place(spec)
+    moved = next((name for name in before if before[name] != after[name]), "")
+    if not moved or all(u.options.get("validate_only") for u in pipeline.updates.all()):
         return
     raise invalid(
-        f"The storage of a pipeline that has run cannot change: its checkpoints lie under {now}. Send that one, or "
-        "make another pipeline."
+        f"The {moved} of a pipeline that has run cannot change: its checkpoints and tables lie under {before[moved]}. "
+        "Send that one, or make another pipeline."
     )
+
+
+def _place(spec: dict[str, Any]) -> dict[str, str]:
+    """Where checkpoints and tables of these settings lie. `target` is another word for `schema`."""
+    return {"storage": spec["storage"], "catalog": spec["catalog"], "schema": database_of(spec)}
 
 
 def create(request: HttpRequest) -> HttpResponse:
@@ -151,7 +158,7 @@ def edit(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     check_run_as(body, pipeline.creator)
     spec = read_spec(body, pipeline_id=pipeline_id, home=current().spark_home)
     check_name(spec["name"], body, but=pipeline_id)
-    check_storage(pipeline, spec)
+    check_place(pipeline, spec)
     user: str = request.user_name  # type: ignore[attr-defined]
     with transaction.atomic(using="pipelines"):
         rows = Pipeline.objects.filter(pk=pipeline_id)

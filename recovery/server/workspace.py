@@ -15,6 +15,8 @@ from typing import Any
 from recovery.server.problems import ApiProblem, invalid
 
 LARGEST = 10 * 1024 * 1024
+LONGEST_NAME = 255  # bytes that a file system takes; a draft's name is shorter
+LONGEST_PATH = 3000  # characters
 HEADERS = {"PYTHON": "# Databricks notebook source", "SQL": "-- Databricks notebook source"}
 ALIAS = "/Workspace"
 SUFFIXES = {".py": "PYTHON", ".sql": "SQL"}
@@ -39,6 +41,13 @@ class Workspace:
             raise invalid(f"Path ({path}) may not contain '.' or '..'.")
         if self.is_alias(path):
             parts = parts[1:]
+        if (
+            any(len(part.encode(errors="replace")) > LONGEST_NAME for part in parts)
+            or len(path) > LONGEST_PATH
+        ):
+            raise invalid(
+                f"Path ({path[:200]}…) has a name of more than {LONGEST_NAME} bytes, or is too long."
+            )
         found = self.root
         for part in parts:
             found = found / part
@@ -58,6 +67,13 @@ class Workspace:
             raise invalid(
                 f"{ALIAS} is another spelling of the root folder; nothing in it may have that name."
             )
+
+    def check_new(self, path: str, file: Path) -> None:
+        """Raises ApiProblem 400 for a name that nothing new may have: it hides `/Workspace`, or holds a control
+        character, with which a name shows as another one in a terminal or a log."""
+        self.check_not_alias(file)
+        if not path.isprintable():
+            raise invalid("A path may not hold control characters or others that cannot be seen.")
 
     def path_of(self, file: Path, *, like: str = "/") -> str:
         """The workspace path of a file that `locate` gave, in the spelling of the path that was asked for (`like`)."""
@@ -117,7 +133,7 @@ class Workspace:
                              f"exceeded max size ({LARGEST} bytes)")  # fmt: skip
         path, content = as_stored(path, content, fmt=fmt, language=language)
         file = self.locate(path)
-        self.check_not_alias(file)
+        self.check_new(path, file)
         self.check_target(file, path, content, overwrite=overwrite)
         draft = file.with_name(f".reprise-{uuid.uuid4().hex}")
         try:
@@ -154,7 +170,7 @@ class Workspace:
     def make_folder(self, path: str) -> None:
         """The folder and its parents. Raises ApiProblem 400 when a file is in the way."""
         folder = self.locate(path)
-        self.check_not_alias(folder)
+        self.check_new(path, folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:

@@ -18,6 +18,14 @@ from recovery.workflow.deployed import read_code
 from recovery.workflow.lineends import laid_over
 
 SECONDS = 120
+SETTINGS = frozenset(
+    {
+        "budget_policy_id", "catalog", "channel", "clusters", "configuration", "edition", "environment", "photon",
+        "schema", "serverless", "target",
+    }
+)  # fmt: skip
+"""What decides whether a graph is valid. All else stays away: a copy that is continuous would run, one that a bundle
+deployed may not be deleted, and whom it notifies need not know."""
 
 
 def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
@@ -54,7 +62,7 @@ def common_folder(paths: tuple[str, ...]) -> str:
 def _ask(
     client: PipelinesClient, flow: Flow, spec: Mapping[str, Any], libraries: list[str | None], scratch: str
 ) -> dict[str, Any]:
-    copy = {k: v for k, v in spec.items() if k not in ("id", "libraries", "root_path", "storage", "tags")}
+    copy = {name: value for name, value in spec.items() if name in SETTINGS}
     copy |= {
         "name": f"{flow.pipeline.name} (validation {scratch[-8:]})",
         "root_path": scratch,

@@ -94,3 +94,11 @@ def test_only_an_admin_registers_workspaces(role: Role) -> None:
             name="x", url="http://x", token_ref="env:T", environment="staging", by=Actor(name="p", role=role)
         )
     assert AuditEntry.objects.get().outcome == "denied"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["new", ".", "..", "a/b", " ", "x" * 81])
+def test_a_workspace_has_no_name_that_is_an_address_of_something_else(name: str) -> None:
+    with pytest.raises(WrongUse) as refused:
+        register(name=name)
+    assert refused.value.code == "workspace_name"

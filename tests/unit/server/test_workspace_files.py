@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from recovery.server.models import Update
 from recovery.server.sources import take_snapshot
 from recovery.server.workspace import Workspace
 from tests.unit.server.api import Asker
@@ -116,3 +117,57 @@ def test_a_form_with_a_field_that_nobody_knows_is_refused(asker: Asker) -> None:
     )
     assert (asked.status, asked.code) == (400, "INVALID_PARAMETER_VALUE")
     assert "bogus" in asked.body["message"]
+
+
+LONG = "n" * 256
+UNFIT = (
+    "/" + LONG,
+    f"/{LONG}/x.py",
+    "/ü" * 2000,
+    "/" + "ü" * 128,
+    "/a\x1b[2J.py",
+    "/a\nb",
+    "/a\u202eb",
+    "/a\x7f",
+)
+
+
+@pytest.mark.parametrize("path", UNFIT)
+def test_a_name_that_no_file_can_have_or_that_shows_as_another_is_refused(asker: Asker, path: str) -> None:
+    content = base64.b64encode(CODE).decode()
+    asked = [
+        asker.send("POST", "/workspace/mkdirs", {"path": path}),
+        asker.send("POST", "/workspace/import", {"path": path, "content": content, "format": "AUTO"}),
+    ]
+    assert [(answer.status, answer.code) for answer in asked] == [(400, "INVALID_PARAMETER_VALUE")] * 2
+
+
+def test_a_name_of_255_bytes_is_stored_and_read(asker: Asker) -> None:
+    path = "/" + "ü" * 127 + "x"
+    content = base64.b64encode(CODE).decode()
+    assert (
+        asker.send("POST", "/workspace/import", {"path": path, "content": content, "format": "AUTO"}).status
+        == 200
+    )
+    assert asker.send("POST", "/workspace/mkdirs", {"path": "/" + "d" * 255}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"schema": "other_db"}, 400),
+        ({"catalog": "other"}, 400),
+        ({"storage": "file:/elsewhere"}, 400),
+        ({"schema": None, "target": "own_db"}, 200),
+        ({"name": "renamed"}, 200),
+    ],
+)
+def test_a_pipeline_that_has_run_keeps_the_place_of_its_checkpoints(
+    asker: Asker, change: dict[str, str | None], status: int
+) -> None:
+    made = asker.make(schema="own_db")
+    body = {name: value for name, value in (made.spec | change).items() if value is not None}
+    assert asker.send("PUT", f"/pipelines/{made.pk}", body | {"id": made.pk}).status == 200, "it never ran"
+    asker.send("PUT", f"/pipelines/{made.pk}", made.spec | {"id": made.pk})
+    Update.objects.create(pipeline=made, spec=made.spec, created_ms=1, state="COMPLETED")
+    assert asker.send("PUT", f"/pipelines/{made.pk}", body | {"id": made.pk}).status == status

@@ -82,3 +82,21 @@ def test_a_long_log_begins_anew_and_the_old_one_is_kept(tmp_path: Path) -> None:
 
     assert child.log.read_text() == "new\n"
     assert (tmp_path / "logs" / "worker.log.1").stat().st_size == 10_000_001
+
+
+def test_a_log_is_turned_over_while_its_process_writes(tmp_path: Path) -> None:
+    code = "import time; print('x' * 10_000_001 + ' ready.', flush=True)\n"
+    code += "while True: time.sleep(0.05); print('on', flush=True)"
+    child = child_of(tmp_path, code)
+    child.start()
+    until_ready(child)
+    child.turn_log()
+    until_said(child, "on")
+    child.stop(lambda: True)
+    assert child.log.stat().st_size < 10_000
+    assert (tmp_path / "logs" / "worker.log.1").stat().st_size > 10_000_000
+
+
+def until_said(child: Child, text: str) -> None:
+    while not child.said(text):
+        time.sleep(0.01)

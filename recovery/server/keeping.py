@@ -1,0 +1,121 @@
+"""What this server forgets: events, source copies and rows of old updates, by age and number.
+
+Kept whatever its age: what is active, the newest updates of each pipeline, and of those the newest that completed,
+since recoveries read its code. A table that only an old update defined keeps that update, since a deletion drops it by
+that.
+"""
+
+import logging
+import shutil
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from django.db import connections, transaction
+
+from recovery.server.events import now_ms
+from recovery.server.models import ACTIVE_STATES, Event, Pipeline, Update
+
+LOG = logging.getLogger(__name__)
+FIRST_SECONDS: Final = 60.0
+SECONDS: Final = 3600.0
+"""When the first look is, and how often one is made after it."""
+AT_ONCE: Final = 500
+"""Updates of a pipeline that one look forgets."""
+DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True)
+class Keep:
+    """`days`: updates that ended later are kept; `updates`: so many newest of each pipeline, whatever their age."""
+
+    days: float
+    updates: int
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What one look removed."""
+
+    updates: int = 0
+    events: int = 0
+    folders: int = 0
+
+
+def prune(home: Path, keep: Keep) -> Forgotten:
+    """Forget what is old. Rows go first: a crash leaves a folder without an update, which the next look removes."""
+    before = now_ms() - round(keep.days * DAY_MS)
+    updates = events = 0
+    for pipeline_id in Pipeline.objects.values_list("pk", flat=True):
+        old = _old(pipeline_id, before, keep.updates)
+        if not old:
+            continue
+        with transaction.atomic(using="pipelines"):
+            events += Event.objects.filter(pipeline=pipeline_id, update_id__in=old).delete()[0]
+            updates += Update.objects.filter(id__in=old).exclude(state__in=ACTIVE_STATES).delete()[0]
+    return Forgotten(updates, events, _remove_folders(home))
+
+
+def _old(pipeline_id: str, before: int, newest: int) -> list[str]:
+    """Ids of updates that are forgotten, the oldest first."""
+    rows = list(
+        Update.objects.filter(pipeline=pipeline_id)
+        .order_by("-seq")
+        .values_list("id", "state", "ended_ms", "options")
+    )
+    good = next(
+        (id for id, state, _, options in rows if state == "COMPLETED" and not options.get("validate_only")),
+        "",
+    )
+    old = [id for id, state, ended, _ in rows[newest:] if id != good and ended is not None and ended < before]
+    tables = _tables(pipeline_id)
+    lasting = {name for name, defined_by in tables.items() if defined_by <= set(old)}
+    needed = {id for name in lasting for id in tables[name]}
+    return [id for id in reversed(old) if id not in needed][:AT_ONCE]
+
+
+def _tables(pipeline_id: str) -> dict[str, set[str]]:
+    """Which updates define each table of a pipeline."""
+    found: dict[str, set[str]] = {}
+    defined = Event.objects.filter(pipeline=pipeline_id, event_type="dataset_definition")
+    for update_id, origin in defined.values_list("update_id", "body__origin"):
+        found.setdefault(str((origin or {}).get("dataset_name", "")), set()).add(update_id)
+    return found
+
+
+def _remove_folders(home: Path) -> int:
+    """Folders of updates that are no more."""
+    try:
+        folders = {entry.name: entry for entry in (home / "updates").iterdir() if entry.is_dir()}
+    except FileNotFoundError:
+        return 0
+    known = set(Update.objects.filter(id__in=list(folders)).values_list("id", flat=True))
+    gone = [folders[name] for name in folders.keys() - known]
+    for folder in gone:
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(gone)
+
+
+class Pruner(threading.Thread):
+    """Forgets what is old, each hour, until told to end."""
+
+    def __init__(self, home: Path, keep: Keep) -> None:
+        super().__init__(name="pruner", daemon=True)
+        self.home, self.keep = home, keep
+        self.ending = threading.Event()
+
+    def run(self) -> None:
+        wait = FIRST_SECONDS
+        while not self.ending.wait(wait):
+            wait = SECONDS
+            try:
+                done = prune(self.home, self.keep)
+                if done != Forgotten():
+                    LOG.info(
+                        "Forgot %s updates, %s events and %s folders", done.updates, done.events, done.folders
+                    )
+            except Exception:
+                LOG.exception("Old updates could not be forgotten; tried again in an hour")
+            finally:
+                connections.close_all()
