@@ -9,6 +9,7 @@ before that leaves the update active in the database; the next start marks it FA
 import logging
 import queue
 import shutil
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -276,7 +277,8 @@ class Execution(threading.Thread):
         words = self.runner.last_words() if self.runner else ""
         sentence = f"The runner process of this update {how}; what it had started on Spark was stopped."
         sentence = f"{sentence} Its last words: {words}" if words else sentence
-        return cut(sentence) if code is None or code < 0 else Failure(sentence)
+        from_outside = code is None or -code in (signal.SIGKILL, signal.SIGTERM)  # others are its own crash
+        return cut(sentence) if from_outside else Failure(sentence)
 
     def settle(self, failure: Failure | None) -> None:
         """The same end for every outcome: nothing is left running, then the outcome is recorded."""
