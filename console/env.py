@@ -144,7 +144,7 @@ class Env(BaseSettings):
         description="Other Sparks that the Pipelines API server answers questions about, one a line: `name "
         "sc://host:port/;token=…`; they hold tokens, so give the `_FILE`.",
     )
-    heartbeat_seconds: float = Field(default=2.0, description="How often a running step says that it lives.")
+    heartbeat_seconds: float = Field(default=2.0, description="How often a running step sends a heartbeat.")
     silence_seconds: float = Field(
         default=20.0, description="A running step silent for this long becomes unknown."
     )
@@ -170,7 +170,7 @@ class Env(BaseSettings):
     retention_warn_hours: float = Field(
         default=24.0,
         ge=0,
-        description="People are told when unread input of a flow that stands still can be read for less than this.",
+        description="Warns when unread input of a flow that does not run can be read for less than this.",
     )
     keep_update_days: float = Field(
         default=90.0,
@@ -190,7 +190,7 @@ class Env(BaseSettings):
     )
     mail_host: str = Field(default="", description="SMTP server for notifications; empty: no mail is sent.")
     mail_port: int = Field(default=587, description="Port of the SMTP server.")
-    mail_user: str = Field(default="", description="Name at the SMTP server; empty: nobody signs in there.")
+    mail_user: str = Field(default="", description="Name at the SMTP server; empty: no sign-in there.")
     mail_password: str = Field(default="", description="Password at the SMTP server.")
     mail_from: str = Field(default="", description="Sender of mail, `name@host`.")
     mail_security: Literal["starttls", "tls", "none"] = Field(

@@ -69,8 +69,8 @@ def diagnose(of: Scene) -> Bar:
     if of.early_stop is not None:
         href = reverse(of.current if of.current != "diagnose" else "stop", args=[of.pk])
         return Bar(
-            "The pipeline was told to stop.",
-            "Its state stands in step 2.",
+            "The pipeline is asked to stop.",
+            "See its state in step 2.",
             Primary("Go on", href=href),
             _leave(of),
         )
@@ -181,7 +181,7 @@ def positions(of: Scene, look: Mapping[str, Any]) -> Bar:
         )
     if look.get("status") != "ready":
         return Bar(
-            "Asks each source where it stands and what it still holds.",
+            "Reads each source's position and what it still holds.",
             "Reads only; nothing is chosen by that.",
             Primary("Look up positions", post=href, name="act", value="look"),
             (back,),

@@ -11,7 +11,7 @@ from django.utils import timezone
 from console.middleware import Request
 from console.pages import source
 from console.pages.base import may_why, no_news, page, show, tried, unchanged
-from console.presenters import below, charts, diff, events, status, unread, versions
+from console.presenters import below, charts, diff, events, status, unread, verifying, versions
 from console.presenters import flow as flows
 from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery
@@ -197,5 +197,5 @@ def history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """Every recovery of this flow."""
     flow = flow_or_404(flow_id, by)
     found = Recovery.objects.filter(flow=flow).order_by("-pk")
-    rows = [(r, status.badge(status.RECOVERY, r.state)) for r in found]
+    rows = [(r, verifying.badge(r)) for r in found]
     return show(request, "flow/recoveries.html", {**frame_of(flow, "recoveries", by), "rows": rows})

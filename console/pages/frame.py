@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages.base import no_news, show, unchanged
-from console.presenters import handover, reporting, reviewing, status, stepper, versions
+from console.presenters import handover, reporting, reviewing, stepper, verifying, versions
 from recovery.errors import RepriseError
 from recovery.models import BreakGlass, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
@@ -77,7 +77,7 @@ def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
         "plan": of.plan,
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
-        "badge": status.badge(status.RECOVERY, recovery.state),
+        "badge": verifying.badge(recovery),
         "stepper": stepper.build(recovery, of.steps, of.plan, here or slug, now),
         "handover": _channel_text(of, now),
         "version": versions.of_recovery(recovery, of.steps, now),

@@ -23,7 +23,7 @@ from recovery.numbers import whole
 from recovery.people.roles import Actor, Right
 
 SAID = {
-    "test": "A test message is on its way. How it ends stands below.",
+    "test": "A test message is on its way. See the result below.",
     "on": "The channel is on.",
     "off": "The channel is off: nothing is sent to it.",
     "retry": "It is sent again now, under the same id.",

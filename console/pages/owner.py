@@ -30,7 +30,7 @@ def owner(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         None if of.recovery.state in OPEN else f"{of.recovery.label} has ended: it needs no owner any more."
     )
     if mine and not people and why_not is None:
-        why_not = f"Nobody else may recover in {of.environment}."
+        why_not = f"No one else may recover in {of.environment}."
     context = {
         **frame(of, "run"), "mine": mine, "people": people, "given": given, "why_not": why_not,
         "back": reverse(of.current, args=[of.pk]),

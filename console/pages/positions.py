@@ -55,7 +55,7 @@ def _choose(request: Request, of: Scene, by: Actor, look: dict[str, Any]) -> Non
     """What was looked at, as the page showed it: a newer look has another ticket."""
     if request.POST.get("ticket") != look.get("ticket"):
         raise Refused(
-            "Somebody has looked up other positions since this page was shown. Read these first.",
+            "Someone has looked up other positions since this page was shown. Read these first.",
             code="stale_look",
         )
     accepted = request.POST.getlist("accept")

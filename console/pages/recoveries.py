@@ -5,7 +5,7 @@ from django.shortcuts import redirect
 
 from console.middleware import Request
 from console.pages.base import page, show
-from console.presenters import status, stepper
+from console.presenters import stepper, verifying
 from recovery.people.roles import Actor, Right
 from recovery.workflow import selectors
 
@@ -20,9 +20,7 @@ def listing(request: Request, by: Actor) -> HttpResponse:
     )
     context = {
         "section": "recoveries",
-        "rows": [
-            (r, status.badge(status.RECOVERY, r.state)) for r in sorted(kept, key=lambda r: not r.active)
-        ],
+        "rows": [(r, verifying.badge(r)) for r in sorted(kept, key=lambda r: not r.active)],
         "show": wanted if wanted in ("open", "ended") else "",
         "counts": {
             "": len(every),

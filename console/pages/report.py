@@ -5,7 +5,7 @@ from django.http import HttpResponse, JsonResponse
 
 from console.middleware import Request
 from console.pages.base import page, show
-from console.presenters import diff, reporting, reviewing, status, verifying
+from console.presenters import below, diff, reporting, reviewing, verifying
 from recovery.people.roles import Actor, Right
 from recovery.verification.below import uncompared
 from recovery.workflow import selectors
@@ -29,14 +29,17 @@ def overview(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "workspace": found.workspace,
         "environment": found.environment,
         "report": found,
-        "badge": status.badge(status.RECOVERY, recovery.state),
+        "badge": verifying.badge(recovery),
         "verdict": verifying.verdict(recovery, measured, accepted),
         "uncompared": uncompared(measured),
-        "took": reporting.took(found.times),
+        "asks": reporting.asks(found),
+        "spent": reporting.spent(found.times),
         "timeline": reporting.timeline(found),
         "against": verifying.against(found.forecast, measured) if measured else [],
         "numbers": reporting.numbers(found.measured),
         "criteria": criteria,
+        "left": below.left(body.get("forecast") or {}),
+        "whole_flow": verifying.whole_flow(measured),
         "counted": verifying.counted(criteria),
         "diffs": [
             diff.compare(str(p["path"]), str(p.get("before") or ""), str(p.get("after") or ""))

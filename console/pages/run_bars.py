@@ -7,6 +7,7 @@ from django.urls import reverse
 from console.pages.bars import may_run, ways_to_permission
 from console.pages.base import may_why
 from console.pages.frame import Scene
+from console.presenters import verifying
 from console.presenters.reviewing import STEP_NAMES
 from console.presenters.wizard import Bar, Link, Primary
 from recovery.approvals import selectors
@@ -14,7 +15,7 @@ from recovery.models import Step
 from recovery.people.roles import Right
 from recovery.workflow import probing, skipping, unknowns
 
-FREE = "Why stands above and in the audit log. The flow is free for another recovery."
+FREE = "The reason is above and in the audit log. The flow is free for another recovery."
 
 
 def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
@@ -34,7 +35,7 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
     if state in ("succeeded", "needs_attention"):
         return Bar(
             "All steps ran.",
-            "What was measured stands on the next page.",
+            "The next page shows what was measured.",
             Primary("Go to Verify", href=verify),
         )
     if state in ("diagnosing", "planned"):
@@ -108,8 +109,9 @@ def verify(of: Scene) -> Bar:
     steps = Link(reverse("run", args=[of.pk]), "Steps and log")
     report = Link(reverse("report", args=[of.pk]), "Report")
     if state == "succeeded":
+        cost = verifying.accepted_cost(of.recovery.measured or {})
         return Bar(
-            "Closed as proven.",
+            f"Closed as proven, with {cost} as accepted." if cost else "Closed as proven.",
             "The flow runs with its new position; the plan, the log and the audit entries stay.",
             Primary("Back to the flow", href=flow),
             (report, steps),

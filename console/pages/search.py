@@ -5,7 +5,7 @@ from django.shortcuts import redirect
 
 from console.middleware import Request
 from console.pages.base import page, show
-from console.presenters import status
+from console.presenters import status, verifying
 from console.presenters.inventory import first_sentence
 from recovery.people.roles import Actor, Right
 from recovery.search import MOST, By, search
@@ -30,8 +30,6 @@ def results(request: Request, by: Actor) -> HttpResponse:
         "most": MOST,
         "flows": [(f, status.badge(status.FLOW, f.state)) for f in found.flows],
         "errors": [(f, status.badge(status.FLOW, f.state), first_sentence(f.error)) for f in found.errors],
-        "recoveries": [
-            (f, status.badge(status.RECOVERY, f.recovery.state), WHY[f.by]) for f in found.recoveries
-        ],
+        "recoveries": [(f, verifying.badge(f.recovery), WHY[f.by]) for f in found.recoveries],
     }
     return show(request, "search.html", context)

@@ -270,12 +270,14 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     of = scene(recovery_id, by)
     sealing = of.recovery.choices.get("sealing") or {}
     void = selectors.void_plan_of(of.recovery)
+    costs = reviewing.costs(bars.costs(of), stored_accepted(of.recovery.choices.get("accepted")))
     context = {
         **frame(of, "review"),
         "sealing": sealing,
         "void": reviewing.void(void) if void is not None else None,
         "review": reviewing.plan(of.plan) if of.plan is not None else None,
-        "costs": reviewing.costs(bars.costs(of), stored_accepted(of.recovery.choices.get("accepted"))),
+        "costs": costs,
+        "forecast": reviewing.of_choice(of.recovery) if costs else [],
         "costs_shown": written_costs(bars.costs(of)),
         "reason": str(request.POST.get("reason", "")),
         "approval": panel(of.recovery, of.plan, by),
@@ -292,6 +294,8 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     }
     if of.recovery.state == "awaiting_approval" and not context["poll"]:
         context |= {"poll": 5, "version": f"{context['version']}-{len(context['approval']['votes'])}"}
+    if costs and sealing.get("status") != "working":
+        context["badge"] = status.Badge("attention", reviewing.unaccepted(costs))
     if void is not None and not context["void"].replaced and sealing.get("status") != "working":
         context["badge"] = status.Badge("failed", "Plan void, nothing ran")
     return show_live(request, "wizard/review.html", context, refusal=refusal)

@@ -95,7 +95,7 @@ def _vote(v: Any, now: datetime) -> Line:
 
 def _either(names: Sequence[str]) -> str:
     if not names:
-        return "nobody is left who may vote: an admin can add somebody"
+        return "no one is left who may vote: an admin can add someone"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
@@ -114,7 +114,7 @@ def rule_lines(rule: Rule) -> list[tuple[str, str]]:
     groups = "; ".join(f"{g.votes} of {', '.join(g.members)} ({g.name})" for g in rule.groups)
     lines = [
         ("Votes", f"{votes_text(rule.votes)} by other people" if rule.votes else "none needed"),
-        ("Groups", groups or "whoever may vote"),
+        ("Groups", groups or "anyone who may vote"),
         ("Lasts", words.count(rule.expiry_hours, "hour")),
         ("Waiting time", words.duration(rule.waiting_minutes * 60) if rule.waiting_minutes else "none"),
         ("Freeze windows", "; ".join(str(w) for w in rule.freezes) or "none"),

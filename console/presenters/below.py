@@ -63,7 +63,7 @@ def rows(flow: Flow, found: Iterable[tuple[Node, Flow]]) -> list[Row]:
 
 
 def _row(flow: Flow, *, outside: bool) -> Row:
-    refresh = "appends what it has not read" if flow.streaming else "computes it anew"
+    refresh = "appends what it has not read" if flow.streaming else "recomputes it"
     kind = kind_of(flow)
     if outside:
         refresh = f"nothing; the next update of pipeline {flow.pipeline.name} {refresh}"
@@ -226,7 +226,7 @@ def measured(told: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _measured(one: Mapping[str, Any]) -> str:
-    name, status_ = words.last_part(str(one["dataset"])), str(one.get("status") or "not told").lower()
+    name, status_ = words.last_part(str(one["dataset"])), str(one.get("status") or "not known").lower()
     if one.get("expected_rows") is None:
         return f"{name}: {status_}, not compared"
     counted = f"{words.count(one['rows'], 'row')} of {words.number(one['expected_rows'])}"

@@ -141,7 +141,7 @@ def _operator(step: StatefulStep, operator: Mapping[str, Any]) -> OperatorRow:
 def step_words(step: StatefulStep) -> tuple[status.Badge, str]:
     """Whether a stateful step fits, and what that means."""
     if step.fit is StepFit.UNKNOWN:
-        return status.Badge("unknown", "Cannot tell"), "The stateful steps of the code are not known."
+        return status.Badge("unknown", "Not known"), "The stateful steps of the code are not known."
     if step.fit is StepFit.SAME:
         return status.Badge("ok", "Compatible"), "The code has the same kind of step here."
     means = (

@@ -304,7 +304,7 @@ def card(
         by_part=_by_part(one),
         amounts=_amounts(one),
         readable=_readable(one["reach"]),
-        readable_says=one["reach"]["why"] or "Nobody asked the source.",
+        readable_says=one["reach"]["why"] or "The source was not asked.",
         until_ms=one["reach"]["until_ms"],
         fallbacks=list(one["fallbacks"].items()),
         option=_option(one["option"]),
@@ -386,7 +386,7 @@ def distance(of: Mapping[str, Any]) -> tuple[str, str]:
     """`8 rows in 3 files, 2.1 KiB, over 2 h 5 min` and how that was found out: exact, or why it is not."""
     rows, files, size, seconds = (of[name] for name in showing.MEASURES)
     if not (rows or files or size):
-        return "cannot be told", "unknown"
+        return "not known", "unknown"
     told = [showing.said_amount(rows, "row") if rows else "rows not counted"]
     if files and (files["value"] or not rows):
         told.append(showing.said_amount(files, "file"))

@@ -8,11 +8,12 @@ from typing import Any, Final
 from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES, AcceptedRow
 from console.presenters.verifying import acceptances
+from console.presenters.wizard import Ask
 from recovery.sources.base import Bound
 from recovery.verification.below import uncompared
 from recovery.verification.outcome import stored_outcome
 from recovery.verification.words import Claim, headline
-from recovery.workflow.reporting import Report, Times
+from recovery.workflow.reporting import Report, StepTold, Times
 
 CLOSED: Final = {
     "succeeded": "[Resolved]",
@@ -23,6 +24,18 @@ CLOSED: Final = {
     "failed": "[Failed]",
 }
 """How the closing text of an ended recovery begins."""
+
+
+NUMBERS: Final = {
+    "expected_rows": "Expected new rows",
+    "before_rows": "Rows before the rerun",
+    "table_rows": "Rows in the table",
+    "table_keys": "Different keys in the table",
+    "lost_before": "Lost before this recovery",
+    "doubled_before": "Doubled before this recovery",
+    "strange": "Rows that equal no expected one",
+}
+"""Names of measured numbers that do not explain themselves."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +54,9 @@ def numbers(measured: Mapping[str, Any]) -> list[Number]:
         k: v for k, v in measured.items() if v is None or (isinstance(v, int) and not isinstance(v, bool))
     }
     return [
-        Number(str(k).replace("_", " ").capitalize(), _number(v, bounds.get(k, Bound.EXACT)))
+        Number(NUMBERS.get(k, str(k).replace("_", " ").capitalize()), _number(v, bounds.get(k, Bound.EXACT)))
         for k, v in stored.items()
+        if k != "strange" or v is not None  # counted in topics alone
     ]
 
 
@@ -67,7 +81,7 @@ def timeline(of: Report) -> list[Moment]:
         ("Recovery opened", of.times.opened, ""),
         ("Plan sealed", of.times.sealed, f"by {of.sealed_by}" if of.sealed_by else ""),
         *((f"{v.voter}: {v.choice}", v.at, v.reason) for v in of.votes),
-        *((STEP_NAMES.get(s.kind, s.kind), s.began, s.state) for s in of.steps),
+        *((STEP_NAMES.get(s.kind, s.kind), s.began, _ended(s)) for s in of.steps),
         *((f"{s.by}, by word", s.at, s.says) for s in of.statements),
         ("Proven", of.times.proven, ""),
     ]
@@ -80,6 +94,56 @@ def timeline(of: Report) -> list[Moment]:
         rows.append(Moment(says, at, after, small))
         before = at
     return rows
+
+
+def _ended(step: StepTold) -> str:
+    took = f", took {words.duration(step.seconds)}" if step.seconds is not None else ""
+    return f"{status.badge(status.STEP, step.state).word.lower()}{took}"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of the way from failure to proof. `kind`: `a` waits, `b` is work; `x`, `width`: in thousandths."""
+
+    says: str
+    kind: str
+    seconds: float
+    x: float
+    width: float
+
+
+def spent(times: Times) -> list[Span]:
+    """Where the time from failure to proof went; [] where it is not known, or the clocks disagree."""
+    marks = [words.moment(t) for t in (times.failed, times.opened, times.sealed, times.ran, times.proven)]
+    known = [m for m in marks if m is not None]
+    whole = (known[-1] - known[0]).total_seconds() if len(known) == len(marks) else 0.0
+    if whole <= 0 or known != sorted(known):
+        return []
+    parts = (
+        ("until a recovery was opened", "a"),
+        ("diagnosis, choices and plan", "b"),
+        ("until the run began", "a"),
+        ("run and proof", "b"),
+    )
+    rows, x = [], 0.0
+    for (says, kind), began, ended in zip(parts, known, known[1:], strict=True):
+        seconds = (ended - began).total_seconds()
+        width = round(1000 * seconds / whole, 1)
+        rows.append(Span(f"{words.duration(seconds)} {says}", kind, seconds, round(x, 1), width))
+        x += width
+    return rows
+
+
+def asks(of: Report) -> list[Ask]:
+    """What happened, what was done, and how long it took."""
+    done = f"{of.strategy.capitalize()}, by {of.owner}" if of.strategy else f"Nothing, by {of.owner}"
+    sealed = f"Plan {of.plan_hash[:8]}, sealed by {of.sealed_by}." if of.plan_hash else "No plan was sealed."
+    since = "From the failure to the proof." if of.times.proven else "It is not proven."
+    return [
+        Ask("What happened", of.cause or "Not known", ""),
+        Ask("What was done", done, sealed),
+        Ask("Time to recover", took(of.times).capitalize(), since),
+    ]
 
 
 def took(times: Times) -> str:

@@ -74,6 +74,19 @@ def costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
     ]
 
 
+def unaccepted(of: Sequence[CostRow]) -> str:
+    """`Plan loses rows, not accepted`: the badge while a person is asked."""
+    verbs = {Effect.LOSS.value: "loses rows", Effect.REPEATS.value: "writes rows twice"}
+    return f"Plan {' and '.join(verbs[c.effect] for c in of)}, not accepted"
+
+
+def of_choice(recovery: Any) -> list[wizard.Forecast]:
+    """What the chosen strategy does to rows, as counted in step 3; [] where that was not counted."""
+    options = {o.get("strategy"): o for o in recovery.facts.get("options") or []}
+    option = options.get(recovery.choices.get("strategy"))
+    return wizard.forecast(option["forecast"]) if option else []
+
+
 def _held(one: Acceptance | None) -> tuple[str, str]:
     return ("", "") if one is None or one.cost is None else (one.by, one.cost.amount)
 
@@ -189,7 +202,7 @@ def fingerprints(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:
             "Checkpoint",
             f"version {point['version']}, batch {point['last_committed']}, {words.short(point['fingerprint'])}",
         ),
-        ("Sink", f"{sink['declared']}, {words.short(sink['fingerprint']) or 'not told apart'}")
+        ("Sink", f"{sink['declared']}, {words.short(sink['fingerprint']) or 'not distinguished'}")
         if "declared" in sink
         else ("Table's log", f"batch {sink['head']}, {words.short(sink['fingerprint'])}"),
         ("Active update", str(conditions.get("active_update") or "none")),

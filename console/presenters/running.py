@@ -145,7 +145,7 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
     if step.state == "unknown":
         first = Ask(
             "What happened",
-            f"Nobody saw {name} end",
+            f"The end of {name} was not seen",
             f"{step.problem} It may have gone on without a worker. That is not known, so it is not called failed.",
             "end-not-seen",
         )

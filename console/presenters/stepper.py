@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from console.presenters import words
+from console.presenters.verifying import accepted_cost
 
 NAMES: Final = (
     ("diagnose", "Diagnose"),
@@ -189,7 +190,7 @@ def _patched(recovery: Any, plan: Any | None) -> str:
 
 def _verified(recovery: Any) -> str:
     if recovery.state == "succeeded":
-        return "proven"
+        return accepted_cost(recovery.measured or {}) or "proven"
     if recovery.state == "unproven":
         return "skipped"
     if recovery.state == "verifying":

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from console.presenters import below, status, words
 from console.presenters.reviewing import AcceptedRow, expected, plain
@@ -71,6 +71,35 @@ def verdict(recovery: Any, measured: Mapping[str, Any], accepted: Sequence[Accep
     )
 
 
+def badge(recovery: Any) -> status.Badge:
+    """The state of a recovery, with the rows that a proof accepted or the criteria that fail."""
+    measured = recovery.measured or {}
+    wrong = sum(c.get("ok") is False for c in measured.get("criteria") or ())
+    if recovery.state == "needs_attention" and wrong:
+        of = len(measured["criteria"])
+        return status.Badge("failed", f"{wrong} of {of} criteria {'fails' if wrong == 1 else 'fail'}")
+    if recovery.state == "succeeded" and (cost := accepted_cost(measured)):
+        return status.Badge("attention", f"Proven, {cost}")
+    return status.badge(status.RECOVERY, recovery.state)
+
+
+def accepted_cost(measured: Mapping[str, Any]) -> str:
+    """`6 rows doubled`, `9 rows lost`, or both: what a proof of these numbers accepted; "" where it cost nothing."""
+    if measured.get("verified") is not True or not measured.get("criteria"):
+        return ""
+    of = stored_outcome(measured)
+    costs = ((proof.given_up(of), "lost"), (proof.repeated(of), "doubled"))
+    return ", ".join(_cost(rows, word) for rows, word in costs if rows.rows != 0)
+
+
+def _cost(of: MeasuredRows, word: str) -> str:
+    return (
+        f"rows may be {word}"
+        if of.rows is None
+        else f"{of.bound.before_number}{words.count(of.rows, 'row')} {word}"
+    )
+
+
 def acceptances(accepted: Sequence[AcceptedRow]) -> list[str]:
     """Who accepted what the plan cost, and why: a sentence each."""
     return [f"{a.by} accepted: {a.says}." + (f" “{a.reason}”" if a.reason else "") for a in accepted]
@@ -126,7 +155,7 @@ class CriterionRow:
 
 
 def criteria(measured: Mapping[str, Any], planned: Sequence[Mapping[str, Any]]) -> list[CriterionRow]:
-    """Failing ones first, then unknown, then those that hold. Before the measurement: as planned."""
+    """Failing ones first, then unknown, then those that hold, first as accepted. Before the measurement: as planned."""
     found = measured.get("criteria") or [{**c, "measured": None, "ok": None, "why": ""} for c in planned]
     rows = [
         CriterionRow(
@@ -134,14 +163,22 @@ def criteria(measured: Mapping[str, Any], planned: Sequence[Mapping[str, Any]]) 
             str(c["says"]),
             expected(str(c["code"]), c.get("expected")),
             _measured(str(c["code"]), c.get("measured")),
-            status.holds(c.get("ok")),
+            _result(c),
             str(c.get("why") or ""),
             str(c["code"]),
         )
         for number, c in enumerate(found, start=1)
     ]
-    rank = {"failed": 0, "unknown": 1, "ok": 2}
+    rank = {"failed": 0, "unknown": 1, "attention": 2, "ok": 3}
     return sorted(rows, key=lambda r: rank[r.badge.kind])
+
+
+def _result(of: Mapping[str, Any]) -> status.Badge:
+    measured = of.get("measured")
+    accepted = measured.get("accepted") if isinstance(measured, Mapping) else None
+    if of.get("ok") is True and accepted:
+        return status.Badge("attention", "Holds, as accepted")
+    return status.holds(of.get("ok"))
 
 
 def _measured(code: str, value: Any) -> str:
@@ -149,8 +186,10 @@ def _measured(code: str, value: Any) -> str:
 
 
 def counted(rows: Sequence[CriterionRow]) -> str:
-    number = {k: sum(r.badge.kind == k for r in rows) for k in ("ok", "failed", "unknown")}
-    return f"{number['ok']} hold, {number['failed']} fail, {number['unknown']} unknown"
+    number = {k: sum(r.badge.kind == k for r in rows) for k in ("ok", "attention", "failed", "unknown")}
+    accepted = f" ({number['attention']} as accepted)" if number["attention"] else ""
+    holds = number["ok"] + number["attention"]
+    return f"{holds} hold{accepted}, {number['failed']} fail, {number['unknown']} unknown"
 
 
 @dataclass(frozen=True)
@@ -160,22 +199,37 @@ class Against:
     measured: str
     difference: str
     bad: bool
+    #: rows that are lost or doubled, as forecast
+    costs: bool = False
+    #: what the criterion that counted it found
+    how: str = ""
+
+
+HOW: Final = {
+    "Lost": "EVERY_ROW_ONCE",
+    "Doubled": "NO_KEY_TWICE",
+    "New rows": "COUNTS_EQUAL_FORECAST",
+    "Rows in the table": "TABLE_GREW_BY_NEW_BATCHES",
+}
+"""Which criterion counted each number."""
 
 
 def against(forecast: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Against]:
     """Forecast against what happened, where both are numbers. Of `lost` and `doubled` what this recovery did."""
-    return [
+    found = {c["code"]: str(c.get("why") or "") for c in measured.get("criteria") or ()}
+    rows = [
         *_amounts(forecast, measured),
         *(
-            _against(word, forecast.get(planned), measured.get(found))
-            for word, planned, found in (
+            _against(word, forecast.get(planned), measured.get(name))
+            for word, planned, name in (
                 ("New rows", "new_rows", "new_rows"),
                 ("Rows in the table", "table_after", "table_rows"),
             )
-            if (planned, found) != ("table_after", "table_rows")
-            or {forecast.get(planned), measured.get(found)} != {None}
+            if (planned, name) != ("table_after", "table_rows")
+            or {forecast.get(planned), measured.get(name)} != {None}
         ),  # there is no table
     ]
+    return [replace(row, how=found.get(HOW[row.word], "")) for row in rows]
 
 
 def _amounts(forecast: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Against]:
@@ -202,6 +256,7 @@ def _amount(word: str, planned: Mapping[str, Any], found: MeasuredRows) -> Again
         measured=f"{found.bound.before_number}{of.measured}",
         difference=of.difference if found.bound is Bound.EXACT else "unknown",
         bad=bad and bound in (Bound.EXACT, Bound.AT_MOST),
+        costs=found.rows > 0,
     )
 
 

@@ -332,7 +332,8 @@ def _sent(forecast: Mapping[str, Any]) -> Cell:
 def _after(forecast: Mapping[str, Any]) -> Cell:
     grown = forecast.get("new_rows")
     plus = "" if grown is None else f"{words.count(grown, 'row')} written"
-    return Cell(words.count(forecast.get("table_after"), "row"), small=plus)
+    after = forecast.get("table_after")
+    return Cell("not known" if after is None else words.count(after, "row"), small=plus)
 
 
 def _durations(options: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Cell]]]:
@@ -512,4 +513,4 @@ def key_line(facts: Mapping[str, Any]) -> str:
     whence = facts.get("key_from")
     if facts.get("whole_rows"):
         return f"Repeats are looked for by {key} ({whence}); new rows are compared in every column."
-    return f"Rows are told apart by {key}" + (f" ({whence})." if whence and whence != key else ".")
+    return f"Rows are identified by {key}" + (f" ({whence})." if whence and whence != key else ".")

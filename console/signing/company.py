@@ -15,9 +15,9 @@ from console.pages.freshness import AUTH_TIME, prove
 from console.signing.trail import refused
 from recovery.models import Person
 
-NOT_INVITED = "This company account belongs to nobody here. Ask an admin to invite its mail address."
+NOT_INVITED = "This company account has no person here. Ask an admin to invite its mail address."
 OLD_PROOF = (
-    "Not confirmed: the company account answered from an earlier sign-in and asked nobody. "
+    "Not confirmed: the company account answered from an earlier sign-in without asking you. "
     "Sign out there, then try again."
 )
 NOT_FINISHED = "The company sign-in was not finished. Try again, or use your password."

@@ -22,7 +22,7 @@ def socket_path(home: Path) -> Path:
     folder = Path(tempfile.gettempdir()) / f"reprise-{os.getuid()}-{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise PermissionError(13, "belongs to somebody else", str(folder))
+        raise PermissionError(13, "belongs to another user", str(folder))
     folder.chmod(0o700)
     return folder / "broker.sock"
 

@@ -82,7 +82,7 @@ class Child:
             lines = [
                 line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()
             ]
-        return lines[-1][:300] if lines else "it said nothing"
+        return lines[-1][:300] if lines else "no output"
 
     def ended(self) -> str | None:
         """How it ended ("signal 9", "exit 1"), or None while it lives."""

@@ -123,7 +123,7 @@ def kafka_port(home: Path) -> int:
         return kafka.free_port()
     if not kafka.is_free(port):
         raise CannotStart(
-            f"Port {port}, at which the demo's pipeline reads Kafka, is in use; end what uses it, or begin anew "
+            f"Port {port}, where the demo's pipeline reads Kafka, is in use. End what uses it, or start over "
             "with --reset."
         )
     return port

@@ -130,4 +130,4 @@ def wait_until_ready(process: "subprocess.Popen[bytes]", programs: Path, folder:
 
 def last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it said nothing"
+    return lines[-1][:300] if lines else "no output"

@@ -129,7 +129,7 @@ class Supervisor:
                     helper.wait()
             errors.seek(0)
             lines = [line.strip() for line in errors.read().splitlines() if line.strip()]
-        return helper.returncode, lines[-1] if lines else f"it said nothing; exit {helper.returncode}"
+        return helper.returncode, lines[-1] if lines else f"no output; exit code {helper.returncode}"
 
     def stage(self, name: str, says: str, note: str = "") -> None:
         began = time.monotonic()

@@ -24,14 +24,14 @@ def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool, kept: Pat
     """The address, and the passwords where this is the first start of the home; `kept` is the file that holds them."""
     lines = [f"  {url}", ""]
     if not first:
-        return [*lines, f"  Sign-ins are those of the first start: they stand in {kept}."]
+        return [*lines, f"  Names and passwords are those of the first start, in {kept}."]
     lines += [f"  {'name':<12}{'role':<12}password", *[
         f"  {name:<12}{who['role']:<12}{who['password']}" for name, who in people.items()
     ]]  # fmt: skip
     return [
         *lines,
         "",
-        "  Sign in as responder: what has failed stands on top.",
-        f"  These passwords are shown this once; they stand in {kept}.",
+        "Sign in as responder. The failed flow is at the top.",
+        f"  Passwords are shown only now. They are also in {kept}.",
         "  Ctrl-C ends everything that was started.",
     ]

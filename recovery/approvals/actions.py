@@ -87,7 +87,7 @@ def vote(*, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by:
         _refuse(rules.may_vote(selectors.asked(request), who, given, choice, signed, timezone.now()))
         if selectors.rule_for(recovery.flow.pipeline.environment) != selectors.asked(request).rule:
             raise Refused(
-                f"The rules of {request.environment} changed since this was asked for. Ask anew.",
+                f"The rules of {request.environment} changed since this was asked for. Ask again.",
                 code="rules_changed",
             )
         if not reason.strip():
@@ -124,7 +124,7 @@ def _voted_on(recovery: Recovery, plan_hash: str) -> ApprovalRequest:
             code="stale_plan",
         )
     if ended is None:
-        raise Refused(f"Nobody has asked for approval of {recovery.label} yet, so there is nothing to vote on.",
+        raise Refused(f"Approval of {recovery.label} was not requested yet, so there is nothing to vote on.",
                       code="not_asked")  # fmt: skip
     state = (
         "expired"

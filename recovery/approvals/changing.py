@@ -84,7 +84,7 @@ def _write(rule: Rule, version: int, by: Actor) -> None:
         except IntegrityError:
             pass  # somebody else wrote the first one at this moment
     if not changed:
-        raise Refused(f"Somebody else changed the rules of {rule.environment} meanwhile. Look at them again.",
+        raise Refused(f"Someone else changed the rules of {rule.environment} meanwhile. Look at them again.",
                       code="lost_race")  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def approval_to(request: ApprovalRequest, new: str, *, says: str, now: datetime 
     values = {"decided_at": now} if new == "approved" else {} if new == "used" else {"ended_at": now}
     moved = ApprovalRequest.objects.filter(pk=request.pk, state=request.state, version=request.version)
     if not moved.update(state=new, version=F("version") + 1, says=says, **values):
-        raise Refused("Somebody else decided a moment ago. Reload the page.", code="lost_race")
+        raise Refused("Someone else decided a moment ago. Reload the page.", code="lost_race")
     if new in COUNTS_NO_MORE:
         request.votes.filter(voided_at=None).update(voided_at=now)
     request.refresh_from_db()

@@ -100,7 +100,7 @@ def problem(rule: Rule) -> str | None:
     strict = rule.environment not in LENIENT
     named = [m for g in rule.groups for m in g.members]
     checks = (
-        (strict and rule.requester_may_vote, f"In {rule.environment} nobody approves what they asked for themselves."),
+        (strict and rule.requester_may_vote, f"In {rule.environment} you cannot approve what you asked for yourself."),
         (strict and rule.votes < 1, f"In {rule.environment} at least 1 other person must agree."),
         (not 0 <= rule.votes <= 20, "Between 0 and 20 votes can be asked for."),
         (not 1 <= rule.expiry_hours <= LONGEST_HOURS, "A request lasts between 1 hour and 720 hours."),
@@ -295,8 +295,8 @@ def strategy_allowed(rule: Rule, strategy: str) -> No | None:
 def _agreed(of: Standing, now: datetime) -> No | None:
     environment, needed = of.rule.environment, votes_text(of.rule.votes)
     if of.asked is None or of.asked.state in ("voided", "rejected") or of.asked.hash != of.hash:
-        return No("needs_approval", f"Environment {environment} asks for {needed} by other people, and nobody has "
-                  "asked them about this plan yet. Ask for approval first.")  # fmt: skip
+        return No("needs_approval", f"Environment {environment} asks for {needed} by other people, and they were "
+                  "not asked about this plan yet. Ask for approval first.")  # fmt: skip
     if of.asked.late(now):
         return No(
             "expired",
@@ -332,8 +332,8 @@ def _frozen(rule: Rule, now: datetime) -> No | None:
     if window is None:
         return None
     if isinstance(window, Unreadable):
-        return No("frozen", f"{rule.environment.capitalize()} is held as frozen: nobody can read its freeze window "
-                  f"{str(window)!r}. Have an admin write it anew in the settings of {rule.environment}.")  # fmt: skip
+        return No("frozen", f"{rule.environment.capitalize()} is frozen: its window cannot be read: "
+                  f"{str(window)!r}. Ask an admin to rewrite it in the settings of {rule.environment}.")  # fmt: skip
     return No(
         "frozen", f"{rule.environment.capitalize()} is frozen until {at_text(window.ends(now))} ({window})."
     )

@@ -11,14 +11,14 @@ from recovery.audit.tags import ACTIONS, ASKING, ONLY, OUTCOMES, code
 HEAD = """# What the audit log records
 
 Generated from `recovery/audit/tags.py`. Every entry has a stable code, `<action>.<outcome>`: success, denial, failure
-and an outcome that nobody saw each have one of their own. Codes are never renamed and never used for something else.
+and an outcome that no one saw each have one of their own. Codes are never renamed and never used for something else.
 
 | outcome | means |
 |---|---|
 | `done` | it happened; the entry was written in the same transaction |
 | `denied` | the person may not; nothing was changed |
 | `failed` | it was refused or went wrong; what it had changed was taken back. Of `audit.verify`: the chain is broken |
-| `unknown` | it was sent and nobody saw how it ended |
+| `unknown` | it was sent and no one saw how it ended |
 
 *Asks workers*: entries that a worker then writes about the same recovery name this person in `behalf`. *Reviewed*:
 where the act is put into the review queue.

@@ -43,5 +43,5 @@ def why(action: str, outcome: str, environment: str) -> str:
 def refusal(by: str, took_part: Collection[str]) -> str:
     """Why `by` may not sign off an act in which these people took part; "" for who may."""
     if by in took_part:
-        return f"{by} took part in this. It is reviewed by somebody who did not."
+        return f"{by} took part in this. It is reviewed by someone who did not."
     return ""

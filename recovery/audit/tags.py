@@ -7,7 +7,7 @@ from typing import Final
 
 ACTIONS: Final[dict[str, str]] = {
     "person.create": "added a person or a service account",
-    "person.change": "changed somebody's roles",
+    "person.change": "changed someone's roles",
     "person.switch": "switched an account off or on",
     "person.invite": "made an invitation",
     "person.joined": "set a password by an invitation",
@@ -38,7 +38,7 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.open": "opened a recovery",
     "recovery.stop": "asked for the pipeline to be stopped",
     "recovery.facts": "asked for the facts",
-    "recovery.meant": "said whether the change was meant",
+    "recovery.meant": "answered whether the change was meant",
     "recovery.strategy": "chose a strategy",
     "recovery.below": "chose whether what is below is refreshed",
     "recovery.look": "asked what start positions would cost",
@@ -71,7 +71,7 @@ ACTIONS: Final[dict[str, str]] = {
     "step.run": "ran a step",
     "step.unknown": "lost sight of a step",
     "step.stop": "asked for the update of an unknown step to be stopped",
-    "step.statement": "said what they know of an unknown step",
+    "step.statement": "recorded what they know of an unknown step",
     "step.probe": "found out what a step had done",
     "step.repeat": "began a step again by itself",
     "recovery.end": "ended the recovery",

@@ -199,7 +199,7 @@ def check_chain(
     if walk.unknown > (anchors.last.statement.seq if anchors.last else 0):
         walk.problem(
             walk.unknown,
-            f"The seal of entry {walk.unknown} is by a key that is not known here, and no anchor stands for it. If the "
+            f"The seal of entry {walk.unknown} is by a key that is not known here, and no anchor covers it. If the "
             "secret key was changed, give the former one (REPRISE_SECRET_KEY_FALLBACKS).",
         )
     if gone := guard.missing(connection):

@@ -74,12 +74,12 @@ def _may_move(operator: int, files: Sequence[str], by: int) -> None:
     named = [found for found in (parse_name(name.rpartition("/")[2]) for name in files) if found]
     if min((number for number, _, _ in named), default=1) + by < 1:
         raise Refused(
-            f"The state of operator {operator} was built in more batches than the checkpoint has committed. Build it "
-            "anew in one batch: without maxFilesPerTrigger."
+            f"The state of operator {operator} was built in more batches than the checkpoint has committed. Rebuild it "
+            "in one batch: without maxFilesPerTrigger."
         )
     if any(kind == "changelog" for _, _, kind in named):
         raise Refused(
-            f"The state of operator {operator} stands on changelogs, which keep their version. Run the query with "
+            f"The state of operator {operator} depends on changelogs, which keep their version. Run the query with "
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=false once more, then try again."
         )
 
@@ -102,7 +102,7 @@ def _adopt_settings(layout: Layout, source: Store, batch: int, given: int) -> No
     header = _header(source.read(f"offsets/{given}", MAX_SMALL_BYTES))
     for number in [n for n in (batch - 1, batch) if f"offsets/{n}" in layout.files]:
         data = layout.files[f"offsets/{number}"]
-        assert isinstance(data, bytes), "a seed writes its offset files anew"
+        assert isinstance(data, bytes), "a seed rewrites its offset files"
         layout.write(f"offsets/{number}", with_header(data, conf=header["conf"]))
     own = layout.files[f"commits/{batch}"]
     old = formats.parse_commit(own if isinstance(own, bytes) else own.store.read(own.name, MAX_SMALL_BYTES))

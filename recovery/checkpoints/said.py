@@ -16,7 +16,7 @@ OUTCOMES = {
     Outcome.LOSES: "ends well, and rows are lost",
     Outcome.DOUBLES: "ends well, and rows are there twice",
     Outcome.UNKNOWN: "was not judged",
-    Outcome.OPEN: "is not promised: it hangs on what no file here tells",
+    Outcome.OPEN: "is not promised: it depends on what no file here shows",
     Outcome.GOES_ON: "goes on",
 }
 
@@ -62,7 +62,7 @@ def operators_untold(of: Difference) -> str:
     numbers = of.operators_untold
     if not numbers:
         return ""
-    who = "Neither batch tells" if len(numbers) == 2 else f"Batch {numbers[0]} does not tell"
+    who = "Neither batch says" if len(numbers) == 2 else f"Batch {numbers[0]} does not say"
     return f"{who}: only commits of state format 2 name operators."
 
 

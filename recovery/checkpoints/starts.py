@@ -74,7 +74,7 @@ def checked(starts: Sequence[SourceStart], old: Sequence[SourceProgress]) -> tup
     if not found or [s.index for s in found] != list(range(len(found))) or len(found) > MAX_SOURCES:
         told = ", ".join(str(s.index) for s in found) or "none"
         raise Refused(
-            f"Every source of the new code needs one start, by its number from 0 on; told were {told}.",
+            f"Every source of the new code needs one start, by its number from 0 on; given were {told}.",
             code="not_seedable",
         )
     continued = [s.old for s in found if s.old is not None]
@@ -92,7 +92,9 @@ def seedable(source: SourceProgress) -> str | None:
     """
     name = source.name or source.index
     if source.kind == "delta" and (source.position or {}).get("sourceVersion") == 3:
-        return f"Source {name} stands at a change of its table's schema. Let the old code read past it, then seed."
+        return (
+            f"Source {name} is at a change of its table's schema. Let the old code read past it, then seed."
+        )
     if source.kind in SEEDABLE or (source.kind == "unknown" and source.bare and _bare(source.offset_json)):
         return None
     why = f": {WHY_NOT[source.kind]}" if source.kind in WHY_NOT else ""

@@ -304,7 +304,7 @@ def _concurrent(judged: Judgement, evidence: Evidence) -> None:
     if report.last_planned is None or report.last_committed > report.last_planned:
         judged.title = (
             f"The offset file of batch {report.last_committed} is lost, which looks like a second run: "
-            "nobody else is writing."
+            "nothing else writes."
         )
         judged.damaged = f"offsets/{report.last_committed}"
         judged.advice = [

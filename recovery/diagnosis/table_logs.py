@@ -17,7 +17,7 @@ ROWS: Final = (
         reset=RESET_NO,
         severity=3,
         do=(
-            "Restore the file; the id also stands in the sink's transaction history and in event logs.",
+            "Restore the file; the id is also in the sink's transaction history and in event logs.",
             "A new id is fine, unless a batch that was not committed may already be in a Delta or Iceberg table.",
         ),
         dont=KEEP,
@@ -37,7 +37,7 @@ ROWS: Final = (
         reset=RESET_NO,
         severity=3,
         do=(
-            "Find the file with `inspect`. Metadata: write it anew with its id.",
+            "Find the file with `inspect`. Metadata: write it again with its id.",
             "An offset file without a commit may go; a commit file may go, and its batch is run again.",
         ),
         dont=(*KEEP, AGAIN),
@@ -144,7 +144,7 @@ ROWS: Final = (
         reset=RESET_LATER,
         severity=3,
         do=(
-            "Let `inspect` tell which of the two it is.",
+            "`inspect` shows which of the two it is.",
             "Rebuild the missing offset file (a copy of its committed neighbour is enough), or the source log's entry.",
             "A stray file with a number for a name in offsets/ also does this: move it away.",
         ),

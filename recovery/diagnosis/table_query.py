@@ -20,13 +20,13 @@ CONTINUE: Final = Advice(
 )
 REWIND: Final = Advice(
     "If it was meant and the new code keeps state behind a watermark, rewind: it goes back in the input and builds the "
-    "open windows anew.",
+    "open windows again.",
     "rewind",
     Meant.YES,
     undoable=True,
 )
 WHOLE: Final = Advice(
-    "If it was meant and the input is still there from its beginning, a full refresh makes the table anew.",
+    "If it was meant and the input is still there from its beginning, a full refresh rebuilds the table.",
     "full-refresh",
     Meant.YES,
     undoable=False,
@@ -197,7 +197,7 @@ ROWS: Final = (
         texts=(("sources in the checkpoint offsets and now there are",),),
         family=FAMILY,
         title="The code reads another number of sources than the checkpoint knows.",
-        damaged="nothing, unless an offset file was cut short (the same words are said then)",
+        damaged="nothing, unless an offset file was cut short (Spark gives the same message then)",
         reset=RESET_LATER,
         severity=3,
         do=(

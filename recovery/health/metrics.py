@@ -126,7 +126,7 @@ def audit(now: datetime) -> Iterable[Metric]:
 def life(now: datetime) -> Iterable[Metric]:
     made = Gauge(
         "reprise_heartbeat_age_seconds",
-        "Time since a process said that it lives.",
+        "Time since the last heartbeat of a process.",
         labels=["part", "process"],
     )
     for part, process, at in Heartbeat.objects.order_by("process").values_list("part", "process", "at"):

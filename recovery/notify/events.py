@@ -31,7 +31,7 @@ EVENTS: Final[dict[str, Event]] = {
     ),
     "recovery.rolled_back": Event("A recovery was rolled back", "{recovery} of {flow} was rolled back"),
     "recovery.break_glass": Event(
-        "Somebody went past the approval (break-glass)", "Break-glass: {recovery} of {flow} in {environment}"
+        "Someone bypassed the approval (break-glass)", "Break-glass: {recovery} of {flow} in {environment}"
     ),
     "flow.failed": Event("A flow has begun to fail", "{flow} fails in {environment}"),
     "pipeline.failed": Event(

@@ -54,7 +54,7 @@ def create_person(
         if (service or invited) == bool(password):
             raise WrongUse("A person needs a password; a service account has none.")
         if User.objects.filter(username__iexact=name).exists():
-            raise Refused(f"There is already somebody named {name}. Choose another name.")
+            raise Refused(f"There is already someone named {name}. Choose another name.")
         user = User(username=name, email=_email(email))
         _set_password(user, password)
         user.save()
@@ -212,7 +212,7 @@ def create_token(
     with attempt(action="token.create", by=by, target_kind="token", target=target) as trying:
         _check_token_right(owner, by)
         if not name.strip() or len(name) > 80:
-            raise WrongUse("A token needs a name of 1 to 80 characters, so that it can be told from others.")
+            raise WrongUse("A token needs a name of 1 to 80 characters, so that you recognize it.")
         if not is_plain(name):
             raise WrongUse("A token's name is of characters that can be seen, on one line.")
         longest = settings.REPRISE_TOKEN_DAYS
@@ -259,9 +259,7 @@ def _check_token_right(owner: User, by: Actor) -> None:
         return
     by.check(Right.MANAGE)
     if not _person_of(owner).service:
-        raise Denied(
-            f"{owner.username} is a person, who makes tokens alone: nobody can act as somebody else."
-        )
+        raise Denied(f"{owner.username} is a person, who makes tokens alone: no one can act as someone else.")
 
 
 def _admins() -> list[int]:
@@ -274,7 +272,7 @@ def _keep_an_admin(person: Person, admins: list[int]) -> None:
     """Raise Refused when this is the only admin who can sign in."""
     if admins == [person.pk]:
         raise Refused(
-            f"{person.user.get_username()} is the last admin: make somebody else an admin first, or nobody "
+            f"{person.user.get_username()} is the last admin: make someone else an admin first, or no one "
             "could manage people any more."
         )
 
@@ -302,7 +300,7 @@ def _email(text: str) -> str:
     except ValidationError as error:
         raise WrongUse("This is no mail address.") from error
     if User.objects.filter(email__iexact=found).exists():
-        raise Refused("Somebody else has this mail address.")
+        raise Refused("Someone else has this mail address.")
     return found
 
 

@@ -24,6 +24,6 @@ def make_first_administrator(*, name: str, password: str) -> bool:
             code="administrator_exists",
         )
     if User.objects.filter(username__iexact=name).exists():
-        raise Refused(f"{name} is somebody else here. Choose another name.", code="name_taken")
+        raise Refused(f"{name} is someone else here. Choose another name.", code="name_taken")
     create_person(name=name, role=Role.ADMIN, password=password, by=SYSTEM)
     return True

@@ -26,11 +26,11 @@ BY: Final = "themselves, by mail"
 """`created_by` of such a link."""
 
 TITLE: Final = "Set a new password"
-TEXT: Final = """Somebody asked for a link to set a new password for {name} in Reprise.
+TEXT: Final = """Someone asked for a link to set a new password for {name} in Reprise.
 
 {link}
 
-It works once, until {until} UTC. If it was not you, do nothing: nothing has changed, and nobody else got this mail.
+It works once, until {until} UTC. If it was not you, do nothing: nothing has changed, and no one else got this mail.
 """
 
 
@@ -63,7 +63,7 @@ def send_link(*, email: str, place: str) -> None:
         _say(
             "denied",
             email,
-            f"Asked{where} for a new password by mail: the address belongs to nobody with a password.",
+            f"Asked{where} for a new password by mail: no person with a password has this address.",
         )
         return
     name = person.user.get_username()

@@ -164,7 +164,7 @@ def say_failure(failure: UpdateFailure | None) -> str:
         return "Its newest update failed. Why is not known yet: its events were not read."
     if failure.is_cancelled:
         who = (
-            "Somebody"
+            "Someone"
             if failure.cancelled_by in ("", "USER_ACTION")
             else failure.cancelled_by.replace("_", " ").lower()
         )

@@ -85,7 +85,7 @@ def put(client: PipelinesClient, pipeline_id: str, way: str, setting: Mapping[st
         client.edit_pipeline(pipeline_id, body)
     except ActiveUpdate as conflict:  # the one word that the API has for every conflict
         raise Refused(
-            f"The pipeline's settings were changed by somebody else at the same moment ({conflict.sentence}). "
+            f"The pipeline's settings were changed by someone else at the same moment ({conflict.sentence}). "
             "They were left alone; try again."
         ) from conflict
 

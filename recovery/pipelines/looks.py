@@ -102,7 +102,7 @@ def _matching(row: FlowInput, report: CheckpointReport, noted: int) -> SourcePro
     if len(report.sources) != noted:
         return (
             f"The checkpoint has {len(report.sources)} sources, the code that was studied last has {noted}; a recovery "
-            "studies it anew."
+            "studies it again."
         )
     told = report.sources[row.index]
     if told.kind == "unknown":
@@ -110,7 +110,7 @@ def _matching(row: FlowInput, report: CheckpointReport, noted: int) -> SourcePro
     if row.kind not in ("unknown", told.kind):
         return (
             f"Source {row.index} of the checkpoint is of kind {told.kind}, in the code that was studied last it is of "
-            f"kind {row.kind}; a recovery studies it anew."
+            f"kind {row.kind}; a recovery studies it again."
         )
     return told
 

@@ -51,7 +51,7 @@ def judge(row: Pipeline, told: str, now: datetime) -> Move:
         return Move(told, action=MOVE, says=f"{name} moved from {was} to {told}.")
     if row.wanted_environment != told or row.wanted_since is None:
         says = (
-            f"The tag of {name} says {told} from now on. Its rules ask for less, so {was} holds until "
+            f"The tag of {name} is now {told}. Its rules ask for less, so {was} holds until "
             f"{at_text(now + _delay())} at least, and while a recovery is open."
         )
         return Move(was, told, now, RETAG, says)

@@ -78,12 +78,10 @@ def of(flow: Flow, sources: Iterable[FlowInput], now: datetime) -> Retention | N
 def not_learned(flow: Flow) -> str:
     """Why it is not known where a flow reads from, one sentence for people."""
     if flow.code_problem:
-        return f"Where it reads from stands in its code, which could not be studied: {flow.code_problem}"
+        return f"Its code names its sources and could not be studied: {flow.code_problem}"
     if not settings.REPRISE_STUDY_SECONDS:
-        return "Where it reads from stands in its code, which only a recovery studies here, and none has yet."
-    return (
-        "Where it reads from stands in its code, which is studied soon, while no update of the pipeline runs."
-    )
+        return "Its code names its sources; only a recovery studies code here, and none has yet."
+    return "Its code names its sources and is studied soon, while no update of the pipeline runs."
 
 
 def standing(row: FlowInput, state: str, now: datetime) -> Standing:

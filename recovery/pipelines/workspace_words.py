@@ -131,7 +131,7 @@ def _measured(of: Answer) -> str:
         left = f" ({of.pipelines} in the workspace)" if of.pipelines and of.pipelines > of.tried else ""
         return f"{of.held} of {_pipelines(of.tried)}{left}{new}" if of.tried else "no pipeline to try it on"
     if of.question is Question.SPARK and of.result is Result.HOLDS:
-        version = f", Spark {of.version}" if of.version else ", its version is not told"
+        version = f", Spark {of.version}" if of.version else ", its version is not known"
         return f"yes, {(of.milliseconds or 0) / 1000:.1f} s{version}"
     return ""
 

@@ -21,7 +21,7 @@ LEVELS = {
 }
 WHO = ("user_name", "group_name", "service_principal_name")
 
-EVERYBODY = "Whoever holds a token of this server may do everything in it: give fewer people one."
+EVERYBODY = "Anyone with a token of this server may do everything in it: give fewer people one."
 
 
 def read(request: HttpRequest, pipeline_id: str) -> HttpResponse:

@@ -53,7 +53,7 @@ def risk(start: Start, facts: Facts) -> Risk:
         return Risk(
             None,
             "Without the auxiliary table, keys that were deleted may come back with the rows that are read again.",
-            do="Keep the auxiliary table, or take a full refresh, which makes target and auxiliary table anew.",
+            do="Keep the auxiliary table, or take a full refresh, which recreates target and auxiliary table.",
             bars=True,
         )
     if facts.scd_type == 2 and (found := _numbers(start, facts)):

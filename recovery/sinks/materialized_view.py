@@ -27,7 +27,7 @@ def facts_of(report: SinkReport) -> Facts:
 def memory(facts: Facts) -> Memory:
     """Nothing, and nothing is needed."""
     return Memory(
-        "A materialized view is computed anew by every update; it remembers no batch.", True, Precision.EXACT
+        "A materialized view is recomputed by every update; it remembers no batch.", True, Precision.EXACT
     )
 
 

@@ -65,7 +65,7 @@ def risk(start: Start, facts: Facts) -> Risk:
     if facts.table not in APART and facts.table != "files":
         return Risk(None, f"What this table does with a repeated batch is not known.{rest}")
     rows = repeated(start)
-    return Risk(rows, f"Of the flows that start anew, {in_words(rows)} would be there twice.{rest}")
+    return Risk(rows, f"Of the flows that start over, {in_words(rows)} would be there twice.{rest}")
 
 
 def _list(flows: Sequence[str]) -> str:

@@ -124,7 +124,7 @@ def started_at(at_ms: int, facts: Facts) -> StartOption:
     """`modifiedAfter` at a time that a person names, with what it doubles and misses. Raises Refused where unknown."""
     if facts.read is None or facts.listing is None:
         raise Refused(
-            "What such a start reads twice or never cannot be told before cloud_files_state and the "
+            "What such a start reads twice or never is not known before cloud_files_state and the "
             "directory have been asked."
         )
     if at_ms > facts.asked_ms:
@@ -143,7 +143,7 @@ def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
     line = wanted.by_hand or ""
     if _read(line) != _read(committed):
         raise Refused(
-            "A number means nothing without the ledger in its checkpoint, which stands at the committed one. Start "
+            "A number means nothing without the ledger in its checkpoint, which is at the committed one. Start "
             "with an empty checkpoint and modifiedAfter."
         )
     return candidate(line, label(line), changes(committed, line), ZERO)

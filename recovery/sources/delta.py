@@ -347,7 +347,7 @@ def _at_time(at_ms: int, facts: DeltaFacts) -> DeltaOffset:
     if first is None or (first > begins and at_ms <= times[first]):
         known = "no commit time is known" if first is None else f"times are known from version {first} on"
         raise Refused(
-            f"That time cannot be told apart: {known}, which is later. Name a later time or a version."
+            f"The log cannot resolve that time: {known}, which is later. Name a later time or a version."
         )
     return DeltaOffset(facts.table_id, next((v for v, told in times.items() if told >= at_ms), ends))
 
@@ -398,7 +398,7 @@ def _by_hand(line: str, facts: DeltaFacts) -> DeltaOffset:
         files = facts.snapshots.get(offset.version)
         if files is None:
             raise Refused(
-                f"The snapshot of version {offset.version} cannot be told from the log; name changes instead."
+                f"The snapshot of version {offset.version} does not follow from the log; name changes instead."
             )
     else:
         _at_version(offset.version, facts)

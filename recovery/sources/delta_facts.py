@@ -320,7 +320,9 @@ def amount(files: Iterable[DataFile], *, exact: bool = True, why: str = "") -> D
     if len(told) < len(held):
         rest = sum(f.size for f in held if f.rows is None)
         estimate = rows + round(rest * rows / size) if size and rows else None
-        reason = f"{len(held) - len(told)} of {len(held)} files do not tell their rows; these are estimated by size"
+        reason = (
+            f"{len(held) - len(told)} of {len(held)} files have no row count; these are estimated by size"
+        )
     exactly = exact and not reason
     return Distance(
         rows=None if estimate is None else Amount(estimate, exactly, reason),

@@ -20,7 +20,7 @@ def reach(offset_json: str | None, facts: DeltaFacts) -> Reach:
     """Whether a stream that goes on from here would read all that is there, by what is known of the table."""
     offset = facts.fresh() if offset_json is None else parse(offset_json)
     if offset is None:
-        return Reach(None, "Where the stream would begin cannot be told from its options.")
+        return Reach(None, "Where the stream would begin does not follow from its options.")
     blocked = _other_table(offset, facts) or _log_gone(offset, facts) or _files_gone(offset, facts)
     blocked = blocked or _stops(offset, facts)
     if blocked:
@@ -46,7 +46,7 @@ def _other_table(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
         return None
     return Reach(
         False,
-        f"The table was made anew: the position is in table {offset.table_id}, the one there now is {facts.table_id}. "
+        f"The table was recreated: the position is in table {offset.table_id}, the one there now is {facts.table_id}. "
         "Spark stops with DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE; choose a position in the new table.",
         parts=(offset.table_id,),
     )
@@ -143,7 +143,7 @@ def _schema(before: str | None, version: int, facts: DeltaFacts) -> str:
         else "let the old code finish before the change, or choose a position after it"
     )
     return (
-        f"The schema before version {version} cannot be read with the one of today: columns were renamed, dropped or "
+        f"The schema before version {version} cannot be read with today's: columns were renamed, dropped or "
         f"changed in type. Spark stops with DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE or DELTA_SCHEMA_CHANGED; {cure}."
     )
 
@@ -178,10 +178,10 @@ def _until(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
 def fresh(options: Mapping[str, Any], facts: DeltaFacts | None) -> Fresh:
     """By `startingVersion`; without one the table as it is now, and what is committed after."""
     if facts is None:
-        return Fresh(None, None, "The table was not asked, so nobody knows what it still has.")
+        return Fresh(None, None, "The table was not asked, so it is not known what it still has.")
     begins = facts.fresh()
     if begins is None:
-        return Fresh(None, None, "The reader begins at a time or a version that cannot be told here.")
+        return Fresh(None, None, "The reader begins at a time or a version that is not known here.")
     if begins.initial:
         return Fresh(
             True, True, f"An empty checkpoint begins with the table as it is now, at version {facts.latest}."

@@ -27,7 +27,7 @@ def positioned(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandi
     named = wish(wanted, of=OF, can=CAN)
     if facts.listing is None:
         raise Refused(
-            "The directory could not be listed, so what a position costs cannot be told. Look at the storage first."
+            "The directory could not be listed, so the cost of a position is not known. Look at the storage first."
         )
     done = facts.read_at(-1 if before is None else before)
     read, said = _wanted(named, wanted, done, facts)

@@ -142,7 +142,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
         return StartOption(
             False,
             Precision.UNKNOWN,
-            note="The position's snapshot is not among those of the table's metadata, so no time stands for it.",
+            note="The position's snapshot is not among those of the table's metadata, so its time is not known.",
         )
     if told is not None and told.scan_all:
         return StartOption(
@@ -299,7 +299,7 @@ def _kept(facts: Facts, index: int) -> Reach:
     until = at.at_ms + facts.max_age_ms
     return Reach(
         True,
-        f"The position's snapshot is known. Expiry, which somebody has to run, may take it from {moment(until)} on."
+        f"The position's snapshot is known. Expiry, which someone has to run, may take it from {moment(until)} on."
         f"{more}",
         until_ms=until,
     )

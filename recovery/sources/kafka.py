@@ -68,7 +68,7 @@ DATA_LOSS_TOO = (
     "begin at 0 any more."
 )
 LEFT = "The code no longer reads it: what follows its position is lost to the stream."
-UNTOLD = "A topic of this name is another one than the checkpoint read, so nobody can count against it."
+UNTOLD = "A topic of this name is not the one that the checkpoint read, so rows cannot be counted."
 
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
@@ -151,7 +151,7 @@ def reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
     if until is not None:
         why += f" Retention may take the first of them from {moment(until)} on."
     if sized := sorted({t for t, _ in offsets if facts.topics[t].retention_bytes is not None}):
-        why += f" {', '.join(sized)} is also cut by size, at a time that nobody can tell beforehand."
+        why += f" {', '.join(sized)} is also cut by size, at a time that is not known beforehand."
     return Reach(True, why, until_ms=until, parts=first)
 
 

@@ -18,7 +18,7 @@ from recovery.sources.kafka_facts import (
 )
 
 SHOWN = 5
-UNASKED = "Kafka was not asked, so nobody knows what is still there."
+UNASKED = "Kafka was not asked, so it is not known what is still there."
 Chosen = tuple[dict[Key, int], dict[str, str]]
 """Next offset of each partition, and by its name the sentence where the wish was not met as it was said."""
 

@@ -101,7 +101,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
         code=f".option(\"initialPosition\", '{text}')",
         place="on the reader (spark.readStream), before load()",
         note="Known from documents, not run here. The time is that at which the last batch was planned, to the second: "
-        "records that it read and that arrived in that second or later come twice; how many cannot be told. Take an "
+        "records that it read and that arrived in that second or later come twice; how many is not known. Take an "
         "earlier time where clocks differ, and let the target absorb the repeats.",
     )
 

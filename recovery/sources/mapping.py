@@ -223,7 +223,7 @@ def watermark(stored_ms: int, rewound: Sequence[str], oldest_event_ms: int | Non
             if oldest_event_ms is None
             else ", just below the oldest event."
         )
-        + " Windows that were final are then computed anew.",
+        + " Windows that were final are then recomputed.",
     )
 
 
@@ -323,7 +323,7 @@ def _left_new(new: Sequence[NewSource], pairs: Sequence[Pair]) -> list[NewSource
 def _added(of: NewSource, old: Sequence[OldSource]) -> Added:
     twin = next((o for o in old if of.name is not None and o.name == of.name), None)
     was = (
-        f" Its name stood for a source of kind {twin.kind} before: that one's position says nothing here."
+        f" Its name belonged to a source of kind {twin.kind} before, whose position does not apply here."
         if twin
         else ""
     )
@@ -356,7 +356,7 @@ def _notes(old: Sequence[OldSource], new: Sequence[NewSource], pairs: Sequence[P
     at = [order.index(to[one.key]) for one in old if one.key in to]
     unnamed = any(o.name is None for o in old) or any(n.name is None for n in new)
     if unnamed and at != sorted(at):
-        return ("The sources stand in another order than before; the offset lines are put in the new one.",)
+        return ("The sources are in another order than before; the offset lines are put in the new one.",)
     return ()
 
 

@@ -76,7 +76,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
         Precision.AT_LEAST_ONCE,
         place="gcloud pubsub subscriptions seek <subscription> --time=<time>, while the stream is stopped",
         note="The reader has no start option. Seek the subscription to a time before the last committed batch, and "
-        "let the target absorb the repeats: which rows come twice cannot be told beforehand. A seek goes back only "
+        "let the target absorb the repeats: which rows come twice is not known beforehand. A seek goes back only "
         "as far as the subscription retains acknowledged messages.",
     )
 

@@ -164,9 +164,9 @@ def _cost(one: Mapping[str, Any], name: str, what: str) -> str:
         said = said_amount(of["bytes"], "byte")
     unclear = _unclear(one)
     if said:
-        more = f"; of {', '.join(unclear[:3])} it cannot be told" if unclear else ""
+        more = f"; of {', '.join(unclear[:3])} it is not known" if unclear else ""
         return f"{said} {what}{more}"
-    return f"how many rows are {what} cannot be told" if unclear or not (told or of["bytes"]) else ""
+    return f"how many rows are {what} is not known" if unclear or not (told or of["bytes"]) else ""
 
 
 def _unclear(one: Mapping[str, Any]) -> list[str]:

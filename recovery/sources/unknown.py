@@ -56,7 +56,7 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
 
 def reach(offset_json: str | None, facts: Facts) -> Reach:
     """Not known: the source was not asked."""
-    return Reach(None, "This source is not known here, so nobody asked it what it still holds.")
+    return Reach(None, "This source is not known here, so what it still holds was not read.")
 
 
 def option(offset_json: str | None, facts: Facts) -> StartOption:

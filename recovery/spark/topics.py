@@ -14,7 +14,7 @@ from recovery.spark.slicing import kafka_options
 
 COLUMNS = ["key", "value"]  # what a record is compared by; headers and partition are not looked at
 STATE_KEPT = (
-    "Which rows the kept state of dropDuplicates lets through is told by the rows of a table; a topic does not tell, "
+    "Which rows the kept state of dropDuplicates lets through shows in the rows of a table; a topic has none, "
     "so its records cannot be compared."
 )
 
@@ -39,13 +39,13 @@ def told_apart(given: Sequence[str] | None, text: str) -> tuple[list[str], list[
     named = [name.lower() for name in given or ()]
     if strange := sorted(set(named) - set(COLUMNS)):
         raise CannotReplay(
-            f"Records of a topic have no column {', '.join(strange)}: tell them apart by key, by value, or by both."
+            f"Records of a topic have no column {', '.join(strange)}: identify them by key, by value, or by both."
         )
     anew = explained.computed_anew(text)
     if anew and "value" in (named or COLUMNS):
         raise CannotReplay(
             f"The code computes what differs at every run ({', '.join(anew)}), so its records can be counted and not "
-            "compared. Tell them apart by key, where the key does not hold it."
+            "compared. Identify them by key, where the key does not hold it."
         )
     if named:
         return named, named, NAMED

@@ -24,7 +24,7 @@ OPERATOR_WORDS = {
 }
 
 
-STATE_ANEW = "go back and build its state anew (rewind)"
+STATE_ANEW = "go back and rebuild its state (rewind)"
 
 
 def word(operator: str) -> str:
@@ -183,9 +183,7 @@ def steps(patch: bool, *middle: StepSpec) -> tuple[StepSpec, ...]:
     ]
     if patch or any(s.kind == "seed" for s in middle):
         first.append(
-            StepSpec(
-                "backup", "Keep the source as it stands and what the checkpoint goes back to; read it back."
-            )
+            StepSpec("backup", "Keep the source as it is and what the checkpoint goes back to; read it back.")
         )
     if patch:
         first.append(
@@ -298,8 +296,8 @@ REPEATED_WORDS: Final[Mapping[Bound, str]] = {
 """`NO_KEY_TWICE` of a plan that accepts repeats, as `verification.whole` holds to them."""
 WORDS = {
     "FIRST_BATCH_AT_POSITION": "The first new batch began at the planned position.",
-    "EACH_FILE_ONCE": "Every input stands in exactly one committed batch.",
-    "ROWS_OF_BEFORE_UNTOUCHED": "The rows of before are untouched.",
+    "EACH_FILE_ONCE": "Every input is in exactly one committed batch.",
+    "ROWS_OF_BEFORE_UNTOUCHED": "The earlier rows are untouched.",
     "TABLE_GREW_BY_NEW_BATCHES": "The table grew by exactly the rows that the new batches wrote.",
     "EVERY_ROW_ONCE": "The new batches wrote every expected row exactly once.",
     "NO_KEY_TWICE": "No key of a new row is in the table twice.",

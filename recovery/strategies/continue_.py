@@ -120,7 +120,7 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:
         return Blocker(
             BlockerCode.CODE_KEEPS_SAME_STATE,
             f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take revert."
-            f" If its key or its columns changed, no state of before fits it: {anew}take full-refresh.",
+            f" If its key or its columns changed, no earlier state fits it: {anew}take full-refresh.",
         )
     return Blocker(
         BlockerCode.CODE_KEEPS_STATE,

@@ -85,9 +85,7 @@ def _fate(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
     report = facts.checkpoint
     mended = facts.repair is not None and facts.repair.complete
     if not report.sources and report.blockers and not mended:
-        unsure = Amount(
-            None, 0, None, None, False, f"What was read cannot be told: {report.blockers[0].says}"
-        )
+        unsure = Amount(None, 0, None, None, False, f"What was read is not known: {report.blockers[0].says}")
         return unsure, unsure
     return _by_file(facts, risk) if common.only_files(facts) else _by_count(facts, risk)
 
@@ -199,9 +197,7 @@ def _reason(lost: Amount, doubled: Amount) -> Blocker:
         return Blocker(BlockerCode.RESET_DOUBLES, says)
     if lost.rows is None or doubled.rows is None:
         why = lost.why if lost.rows is None else doubled.why
-        says = (
-            f"What it would lose and double is not known: {why} Take continue, which reads on where it stood."
-        )
+        says = f"What it would lose and double is not known: {why} Take continue, which reads on from its position."
         return Blocker(BlockerCode.RESET_UNTOLD, says)
     says = "No row is lost only if the batches come out equal by chance. Choose continue: the same rows, for certain."
     return Blocker(BlockerCode.RESET_BY_CHANCE, says)

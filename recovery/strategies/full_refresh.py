@@ -165,7 +165,7 @@ def _what_leaves(facts: Facts) -> Amount:
         return _left_unread(facts, facts.counts.table, "The rows of the emptied table do not come back.")
     if _rows_are_of_another_kind(facts):
         why = (
-            "Old and new code make rows of different kinds (groups, pairs, a state of their own): those of before "
+            "Old and new code make rows of different kinds (groups, pairs, a state of their own): the earlier ones "
             "leave the table, and their number does not compare with that of the new ones."
         )
         return Amount(None, len(gone), None, None, False, why)
@@ -245,7 +245,7 @@ def _of_others(facts: Facts, strange: int) -> Amount:
     else:
         why = (
             f"The table holds {common.plural(-strange, 'row')} fewer than the old code yields over the same input, so "
-            "which of them leave it cannot be told."
+            "which of them leave it is not known."
         )
     return Amount(rows, 0, None, None, False, why)
 
@@ -288,7 +288,7 @@ def _what_comes(facts: Facts) -> Amount:
         why = "The table is emptied first. Which of the new rows repeat what it had cannot be compared."
         return Amount(None, 0, None, None, False, why)
     if not whole:
-        why = f"Cannot be told exactly: not every committed {sources.unit(facts)} can be read."
+        why = f"Not known exactly: not every committed {sources.unit(facts)} can be read."
         return Amount(None, 0, None, None, False, why)
     if difference is None:
         why = "The table is emptied first. Which rows differ from those of the old code was not counted."
@@ -297,7 +297,7 @@ def _what_comes(facts: Facts) -> Amount:
         came = max(0, difference + max(0, strange))
         why = (
             "The table does not hold just the rows that the old code yields over the same input, so which rows come "
-            "that were not in it cannot be told."
+            "that were not in it is not known."
         )
         return Amount(came, 0, None, None, False, why)
     if difference <= 0:
@@ -322,7 +322,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
         )
     if sinks.is_table(facts):
         says = f"{facts.dataset} is emptied at the start and fills again during the update; readers see that."
-        found.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Tell its readers, or take continue."))
+        found.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or take continue."))
     return tuple(found)
 
 

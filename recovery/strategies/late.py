@@ -47,11 +47,11 @@ def _why(facts: Facts) -> str:
         facts.old_code, facts.new_code
     ):
         return (
-            "Whether the table has them cannot be told: the old code is not known to count the same rows in the same "
+            "Whether the table has them is not known: the old code is not known to count the same rows in the same "
             "windows."
         )
     if counts.rehearsed_later is None or counts.unread_late is None:
-        return "Whether the table has them cannot be told: they were not rehearsed apart from what was read before."
+        return "Whether the table has them is not known: they were not rehearsed apart from what was read before."
     if counts.rehearsed_later:
         return (
             f"For {_size(facts, counts.rehearsed_later)} of them the watermark had moved on: they may be of windows "

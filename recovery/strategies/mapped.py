@@ -117,15 +117,15 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     if found is None:
         return ()
     told = [
-        Finding("SOURCE_DROPPED", Severity.WARNING, d.says, "Put the source back, unless nobody needs it.")
+        Finding(
+            "SOURCE_DROPPED", Severity.WARNING, d.says, "Put the source back, unless you no longer need it."
+        )
         for d in found.dropped
     ]
     for added in found.added if facts.source_map else ():
         start = facts.sources[int(added.new)].start
         if start is not None:
-            says = (
-                f"Source {added.new} is new and shall start at {start.label}; what lies before is not read."
-            )
+            says = f"Source {added.new} is new and starts at {start.label}; what lies before is not read."
             told.append(Finding("SOURCE_ADDED", Severity.INFO, says, "Make sure that it is meant."))
     told += [Finding("SOURCES_MOVED", Severity.INFO, note, "Nothing to do.") for note in found.notes]
     return tuple(told)

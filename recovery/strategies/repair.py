@@ -107,7 +107,7 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
     if reason := common.unread_code(facts) or wrong:
         return reason
     if facts.new_code.operators is None:
-        says = "The code could not be analysed, so nobody can tell whether it fits a mended checkpoint."
+        says = "The code could not be analysed, so it is not known whether it fits a mended checkpoint."
         return Blocker(BlockerCode.CODE_NOT_ANALYSED, says)
     stored = tuple(o.name for o in plan.after.state_operators)
     if stored != facts.new_code.operators:

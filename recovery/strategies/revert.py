@@ -63,7 +63,7 @@ def judge(facts: Facts) -> Option:
             new_rows=new_rows,
             code=facts.old_code,
         ),
-        rollback=common.until_committed(last, "the code of today is written back."),
+        rollback=common.until_committed(last, "today's code is written back."),
         code_live="No, undone",
         table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),
@@ -110,7 +110,7 @@ def blocked(facts: Facts) -> Blocker | None:
             f"{common.names(stored)}: Spark would refuse it again.",
         )
     if dict(facts.old_code.files) == dict(facts.code.files):
-        says = "The code of the last good update is the code of today: there is nothing to put back."
+        says = "The code of the last good update is today's code: there is nothing to put back."
         return Blocker(BlockerCode.NOTHING_TO_PUT_BACK, says)
     back = put_back(facts)
     return _sources_block(back) or planned_elsewhere(back) or sinks.block(back, _start(back))
@@ -139,7 +139,7 @@ def planned_elsewhere(facts: Facts) -> Blocker | None:
             if left_out:
                 return Blocker(
                     BlockerCode.PLANNED_ELSEWHERE,
-                    f"Batch {batch['batch']} was planned by the code of today, without topic "
+                    f"Batch {batch['batch']} was planned by today's code, without topic "
                     f"{', '.join(sorted(left_out))}, which the old code reads: it would fail on that batch. Take "
                     "continue with the old code (--code, or edit it in): it starts behind the last committed batch.",
                 )

@@ -32,7 +32,7 @@ def judge(facts: Facts) -> Option:
     return Option(
         strategy="rewind",
         title="rewind",
-        summary="Go back, build the state anew",
+        summary="Go back, rebuild the state",
         blocker=blocked(facts),
         forecast=Forecast(
             lost=_lost(facts),
@@ -40,7 +40,7 @@ def judge(facts: Facts) -> Option:
             reread=_reread(facts),
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
-            state=f"Built anew: {common.names(operators)}" if operators else "None to build",
+            state=f"Rebuilt: {common.names(operators)}" if operators else "None to build",
             seconds=common.seconds(facts, 3),
         ),
         findings=_findings(facts),
@@ -94,7 +94,7 @@ def _pointless(facts: Facts) -> Blocker | None:
     """Code for which nothing is to be built anew, or could be."""
     operators = facts.new_code.operators or ()
     if not operators:
-        says = "The code keeps no state, so there is none to build anew: take continue."
+        says = "The code keeps no state, so there is none to rebuild: take continue."
         return Blocker(BlockerCode.CODE_KEEPS_NO_STATE, says)
     same = operators == tuple(o.name for o in facts.checkpoint.state_operators)
     if same and not common.other_code(facts):
@@ -106,7 +106,7 @@ def _pointless(facts: Facts) -> Blocker | None:
     if any(name in WINDOWED for name in operators) and not facts.checkpoint.closed_ms:
         return Blocker(
             BlockerCode.NO_WATERMARK,
-            "The checkpoint has no watermark, so nothing tells which windows are written already, and they would be "
+            "The checkpoint has no watermark, so nothing shows which windows are written already, and they would be "
             "written again. Take full-refresh.",
         )
     return None
@@ -122,11 +122,7 @@ def _unguided(facts: Facts) -> Blocker | None:
         )
     if not any(s.start and not sources.nothing_in(s.start.reread) for s in facts.sources):
         after = moment(facts.checkpoint.closed_ms or 0)
-        of = (
-            f"of the windows after {after}, the watermark,"
-            if _guarded(facts)
-            else "that the state stands for"
-        )
+        of = f"of the windows after {after}, the watermark," if _guarded(facts) else "behind the state"
         return Blocker(
             BlockerCode.START_NEEDED,
             f"Choose how far to go back first: every row {of} has to be read again. From the committed position on "

@@ -13,7 +13,7 @@ from recovery.strategies.base import Amount, Facts
 from recovery.strategies.blockers import Blocker, BlockerCode
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
-NOT_ASKED = "Nobody could ask it what it still holds."
+NOT_ASKED = "What it still holds could not be read."
 
 
 def unit(facts: Facts) -> str:
@@ -159,7 +159,7 @@ def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
         found += [*_not_known(source), *passed_over, *_soon(facts, source)]
     if not anew and (files_twice := twice(facts)):
         says = files.said_twice([f.path for f in files_twice])
-        do = "Take it away first if that must not be; the check that each file stands in one batch will not pass."
+        do = "Take it away first if that must not be; the check that each file is in one batch will not pass."
         found.append(Finding("INPUT_READ_TWICE", Severity.WARNING, says, do, file=files_twice[0].path))
     return tuple(found)
 
@@ -229,7 +229,7 @@ def _ignored(source: SourceFacts) -> Iterable[Finding]:
             "INPUT_IGNORED",
             Severity.WARNING,
             f"{name_of(source)}: {reach.why}",
-            "It is so with or without a recovery. Write what is needed anew, under another name.",
+            "It is so with or without a recovery. Write what you need again, under another name.",
         )
 
 
@@ -241,7 +241,7 @@ def _comes_in(source: SourceFacts) -> Iterable[Finding]:
         f"{name_of(source)}: {count(len(of), 'file')} that Spark passes over now (maxFileAge, fileNameOnly), such as "
         f"{of[0].rsplit('/', 1)[-1]}, {'is' if len(of) == 1 else 'are'} read from an empty checkpoint: rows come in "
         "that were never in the table.",
-        "Take away first what shall not come in.",
+        "First remove what should not come in.",
         file=of[0],
     )
 

@@ -24,7 +24,7 @@ def takes_no_start(facts: Facts, strategy: str) -> Blocker | None:
     who = _told(chosen)
     return Blocker(
         BlockerCode.START_NOT_TAKEN,
-        f"{strategy} takes the positions of the checkpoint, and {who} shall start elsewhere; take continue.",
+        f"{strategy} takes the positions of the checkpoint, and {who} would start elsewhere; take continue.",
     )
 
 
@@ -194,12 +194,12 @@ def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
     alone = len(facts.sources) == 1
     words = " ".join(dict.fromkeys(start.fallbacks.values()))
     where = (
-        f"{name_of(source)} shall start at {start.label}, its committed position is {source.position.label}."
+        f"{name_of(source)} would start at {start.label}, its committed position is {source.position.label}."
     )
     of = registry.of(source.position.kind).UNIT
     counts = facts.counts
     for code, distance, counted, what, unless in (
-        ("START_SKIPS", start.lost, counts.skipped, "never read", "nobody needs them"),
+        ("START_SKIPS", start.lost, counts.skipped, "never read", "they are not needed"),
         ("START_REPEATS", start.reread, counts.reread, "read a second time", "the table was cleared of them"),
     ):
         if nothing_in(distance):

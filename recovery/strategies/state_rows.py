@@ -146,12 +146,12 @@ def says(facts: Facts, held: Held) -> str:
         until = f" of windows that end after {moment(closed)}, the watermark," if closed else ""
         return f"{count(held.entries or 0, kind)}{until} {verb} in the state of operator {number} and in no table."
     if held.fate is Fate.BUFFERED:
-        return f"The join (operator {number}) keeps rows that wait for a match; what comes of them hangs on later rows."
+        return f"The join (operator {number}) keeps rows that wait for a match; later rows decide what comes of them."
     if held.fate is Fate.OWN:
         keys = count(held.entries or 0, "key")
         return f"The state of operator {number} ({held.operator.name}) holds {keys}; its code alone knows of what rows."
     if held.fate is Fate.MODE_UNKNOWN:
-        return f"Whether the state of operator {number} was written hangs on its output mode, which is not known."
+        return f"Whether the state of operator {number} was written depends on its output mode, which is not known."
     return (
         f"What the state of operator {number} ({held.operator.name}) holds could not be counted{_why(held)}."
     )

@@ -173,7 +173,7 @@ def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         return unknown(problem or "The rows could not be compared.")
     planned = [str(k).lower() for k in expected.get("key") or ()]
     if planned and planned != [k.lower() for k in measure.key]:
-        return unknown(f"The plan tells rows apart by {', '.join(planned)}; measured was {key_of(measure)}.")
+        return unknown(f"The plan identifies rows by {', '.join(planned)}; measured was {key_of(measure)}.")
     if measure.strange is not None:
         return topics.every_row_once(expected, measure)
     added = _difference(measure.duplicates_in_table, measure.duplicates_before)
@@ -203,7 +203,7 @@ def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
 def _compared_by(expected: Mapping[str, Any], measure: Measure) -> str:
     if expected.get("whole_rows"):
         return "compared in every column"
-    return f"told apart by {key_of(measure)} ({measure.key_from})"
+    return f"identified by {key_of(measure)} ({measure.key_from})"
 
 
 def _open_batch(expected: Mapping[str, Any], measure: Measure, added: int | None) -> str:
@@ -218,7 +218,7 @@ def _open_batch(expected: Mapping[str, Any], measure: Measure, added: int | None
         return ""
     rows = "Rows" if held is None else plural(held, "row")
     return (
-        f"{rows} that the rerun wrote stood in the table before. Batch {batch} had been planned and was never "
+        f"{rows} that the rerun wrote were in the table before. Batch {batch} had been planned and was never "
         "committed, and it is not known whether the table had taken it: if it had, they are there twice. Compare them "
         "with the input by hand."
     )
@@ -304,7 +304,7 @@ def _watched(names: Sequence[str]) -> str:
     told = ", ".join(sorted(names)[:SHOWN]) + (
         f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     )
-    return f"Watched: {told}. Their files have the names, sizes and times that they had before."
+    return f"Watched: {told}. Their files kept their names, sizes and times."
 
 
 def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence) -> Finding:

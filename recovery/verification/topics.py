@@ -29,23 +29,23 @@ def every_row_once(expected: Mapping[str, Any], measure: Measure) -> Finding:
     key = " and ".join(measure.key) or "key and value"
     if measure.missing or measure.repeated:
         says = f"{plural(measure.missing or 0, 'row')} missing, {measure.repeated} too many."
-        return Finding(measured, False, f"Told apart by {key}: {says}")
+        return Finding(measured, False, f"Identified by {key}: {says}")
     if measure.failed_rows and not expected.get("again"):
         says = (
             f"{plural(measure.failed_rows, 'row')} of the batch that failed had been sent before: they are there "
             "twice."
         )
-        return Finding(measured, False, f"Told apart by {key}: {says}")
+        return Finding(measured, False, f"Identified by {key}: {says}")
     if measure.strange:
         return Finding(measured, None, written_by_others(measure).why)
-    return Finding(measured, True, f"{plural(measure.new_rows or 0, 'record')}, told apart by {key}.")
+    return Finding(measured, True, f"{plural(measure.new_rows or 0, 'record')}, identified by {key}.")
 
 
 def written_by_others(measure: Measure) -> Finding:
     """Records that are none of the expected rows."""
     says = (
         f"{plural(measure.strange or 0, 'record')} that came meanwhile equal no expected row: another writer's, or "
-        "wrong ones. A topic does not tell whose a record is, so this could not be measured."
+        "wrong ones. A topic does not show who wrote a record, so this could not be measured."
     )
     return Finding({"records": measure.new_rows, "of_others": measure.strange}, None, says)
 

@@ -18,11 +18,11 @@ def rows_of_before_untouched(expected: Mapping[str, Any], evidence: Evidence) ->
     """
     old, measure = evidence.old_files, evidence.measure
     if old is None or old.problem:
-        return unknown(old.problem if old else "The data files of before were not looked at.")
+        return unknown(old.problem if old else "The earlier data files were not looked at.")
     rows = measure.old_rows if measure else None
     measured = {"rows": rows, "files": old.files, "touched": len(old.touched), "rewritten": old.rewritten}
     if old.touched:
-        which = f"{plural(len(old.touched), 'data file')} of before: {names_of(old.touched)}"
+        which = f"{plural(len(old.touched), 'earlier data file')}: {names_of(old.touched)}"
         return Finding(measured, False, f"Removed, changed or no longer named by the table's log: {which}.")
     if measure is not None and measure.vanished:
         says = f"{plural(measure.vanished, 'row')} that the table had before the rerun are no longer in it."
@@ -30,15 +30,19 @@ def rows_of_before_untouched(expected: Mapping[str, Any], evidence: Evidence) ->
     if rows is None:
         return Finding(measured, None, f"{_stand(old)} Their rows could not be counted.")
     if expected.get("rows") is not None and rows != expected["rows"]:
-        says = f"The plan counted {plural(expected['rows'], 'row')} of before, and there are {rows:,}."
+        says = f"The plan counted {plural(expected['rows'], 'earlier row')}, and there are {rows:,}."
         return Finding(measured, False, says)
     return Finding(measured, True, f"{plural(rows, 'row')}. {_stand(old)}")
 
 
 def _stand(old: OldFiles) -> str:
     if old.versions is None:
-        of = f"Each of the {plural(old.files or 0, 'data file')}" if old.files != 1 else "The one data file"
-        return f"{of} of before is named by the table's log and has the size and time that it had."
+        of = (
+            f"Each of the {plural(old.files or 0, 'earlier data file')}"
+            if old.files != 1
+            else "The earlier data file"
+        )
+        return f"{of} is named by the table's log and kept its size and time."
     before, after = old.versions
     moved = (
         f", {plural(old.rewritten, 'data file')} rewritten without a change of rows" if old.rewritten else ""
@@ -53,7 +57,7 @@ def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         return unknown(problem or "Keys were not counted over the whole table.")
     key = [str(k).lower() for k in expected.get("key") or ()]
     if key != [k.lower() for k in measure.key]:
-        return unknown(f"The plan tells rows apart by {', '.join(key)}; measured was {key_of(measure)}.")
+        return unknown(f"The plan identifies rows by {', '.join(key)}; measured was {key_of(measure)}.")
     accepted = expected.get("accepted") or {"rows": 0, "bound": Bound.EXACT.value}
     measured = {
         "rows": measure.new_repeats,

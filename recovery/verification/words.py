@@ -62,7 +62,7 @@ def _rows(of: Outcome, *, once: bool, untouched: bool) -> str:
         return "What the plan fixed was measured, and holds."
     noun = "row" if before == 0 else "new row"
     place = "sent" if of.table_rows is None else "in the table"
-    tail = f"; {plural(before, 'row')} of before untouched" if before and untouched else ""
+    tail = f"; {plural(before, 'earlier row')} untouched" if before and untouched else ""
     return f"{plural(rows, noun)} {'is' if rows == 1 else 'are'} {place}{' once' if once else ''}{tail}."
 
 

@@ -23,12 +23,12 @@ _PARTS: Final = (
 _HEAD: Final = """# States
 
 Drawn from `recovery/workflow/transitions.py` by `python -m recovery.workflow.diagram`; a test compares. Nothing moves
-but along these arrows, by compare-and-set, and only where what stands beside the arrow holds.
+but along these arrows, by compare-and-set, and only where the condition beside the arrow holds.
 
 A recovery holds its flow, so that no second one of that flow can be opened, while it is: {open}.
 """
 
-_SKIPS: Final = """Only while the recovery needs attention, only the step at which it stands (failed, unknown with its
+_SKIPS: Final = """Only while the recovery needs attention, only the step on which it waits (failed, unknown with its
 evidence, or not begun), only with a reason, and only by who may run the plan. It is audited, and reviewed in
 production."""
 

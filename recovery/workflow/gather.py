@@ -482,7 +482,7 @@ def _inputs_before(
     except RepriseError as problem:
         return (), problem.sentence
     if found.old != tuple(range(len(found.old))):
-        return (), "Its sources are not those of the checkpoint, or stand in another order there."
+        return (), "Its sources are not those of the checkpoint, or are in another order there."
     return found.sources, ""
 
 

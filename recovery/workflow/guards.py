@@ -35,7 +35,7 @@ def _glass(recovery: Recovery, values: Mapping[str, Any]) -> None:
 def _asked(recovery: Recovery, values: Mapping[str, Any]) -> None:
     request = selectors.request_of(selectors.plan_in_force(recovery))
     if request is None or request.state != "open":
-        raise Refused(f"Nobody has asked for approval of {recovery.label}'s plan.", code="not_asked")
+        raise Refused(f"Approval of {recovery.label}'s plan was not requested.", code="not_asked")
 
 
 def _decided(recovery: Recovery, values: Mapping[str, Any]) -> None:

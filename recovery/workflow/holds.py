@@ -72,7 +72,7 @@ def prove(recovery: Recovery, client: PipelinesClient) -> None:
     again = [s.says for s in known.awake if (s.job_id, s.way) in held]
     if again:
         raise Refused(
-            f"Somebody switched on again what this recovery had paused: {', '.join(again)}. "
+            f"Someone switched on again what this recovery had paused: {', '.join(again)}. "
             "Stop once more, or speak with who did it.",
             code="switched_on_again",
         )
@@ -117,7 +117,7 @@ def _give_back(hold: Hold, client: PipelinesClient) -> None:
     if found is None:
         _ended(hold, "left", f"{hold} is gone, so there is nothing to give back.")
     elif found.get("pause_status", AWAKE) != PAUSED:
-        _ended(hold, "left", f"{hold} runs already: it was never paused, or somebody switched it on.")
+        _ended(hold, "left", f"{hold} runs already: it was never paused, or someone switched it on.")
     else:
         # of a job, an edit that somebody made meanwhile stays; only the pause is taken back
         given = hold.was if of.itself else {**found, "pause_status": hold.was.get("pause_status", AWAKE)}

@@ -35,9 +35,7 @@ def move(recovery: Recovery, new: str, *, says: str = "", **values: Any) -> None
         state=new, version=F("version") + 1, active=new in OPEN, **ended, **values
     )
     if not changed:
-        raise Refused(
-            f"Somebody else moved {recovery.label} a moment ago. Reload the page.", code="lost_race"
-        )
+        raise Refused(f"Someone else moved {recovery.label} a moment ago. Reload the page.", code="lost_race")
     recovery.refresh_from_db()
     settle(recovery, new, says or str(values.get("reason") or ""))
     if new in TOLD:

@@ -16,7 +16,7 @@ def give(recovery: Recovery, *, to: str, reason: str, was: str, by: Actor) -> No
     only_in(recovery, *sorted(OPEN))
     if was and was != recovery.owner:
         raise Refused(
-            f"{recovery.label} was {was}'s and is {recovery.owner}'s now: somebody else was faster. Look again.",
+            f"{recovery.label} was {was}'s and is {recovery.owner}'s now: someone else was faster. Look again.",
             code="lost_race",
         )
     if to == recovery.owner:
@@ -30,7 +30,7 @@ def give(recovery: Recovery, *, to: str, reason: str, was: str, by: Actor) -> No
         raise Refused(f"Taking {recovery.label} over from {recovery.owner} needs a reason.", code="no_reason")
     if to != by.name and to not in candidates(recovery):
         raise Refused(
-            f"{to or 'Nobody'} cannot have {recovery.label}: no person of that name may recover in "
+            f"{to or 'No one'} cannot have {recovery.label}: no person of that name may recover in "
             f"{recovery.flow.pipeline.environment}.",
             code="no_candidate",
         )

@@ -45,7 +45,7 @@ def _parts(diff: str) -> Iterator[tuple[str, list[_Hunk]]]:
             told = line if line.strip("\r\n") else f" {line}"  # mail programs cut the blank of an empty line
             old, new = old - (told[0] in " -"), new - (told[0] in " +")
             if told[0] not in " +-" or old < 0 or new < 0:
-                raise WrongUse(f"Line {number} of the diff is not part of its hunk. Make the diff anew.")
+                raise WrongUse(f"Line {number} of the diff is not part of its hunk. Make the diff again.")
             hunks[-1].lines.append(told)
         elif found := HUNK.match(line):
             old, new = (1 if found[n] is None else int(found[n]) for n in (2, 4))
@@ -55,7 +55,7 @@ def _parts(diff: str) -> Iterator[tuple[str, list[_Hunk]]]:
                 yield target, hunks
             target, hunks = line[4:].split("\t")[0].strip(), []
     if old > 0 or new > 0:
-        raise WrongUse("The diff is cut short: its last hunk has fewer lines than it says. Make it anew.")
+        raise WrongUse("The diff is cut short: its last hunk has fewer lines than it says. Make it again.")
     if target:
         yield target, hunks
 
@@ -89,7 +89,7 @@ def _apply(path: str, text: str, hunks: list[_Hunk]) -> str:
                 continue
             if at >= len(lines) or lines[at].rstrip("\r\n") != line[1:].rstrip("\r\n"):
                 raise WrongUse(
-                    f"The diff does not apply to {path} at line {at + 1}. Make it anew from today's file."
+                    f"The diff does not apply to {path} at line {at + 1}. Make it again from today's file."
                 )
             if line[0] == " ":
                 out.append(lines[at])

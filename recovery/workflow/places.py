@@ -21,7 +21,7 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
         )
     if not flow.dataset:
         raise Refused(
-            f"No update has yet said which table {flow.name} writes. Run one update, then come back."
+            f"No update has named the table of {flow.name} yet. Run one update, then come back."
         )
     place = f"{root}/_checkpoints/{flow.dataset.replace('.', '/')}/{flow.short}"
     access.check_roots(place, flow.pipeline.workspace.roots)

@@ -56,7 +56,7 @@ def seal_recovery(*, recovery: Recovery, by: Actor, accept: Collection[Effect] |
 def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> Plan:
     strategy = recovery.choices.get("strategy") or ""
     if strategy not in EXECUTABLE:
-        raise Refused(f"Choose how the flow shall go on first: one of {', '.join(EXECUTABLE)}.")
+        raise Refused(f"Choose how the flow goes on first: one of {', '.join(EXECUTABLE)}.")
     patch = dict(recovery.choices.get("patch") or {})
     key = tuple(recovery.choices.get("key") or ())
     picked = chosen(recovery)

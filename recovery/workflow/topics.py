@@ -13,7 +13,7 @@ from recovery.workflow.gather import Scene
 
 Noted = Mapping[str, Any]
 NOT_NOTED = (
-    "Where the topic ended before the rerun was not noted, so nobody can tell what the rerun sent to it."
+    "Where the topic ended before the rerun was not noted, so it is not known what the rerun sent to it."
 )
 
 
@@ -43,7 +43,7 @@ def measured(scene: Scene, asked: MeasureRequest, before: Noted | None) -> Measu
         return Measure(problem=f"The topic could not be asked: {problem}")
     if since is None or (failed and part is None):
         return Measure(
-            problem="The topic was made anew since the rerun began, or records are gone from it already."
+            problem="The topic was recreated since the rerun began, or records are gone from it already."
         )
     topic = {"since": since.as_dict(), "failed": part.as_dict() if part is not None else None}
     return measure(replace(asked, topic=topic))

@@ -47,7 +47,7 @@ def stop_and_prove(*, recovery_id: int, by: Actor) -> Step:
         update = update_of(step)
         if not update:
             raise Refused(
-                "No update of this step is known, so none is stopped: another one may be somebody else's.",
+                "No update of this step is known, so none is stopped: another one may be someone else's.",
                 code="no_update",
             )
         told = {"by": by.name, "at": timezone.now().isoformat()}

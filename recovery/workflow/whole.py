@@ -22,8 +22,8 @@ from recovery.workflow.planned_inputs import held_of, of_files
 from recovery.workflow.readers import Readers
 
 Marks = Mapping[str, Sequence[int | None]]  # data file below the table -> bytes, mtime in ms
-NOT_MARKED = "The data files of before were not marked, so nobody can tell whether they are as they were."
-UNKNOWN_PLACE = "A data file of before lies outside of the table's folder, so it was not looked at."
+NOT_MARKED = "The earlier data files were not marked, so it is not known whether they are as they were."
+UNKNOWN_PLACE = "An earlier data file lies outside of the table's folder, so it was not looked at."
 
 
 def marks(scene: Scene) -> dict[str, list[int | None]] | None:

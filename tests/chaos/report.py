@@ -35,11 +35,11 @@ steps ran; the table of strikes says what was done how often, and what is not in
 worker, web and database now all processes were killed at once, now a single one; the database is a PostgreSQL
 server that keeps every commit and is started again after up to 6 s (SQLite has no process to kill).
 
-A responder planned, ran and resumed through the command line only; nobody mended anything by hand. Since steps begin
-again by themselves, he resumes only a recovery that has stood for a minute; in the runs without a number there he
-pressed at once. Rows were
+A responder planned, ran and resumed through the command line only; nothing was mended by hand. Since steps begin
+again by themselves, it resumes only a recovery that has waited for a minute; in the runs without a number there, at
+once. Rows were
 counted on the table without Spark, resets on the disk, the chain by `audit verify`, all of it after each round of
-recoveries, when the strikes had ended. Meanwhile somebody looked at a page of the console every second; after each
+recoveries, when the strikes had ended. Meanwhile a page of the console was opened every second; after each
 round `/readyz`, the command line and the Pipelines server had to answer again.
 
 Made by `python -m tests.chaos --report docs/chaos.md`; the runs lie beside it in `chaos.jsonl`.

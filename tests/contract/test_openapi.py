@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
+from pytest_django.fixtures import SettingsWrapper
 
 from console.api.base import acts_of
 from console.api.urls import ROUTES as ROUTES_OF_CONSOLE
@@ -32,8 +33,9 @@ def asker(tmp_path: Path, db: None) -> Asker:
 
 
 @pytest.fixture
-def console(db: None) -> str:
-    """The token of an administrator."""
+def console(db: None, settings: SettingsWrapper, tmp_path: Path) -> str:
+    """The token of an administrator, where the folder of static files is there."""
+    settings.STATIC_ROOT = tmp_path
     return token_of("ada", "admin")  # type: ignore[arg-type]
 
 

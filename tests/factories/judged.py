@@ -129,12 +129,12 @@ CRITERIA = [
     },
     {
         "code": "EACH_FILE_ONCE",
-        "says": "Every input stands in exactly one committed batch.",
+        "says": "Every input is in exactly one committed batch.",
         "expected": {"scope": "both", "files": 7},
     },
     {
         "code": "ROWS_OF_BEFORE_UNTOUCHED",
-        "says": "The rows of before are untouched.",
+        "says": "The earlier rows are untouched.",
         "expected": {"rows": 12},
     },
     {
@@ -194,7 +194,7 @@ def _steps(strategy: str) -> list[dict[str, Any]]:
         "full-refresh": [("rerun", "Empty spark_catalog.crm.customers_changes and read everything again.")],
         "empty": [("rerun", "Start from an empty checkpoint.")],
     }[strategy]
-    backup = ("backup", "Keep the source as it stands and what the checkpoint goes back to; read it back.")
+    backup = ("backup", "Keep the source as it is and what the checkpoint goes back to; read it back.")
     first = ("stop", "Prove that the pipeline is still stopped and nothing has moved since the plan.")
     kept = (backup,) if strategy in ("continue", "revert") else ()
     last = ("verify", "Measure the criteria of this plan on the data.")

@@ -139,7 +139,7 @@ MAPPING: dict[str, Any] = {
                "earliest reads all its rows, the latest none that are there now."}],
     "dropped": [{"old": "2", "says": "No source of the code continues source 2 (legacy): 40 rows that wait there are "
                  "never read."}],
-    "notes": ["The sources stand in another order than before; the offset lines are put in the new one."],
+    "notes": ["The sources are in another order than before; the offset lines are put in the new one."],
     "unconfirmed": ["1->2", "2->"],
 }  # fmt: skip
 

@@ -13,29 +13,28 @@ from tests.matrix.cells import COLUMNS, Cell, Result, all_cells
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "matrix.md"
 HEAD = """# Forecast and outcome
 
-Every strategy says before it runs what it will do to rows: how many it loses, doubles and reads again, how many come
-in, how many the table has then. Here each forecast stands beside what Spark did: a stream was brought into the
-incident, the plan was made and run on it by the product's own code, and the rows were counted by Spark.
-`forecast/outcome`; `≤` is a forecast that says "at most"; `?` one that says that it cannot tell. A strategy that is
-blocked shows why. `empty` is blocked everywhere, and is run all the same, so that what it is blocked for is seen to be
-so.
+Each strategy forecasts, before it runs, the rows that it loses, doubles and reads again, the new rows, and the rows of
+the table afterwards. This page compares each forecast with what Spark did: a real stream was brought into the incident,
+the product's own code made and ran the plan, and Spark counted the rows.
+`forecast/outcome`; `≤` is a forecast that says "at most"; `?` one that is not known. A blocked strategy shows
+why. `empty` is blocked everywhere; it is run here all the same, to check the reason.
 
-What the outcome is measured against: the rows that stood in the table, those that only the state held, and what the
-code that ran should yield of the rows that waited. *Lost* are rows of these that the table lacks, *doubled* rows that
-it has beyond them. Of *continue* and *full-refresh* without the `dropDuplicates` that the old code had, *doubled* are
-new rows beyond the first of their key. Rows that were lost before the incident are not looked for here.
+The outcome is measured against the rows that the table held, those that only the state held, and what the code that ran should
+yield of the waiting rows. *Lost* are rows of these that the table lacks, *doubled* rows that it has beyond them. For *continue*
+and *full-refresh* without the old code's `dropDuplicates`, *doubled* are new rows beyond the first of their key. Rows lost before
+the incident are not counted here.
 
 `python -m tests.matrix --keep FILE` runs all cells, `--write FILE` makes this page. `tests/integration/test_matrix.py`
 runs a choice of them at every `bin/test`.
 
-What stands here was run; what could not be, and why, stands at the end. What a person is asked about sources that
-were added, removed or replaced is taken as answered with yes. A topic that was deleted and made again under its name,
-known by its noted id (sources.md), has tests of its own and is not among these incidents.
+Everything here was run; the end of the page lists what could not be, and why. Questions about sources that were added,
+removed or replaced are answered with yes. A topic that was deleted and recreated under its name (sources.md) has tests
+of its own and is not among these incidents.
 """
 WORDS = {
     "equal": "equal",
     "bounded": "within its bound",
-    "untold": "not told, where it says so",
+    "untold": "not known, and marked so",
     "differs": "**different**",
     "failed": "**failed**",
     "blocked": "blocked",
@@ -95,7 +94,7 @@ NOT_RUN = {
     "rate, rate-micro-batch, Python data source": "What they yield is made when it is asked for: there is nothing to "
     "count it by, and forecasts say so. Seeds of them are run by `tests/integration/test_seeds_on_spark.py`.",
     "foreachBatch in a pipeline": "Open-source pipelines of Spark 4.2 have no such sink; here a plain stream writes.",
-    "Materialized views": "They have no checkpoint: every update makes them anew.",
+    "Materialized views": "They have no checkpoint: every update recomputes them.",
     "Several flows into one table": "Each has a checkpoint of its own. What they share is judged (sinks.md).",
     "Other pairs of source and sink": "A source does not know what it is written to, nor a sink what is read: each is "
     "paired with one or two of the others.",

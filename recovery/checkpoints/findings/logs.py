@@ -9,7 +9,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The file metadata, which holds the query id, is missing.",
         "Fails at the start: STREAMING_CHECKPOINT_MISSING_METADATA_FILE.",
-        "Take repair: it writes the id that is known, else a new one where no sink can tell.",
+        "Take repair: it writes the known id, else a new one where no sink knows it.",
         seed=True,
     ),
     Kind(
@@ -17,7 +17,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The file metadata does not hold a query id: {why}.",
         "Fails at the start with a JSON error.",
-        "Take repair: it writes the id that is known, else a new one where no sink can tell.",
+        "Take repair: it writes the known id, else a new one where no sink knows it.",
         seed=True,
     ),
     Kind(
@@ -32,7 +32,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Offset file {batch} of the last committed batches cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
-        "Take repair: it rebuilds the file where those beside it tell enough; else put it back from a backup.",
+        "Take repair: it rebuilds the file where the files beside it suffice; else put it back from a backup.",
     ),
     Kind(
         "OFFSET_PLANNED_UNREADABLE",
@@ -48,7 +48,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Offset file {batch} has {found} source lines; the batch before has {expected}.",
         'Fails: "There are [{found}] sources in the checkpoint offsets", as if the code had changed.',
-        "Take repair: it rebuilds the file where those beside it tell enough; else put it back from a backup.",
+        "Take repair: it rebuilds the file where the files beside it suffice; else put it back from a backup.",
     ),
     Kind(
         "OFFSET_NEWER_FORMAT",
@@ -62,7 +62,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Offset file {batch} is missing, the one before the newest.",
         'Fails: "batch {batch} doesn\'t exist", or "Previous batch {batch} not found". It reads the two newest.',
-        "Take repair: it rebuilds the file where those beside it tell enough. A seeded reset writes both.",
+        "Take repair: it rebuilds the file where the files beside it suffice. A seeded reset writes both.",
         seed=True,
     ),
     Kind(
@@ -117,13 +117,13 @@ TABLE: tuple[Kind, ...] = (
         "Batch {batch} was planned and not committed, and the offsets are in format 2.",
         "Spark 4.2 fails at every start, with nothing but None.get: it cannot take up such a batch again.",
         "Take repair: it leaves the planned batch out where the sink does not hold it, and the same input is planned "
-        "anew. A seeded reset leaves it out too.",
+        "again. A seeded reset leaves it out too.",
         seed=True,
     ),
     Kind(
         "SOURCE_LOG_MISSING",
         B,
-        "Source {source} stands at log entry {entry}, which its log does not have.",
+        "Source {source} is at log entry {entry}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
         "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
@@ -132,7 +132,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The planned batch needs log entry {entry} of source {source}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
-        "Take repair, or a seeded reset: both leave the planned batch out, and it is planned anew.",
+        "Take repair, or a seeded reset: both leave the planned batch out, and it is planned again.",
         seed=True,
     ),
     Kind(
@@ -153,14 +153,14 @@ TABLE: tuple[Kind, ...] = (
     Kind(
         "SOURCE_LOG_GAP",
         B,
-        "Log entry {entry} of source {source} is missing, and no compacted entry stands in for it.",
+        "Log entry {entry} of source {source} is missing, and no compacted entry replaces it.",
         "Fails: the entry doesn't exist.",
         "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
     Kind(
         "SOURCE_READ_TWICE",
         W,
-        "Source {source} has no log of its own and stands where source {other} stands in every batch that is kept: the "
+        "Source {source} has no log of its own and is where source {other} is in every batch that is kept: the "
         "code reads one source twice, as a self-join does, or the log of source {source} is gone.",
         "Goes on where the code reads one source twice; else fails: a log entry doesn't exist.",
         "Nothing, where the code uses one stream in two places; else put the log back from a backup.",
@@ -274,7 +274,7 @@ TABLE: tuple[Kind, ...] = (
     Kind(
         "INPUT_UNCHECKED",
         I,
-        "Whether the input files of source {source} are still there cannot be told: {why}.",
+        "Whether the input files of source {source} are still there is not known: {why}.",
         "Goes on.",
         "Nothing.",
         seed=True,
@@ -304,14 +304,14 @@ TABLE: tuple[Kind, ...] = (
     Kind(
         "HEADER_PARTITIONS_MORE",
         B,
-        "The header of offset file {batch} says {told} partitions; the state of operator {operator} has {partitions}.",
+        "The header of offset file {batch} has {told} partitions; the state of operator {operator} has {partitions}.",
         "Fails: CANNOT_LOAD_STATE_STORE, a partition's files do not exist.",
         "Set spark.sql.shuffle.partitions in the header to {partitions}.",
     ),
     Kind(
         "HEADER_PARTITIONS_FEWER",
         B,
-        "The header of offset file {batch} says {told} partitions; the state of operator {operator} has {partitions}.",
+        "The header of offset file {batch} has {told} partitions; the state of operator {operator} has {partitions}.",
         "Runs without an error and forgets the state of the other partitions: results are wrong.",
         "Set spark.sql.shuffle.partitions in the header to {partitions}.",
         outcome=Outcome.LOSES,

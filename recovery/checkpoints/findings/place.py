@@ -37,10 +37,10 @@ TABLE: tuple[Kind, ...] = (
     Kind(
         "SIDECAR_DIFFERS",
         I,
-        "{count} files of the logs are not those that their checksum files were written for, such as {name}: somebody "
+        "{count} files of the logs are not those that their checksum files were written for, such as {name}: someone "
         "has edited or replaced them.",
         "Goes on: it does not compare them.",
-        "Nothing; find out who changed the file, if nobody meant to.",
+        "Nothing; find out who changed the file, if that was not meant.",
         seed=True,
     ),
     Kind(

@@ -9,7 +9,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The table's log has batch {head} already; the next batch would be {next}.",
         "Silently skips every batch up to {head}: the run is good and the rows are lost.",
-        "Go on with batch {wanted}: take a seeded reset from a checkpoint that stands there, never an empty one.",
+        "Go on with batch {wanted}: take a seeded reset from a checkpoint at that batch, never an empty one.",
         outcome=Outcome.LOSES,
     ),
     Kind(
@@ -58,7 +58,7 @@ TABLE: tuple[Kind, ...] = (
     Kind(
         "SINK_LOG_HOLE",
         B,
-        "The table's log has no batch {batch}, and no compacted entry stands in for it.",
+        "The table's log has no batch {batch}, and no compacted entry replaces it.",
         "Cannot read the table: the entry doesn't exist.",
         "Put the entry back from a backup, or take a full refresh.",
         outcome=Outcome.UNREADABLE_TABLE,
@@ -83,9 +83,9 @@ TABLE: tuple[Kind, ...] = (
         "SINK_SKIPS_STATE",
         B,
         "The table has batch {head}, which the checkpoint has planned and not committed; its state is in format 2.",
-        "The table skips the batch, so that no task tells the ids of its state: fails with a bare assertion "
+        "The table skips the batch, so no task reports the ids of its state: fails with a bare assertion "
         "about CheckpointInfo, at every start.",
-        "Remove entry {head} of the table's log: the batch is then written anew, once.",
+        "Remove entry {head} of the table's log: the batch is then written again, once.",
     ),
     Kind(
         "SINK_FORGOT_BATCH",
@@ -103,7 +103,7 @@ TABLE: tuple[Kind, ...] = (
         "The table has batches of this query up to {head}, and has forgotten so by its setting {setting}; the next "
         "batch would be {next}.",
         "Writes the batches up to {head} a second time: the run is good and the rows are doubled.",
-        "Put the checkpoint back that stood at batch {head}, or take a full refresh.",
+        "Put back the checkpoint of batch {head}, or take a full refresh.",
         outcome=Outcome.DOUBLES,
     ),
     Kind(

@@ -6,7 +6,7 @@ from recovery.checkpoints.report import Outcome
 BACKUP = "Put it back from a backup, go back to batch {back}, or take a reset that drops the state."
 UNTOLD = (
     "Nothing where the code keeps no state. Where it aggregates, joins, limits or drops duplicates, put state/ back "
-    "from a backup first. The code tells, and so do the stateOperators of its progress events."
+    "from a backup first. The code shows it, and so do the stateOperators of its progress events."
 )
 UNCHECKED = "Runs without an error and without checking that the code's operator is the state's."
 
@@ -22,7 +22,7 @@ TABLE: tuple[Kind, ...] = (
     Kind(
         "STATE_UNTOLD",
         I,
-        "There is no state, and nothing here tells whether the query keeps any: commits in format 1 name no operators.",
+        "There is no state, and nothing here shows whether the query keeps any: commits in format 1 name no operators.",
         "Goes on where the code has no stateful step, else fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
         UNTOLD,
         seed=True,
@@ -32,7 +32,7 @@ TABLE: tuple[Kind, ...] = (
         "STATE_UNTOLD_WATERMARK",
         W,
         "There is no state, but the watermark has come to {watermark} (epoch milliseconds), which seldom is without a "
-        "stateful step. Nothing here tells: commits in format 1 name no operators.",
+        "stateful step. Nothing here shows it: commits in format 1 name no operators.",
         "Goes on where the code has no stateful step, else fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
         UNTOLD,
         seed=True,
@@ -101,7 +101,7 @@ TABLE: tuple[Kind, ...] = (
         W,
         "{file} of operator {operator} cannot be loaded: {why}. An older state and the changes after it can.",
         "Takes the older state without an error; with autoSnapshotRepair.enabled off, or before 4.1, it fails.",
-        "Nothing at once. Keep the older files: what stands in for this one is the last of its kind.",
+        "Nothing at once. Keep the older files: the file used in its place is the last of its kind.",
         seed=True,
     ),
     Kind(
@@ -176,7 +176,7 @@ TABLE: tuple[Kind, ...] = (
         W,
         "The metadata of operator {operator} names a state schema outside this checkpoint: {path}.",
         "Reads the schema there, as if this were the old place; fails once that place is gone.",
-        "Write the paths anew when a checkpoint is copied or moved.",
+        "Rewrite the paths when a checkpoint is copied or moved.",
         seed=True,
     ),
     Kind(

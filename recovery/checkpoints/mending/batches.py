@@ -56,7 +56,7 @@ def planned_offsets(work: Work, found: Finding) -> Mending:
             found.code,
             name,
             found.says,
-            f"Left out: the table does not hold batch {batch}; it is planned anew.",
+            f"Left out: the table does not hold batch {batch}; it is planned again.",
         )
     before = work.offsets(batch - 1)
     if before is None:
@@ -74,7 +74,7 @@ def planned_as_map(work: Work, found: Finding) -> Mending:
     if work.in_sink(batch) is not False:
         raise CannotMend(f"The sink may hold batch {batch}; a seeded reset goes on after it.")
     work.layout.leave_out(_file(found))
-    how = f"Left out: the table does not hold batch {batch}; it is planned anew."
+    how = f"Left out: the table does not hold batch {batch}; it is planned again."
     return Mending(found.code, _file(found), found.says, how)
 
 
@@ -106,7 +106,7 @@ def planned_entry(work: Work, found: Finding) -> Mending:
         raise CannotMend(f"The sink may hold batch {batch}, and which files it spans is not known.")
     work.layout.leave_out(f"offsets/{batch}")
     work.layout.leave_out(_file(found))
-    how = f"Left out with offsets/{batch}: the table does not hold batch {batch}; it is planned anew."
+    how = f"Left out with offsets/{batch}: the table does not hold batch {batch}; it is planned again."
     return Mending(found.code, _file(found), found.says, how)
 
 
@@ -142,7 +142,9 @@ def _ends(work: Work, batch: int) -> tuple[list[str | None], str]:
         pairs = zip(below.sources, above.sources, strict=True)
         return [_between(a.offset_json, b.offset_json, batch) for a, b in pairs], "from the batches beside it"
     if below is None:
-        raise CannotMend(f"The batch before {batch} is not readable, so its end cannot be told from others.")
+        raise CannotMend(
+            f"The batch before {batch} is not readable, so its end cannot be distinguished from others."
+        )
     return _after(work, below, batch), "from the source's log, whose newest entry is this batch's"
 
 
@@ -152,7 +154,7 @@ def _between(low: str | None, high: str | None, batch: int) -> str | None:
     a, b = formats.log_offset(low), formats.log_offset(high)
     if b is None or b - (-1 if a is None else a) != 2:
         raise CannotMend(
-            f"Where batch {batch} ended cannot be told from the batches beside it. Give its offsets from the "
+            f"Where batch {batch} ended does not follow from the batches beside it. Give its offsets from the "
             "progress events."
         )
     return json.dumps({"logOffset": b - 1}, separators=(",", ":"))
@@ -166,7 +168,7 @@ def _after(work: Work, below: OffsetFile, batch: int) -> list[str | None]:
     own = (-1 if reached is None else reached) + 1
     if len(below.sources) != 1 or below.sources[0].key != "0" or newest < own or timed:
         raise CannotMend(
-            f"Where batch {batch} ended cannot be told from the source logs alone. Give its offsets from the "
+            f"Where batch {batch} ended does not follow from the source logs alone. Give its offsets from the "
             "progress events."
         )
     return [json.dumps({"logOffset": own}, separators=(",", ":"))]

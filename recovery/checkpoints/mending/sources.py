@@ -35,7 +35,7 @@ def entry(work: Work, found: Finding) -> Mending:
     name = f"{folder}/{number}.compact" if compact else f"{folder}/{number}"
     work.layout.write(name, filelog.source_lines([*before, *own]))
     how = (
-        f"Rebuilt from the listing: {len(own)} of the listed files stand in no other entry and are not newer than "
+        f"Rebuilt from the listing: {len(own)} of the listed files are in no other entry and are not newer than "
         f"batch {batch}, which took them: {_names(own)}. Nothing proves it: a file that came later with an older time "
         "looks the same. Look whether the table has their rows."
     )

@@ -53,18 +53,18 @@ def _stores(layout: Layout, number: int) -> list[str]:
 
 def _operator_name(work: Work, number: int, stores: list[str]) -> tuple[str, str]:
     if tuple(stores) == JOIN_STORES:
-        return "symmetricHashJoin", "told by its stores"
+        return "symmetricHashJoin", "from its stores"
     if stores != ["default"]:
-        raise CannotMend("Its stores are not all there, so its metadata cannot be told.")
+        raise CannotMend("Its stores are not all there, so its metadata is not known.")
     try:
         columns = _value_columns(work.read(f"state/{number}/0/_metadata/schema"))
     except Malformed:
         columns = ()
     for column, name in BY_VALUE.items():
         if columns == (column,):
-            return name, "told by the schema of its state"
+            return name, "from the schema of its state"
     if number < len(work.known.operators):
-        return work.known.operators[number], "told by the code that last worked"
+        return work.known.operators[number], "from the code that last worked"
     raise CannotMend(
         "Which operator it was is written nowhere; run the last good code once more, or name it."
     )

@@ -60,8 +60,8 @@ def plan_options(parser: ArgumentParser) -> None:
     change.add_argument(
         "--code", metavar="DIR", help="Folder with the changed source, laid out like the root."
     )
-    change.add_argument("--patch", metavar="FILE.diff", help="Unified diff against the source of today.")
-    parser.add_argument("--key", help="Columns by which rows are told apart when verifying: a,b.")
+    change.add_argument("--patch", metavar="FILE.diff", help="Unified diff against today's source.")
+    parser.add_argument("--key", help="Columns that identify a row when verifying: a,b.")
     _start_options(parser)
     _acceptance_options(parser)
     _below_options(parser)
@@ -74,7 +74,7 @@ def _start_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SOURCE[/PART]=WISH",
-        help="Where a source, by its number in the code, or all of them shall start; may be given again for another "
+        help="Where to start a source, by its number in the code, or all; may be given again for another "
         f"one. WISH is {wishes.FORMS}, or committed. Without it a source goes on where its last committed batch ended. "
         f"One partition of Kafka, as 0/orders-3=1200, starts at {wishes.OF_A_PART}; the others as their source does.",
     )

@@ -33,7 +33,7 @@ def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
     if report.version is not None:
         yield f"Version      {report.version}, the newest of its flow"
     yield f"Query id     {shown(report.query_id or 'unknown')}"
-    yield f"Stands at    {standing(report)}"
+    yield f"Progress     {standing(report)}"
     yield f"Next run     {said.OUTCOMES[report.outcome]}"
     if report.written_by:
         yield f"Written by   Spark {writer_words(report.written_by)}"
@@ -43,7 +43,7 @@ def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
         yield f"State {operator.operator_id:<6} {operator_words(operator)}"
     if not report.state_operators:
         untold = any(f.code in UNTOLD for f in report.findings)
-        yield f"State        none{' here; whether the code keeps any, no file tells' if untold else ''}"
+        yield f"State        none{' here; no file shows whether the code keeps any' if untold else ''}"
     if sink is not None:
         yield f"Sink         {sink_words(sink)}"
     yield f"Size         {report.size_bytes:,} bytes in all"
@@ -56,7 +56,7 @@ def findings(found: Sequence[Finding]) -> Iterator[str]:
         return
     for title, some in (
         ("What is wrong", [f for f in found if f.severity is not Severity.INFO]),
-        ("Also so", [f for f in found if f.severity is Severity.INFO]),
+        ("Also", [f for f in found if f.severity is Severity.INFO]),
     ):
         if some:
             yield ""
@@ -75,9 +75,7 @@ def verdict(report: CheckpointReport) -> str:
     if report.format == "none":
         return "Empty: there is no checkpoint here."
     if report.outcome is Outcome.OPEN:
-        return (
-            f"No damage found. Whether the next run goes on hangs on what no file tells: see {_open(report)}."
-        )
+        return f"No damage found. Whether the next run goes on depends on what no file shows: see {_open(report)}."
     warnings = sum(f.severity is Severity.WARNING for f in report.findings)
     return "Sound." if not warnings else f"Sound, with {warnings} warning{'' if warnings == 1 else 's'}."
 

@@ -79,7 +79,7 @@ def _source(one: Mapping[str, Any]) -> Iterator[str]:
 def distance(of: Mapping[str, Any]) -> str:
     """`8 rows, 3 files`, and how exact that is."""
     told = [showing.said_amount(of[name], name[:-1]) for name in ("rows", "files", "bytes") if of[name]]
-    return ", ".join(told) or "cannot be told"
+    return ", ".join(told) or "is not known"
 
 
 def _reach(of: Mapping[str, Any]) -> str:

@@ -100,7 +100,7 @@ class Command(RepriseCommand):
             f"The audit log is NOT whole: {len(found['problems'])} problems in {found['entries']} entries."
         ]
         lines += [f"  {shown(p['says'])}" for p in found["problems"]]
-        lines.append("Keep this database as it is, and call whoever is responsible for the audit.")
+        lines.append("Keep this database as it is, and call the person responsible for the audit.")
         return Answer(found, "\n".join(lines), exit_code=1)
 
     def _verified_archive(self, file: Path) -> Answer:

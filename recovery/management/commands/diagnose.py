@@ -118,7 +118,7 @@ NO_STRATEGY: Final = (
 def _next(flow: Flow, found: Mapping[str, Any]) -> list[str]:
     """The command that goes on: one for each answer to whether the change was meant, where it hangs on that."""
     if found.get("storage") == Storage.MANAGED:
-        return ["Next: as said above. The workspace keeps this checkpoint, so no plan can be made from here."]
+        return ["Next: as above. The workspace keeps this checkpoint, so no plan can be made from here."]
     plan = f"bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy"
     advice = stored_advice(found)
     if not asks_meant(advice):

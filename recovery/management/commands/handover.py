@@ -14,13 +14,13 @@ class Command(RepriseCommand):
 
     help = (
         "Hands an open recovery of yours over to another person who may recover there; without --to, takes it over "
-        "from its owner, with a reason. Both owners are told."
+        "from its owner, with a reason. Both owners are notified."
     )
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12.")
-        parser.add_argument("--to", default="", help="Who shall have it; by default yourself.")
+        parser.add_argument("--to", default="", help="The new owner; you by default.")
         parser.add_argument("--reason", default="", help="Why, for the audit log; needed to take it over.")
 
     def answer(self, options: dict[str, Any]) -> Answer:

@@ -25,7 +25,7 @@ class Command(RepriseCommand):
     """Exit 0: sound; 1: there is a blocker, or a file of the batch cannot be read; 2: the path cannot be read."""
 
     help = (
-        "Judges the checkpoint in a directory or URL: what it is, where it stands, what is wrong, what to do. Of a "
+        "Judges the checkpoint in a directory or URL: what it is, its progress, what is wrong, what to do. Of a "
         "flow's directory, the newest version; of a pipeline's storage root, every flow and version. Changes nothing."
     )
 
@@ -48,8 +48,8 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--keeps-state",
             choices=[KeepsState.YES.value, KeepsState.NO.value],
-            help="Whether the code has a stateful step, where no file tells: a checkpoint that has lost all its state "
-            "may look like one that never had any.",
+            help="Whether the code has a stateful step, where no file shows it: a checkpoint without any state "
+            "may have lost it, or never had any.",
         )
         parser.add_argument(
             "--batch",

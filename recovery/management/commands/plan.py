@@ -41,10 +41,10 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--positions",
             action="store_true",
-            help="Print where each source stands, where it would start and what that costs; change nothing.",
+            help="Print each source's position, where it would start and what that costs; change nothing.",
         )
         parser.add_argument(
-            "--reason", default="", help="What approvers shall know, where the environment has them."
+            "--reason", default="", help="What approvers should know, where the environment has them."
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:

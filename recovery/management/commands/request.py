@@ -18,7 +18,7 @@ class Command(RepriseCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12.")
-        parser.add_argument("--reason", default="", help="What approvers shall know: why, ticket, deadline.")
+        parser.add_argument("--reason", default="", help="What approvers should know: why, ticket, deadline.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
         recovery = recovery_or_404(options["recovery"], self.actor)

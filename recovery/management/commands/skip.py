@@ -14,7 +14,7 @@ class Command(RepriseCommand):
     """Exit 0: skipped; 1: this step is never skipped, or the recovery does not stand still; 2: there is no such."""
 
     help = (
-        "Skips the step at which a recovery that needs attention stands, where that is allowed. Without its proof a "
+        "Skips the step on which a recovery waits that needs attention, where that is allowed. Without its proof a "
         "recovery ends as unproven, never as succeeded."
     )
     right = Right.RECOVER

@@ -13,7 +13,7 @@ from recovery.sources import file_facts
 from recovery.sources.base import InputFile, SourceKind, Wanted
 from recovery.sources.live import files as live_files
 
-NO_PLACE: Final = "The code does not tell where this source reads from, so nobody could look."
+NO_PLACE: Final = "The code does not show where this source reads from, so it was not looked up."
 
 
 def options_of(described: Mapping[str, Any]) -> dict[str, Any]:

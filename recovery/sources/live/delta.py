@@ -152,7 +152,7 @@ def _with_own_times(facts: DeltaFacts, properties: Mapping[str, str]) -> DeltaFa
         properties.get(f"delta.inCommitTimestampEnablement{name}", "0") for name in ("Version", "Timestamp")
     ]
     if not all(value.isdecimal() for value in told):
-        raise Malformed("its metadata does not tell since when commits have times of their own")
+        raise Malformed("its metadata does not say since when commits have times of their own")
     since = int(told[0])
     before = {v: ms for v, ms in facts.times.items() if v < since}
     own = {v: c.time_ms for v, c in sorted(facts.commits.items()) if v >= since}

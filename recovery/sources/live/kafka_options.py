@@ -62,7 +62,9 @@ def reader_of(options: Mapping[str, Any]) -> Reader:
     told = {str(key).lower(): str(value) for key, value in options.items()}
     given = {key.removeprefix("kafka."): value for key, value in told.items() if key.startswith("kafka.")}
     if not given.get(SERVERS, "").strip():
-        raise Refused("The reader has no option kafka.bootstrap.servers, so nobody knows which Kafka to ask.")
+        raise Refused(
+            "The reader has no option kafka.bootstrap.servers, so it is not known which Kafka to ask."
+        )
     topics = frozenset(t.strip() for t in told.get("subscribe", "").split(",") if t.strip())
     return Reader(
         given[SERVERS],

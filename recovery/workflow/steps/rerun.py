@@ -71,7 +71,7 @@ def start(context: Context, body: Mapping[str, Any], **noted: Any) -> str:
         update_id = context.client.start_update(context.pipeline_id, **body)
     except ActiveUpdate as other:
         raise Refused(
-            f"Update {other.update_id} is already active, started by somebody else. Stop it, then resume this step."
+            f"Update {other.update_id} is already active, started by someone else. Stop it, then resume this step."
         ) from other
     _note(context, update_id)
     context.log(f"Update {update_id} accepted. Accepted is not yet success.")
@@ -165,7 +165,7 @@ def is_cut(client: PipelinesClient, pipeline_id: str, update_id: str) -> bool:
 
 def _why(context: Context, update_id: str, state: str) -> str:
     if state == "CANCELED":
-        who = context.held_by or "somebody"
+        who = context.held_by or "someone"
         return f"Update {update_id} was stopped by {who} before it ended. Resume to start it again."
     events = list(context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'"))
     causes = failure_of(events, context.flow.name)

@@ -164,7 +164,7 @@ def _read_back(context: Context, place: str, version: int | None) -> dict[str, A
     found = [s.offset_json for s in now.sources]
     if now.version != version or found != wanted or now.blockers:
         raise Refused(
-            f"Version {now.version} reads back with offsets {found}, planned were {wanted}. Roll back, then seal anew.",
+            f"Version {now.version} reads back with offsets {found}, planned: {wanted}. Roll back, then seal again.",
             code="not_as_sealed",
         )
     context.log(f"Read back: intact, next batch {(now.last_committed or 0) + 1}, offsets as planned.")

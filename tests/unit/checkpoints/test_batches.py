@@ -208,7 +208,7 @@ def test_two_batches_differ_in_position_files_header_and_operators(tmp_path: Pat
     ]
     assert [(m.name, m.before, m.after) for m in found.conf] == [("spark.sql.shuffle.partitions", "2", "8")]
     assert (found.operators, found.operators_untold) == ((), (1,))
-    assert said.operators_untold(found).startswith("Batch 1 does not tell")
+    assert said.operators_untold(found).startswith("Batch 1 does not say")
 
 
 V2 = 'v2\n{"nextBatchWatermarkMs":0,"stateUniqueIds":%s}'
@@ -218,18 +218,18 @@ V1 = 'v1\n{"nextBatchWatermarkMs":0}'
 @pytest.mark.parametrize(
     ("before", "after", "moved", "says"),
     [
-        (V1, V1, [], "Neither batch tells: only commits of state format 2 name operators."),
+        (V1, V1, [], "Neither batch says: only commits of state format 2 name operators."),
         (
             V1,
             V2 % '{"0":[["a"]]}',
             [],
-            "Batch 1 does not tell: only commits of state format 2 name operators.",
+            "Batch 1 does not say: only commits of state format 2 name operators.",
         ),
         (
             V2 % '{"0":[["a"]]}',
             V1,
             [],
-            "Batch 2 does not tell: only commits of state format 2 name operators.",
+            "Batch 2 does not say: only commits of state format 2 name operators.",
         ),
         (V2 % "{}", V2 % '{"0":[["a"],["b"]]}', [("0", None, "2")], ""),
         (V2 % '{"0":[["a"]]}', V2 % '{"0":[["c"]]}', [], ""),

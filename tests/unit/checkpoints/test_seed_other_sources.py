@@ -78,7 +78,7 @@ def test_a_delta_source_at_a_change_of_schema_is_not_seeded(tmp_path: Path) -> N
     for folder in ("offsets", "commits"):
         for number in ("4", "5"):
             (old / folder / number).unlink()
-    with pytest.raises(Refused, match="stands at a change of its table's schema"):
+    with pytest.raises(Refused, match="is at a change of its table's schema"):
         seed.plan_seed(inspect(str(tmp_path / "flow")))
 
 

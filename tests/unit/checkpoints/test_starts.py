@@ -212,9 +212,9 @@ def test_after_batch_0_a_log_without_an_id_below_its_line_is_refused(tmp_path: P
 
 
 REFUSED: list[tuple[str, list[SourceStart], str]] = [
-    ("none at all", [], "told were none"),
-    ("a gap", [SourceStart(0, 0, line(2)), SourceStart(2, 1, KAFKA)], "told were 0, 2"),
-    ("one twice", [SourceStart(0, 0, line(2)), SourceStart(0, 1, KAFKA)], "told were 0, 0"),
+    ("none at all", [], "given were none"),
+    ("a gap", [SourceStart(0, 0, line(2)), SourceStart(2, 1, KAFKA)], "given were 0, 2"),
+    ("one twice", [SourceStart(0, 0, line(2)), SourceStart(0, 1, KAFKA)], "given were 0, 0"),
     ("too many", [SourceStart(n, None, None) for n in range(1001)], "needs one start"),
     ("two of one", [SourceStart(0, 1, KAFKA), SourceStart(1, 1, KAFKA)], "Two starts continue one"),
     ("no such source", [SourceStart(0, 6, KAFKA)], "has no source 6"),

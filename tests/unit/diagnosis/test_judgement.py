@@ -133,7 +133,7 @@ def test_a_lost_offset_file_is_told_from_a_second_run() -> None:
     )
     lost = diagnose(causes=text, report=replace(HEALTHY, last_committed=3, last_planned=2))
     assert lost["damaged"] == "offsets/3"
-    assert "nobody else is writing" in lost["title"]
+    assert "nothing else writes" in lost["title"]
     real = diagnose(causes=text, report=HEALTHY)
     assert "look for a second run" in real["says"]
     assert "rests on the error alone" in diagnose(causes=text)["says"]

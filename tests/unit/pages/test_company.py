@@ -142,7 +142,7 @@ def test_nobody_else_gets_in_and_no_account_is_made(client: Client, why: str, to
         user.person.delete()  # type: ignore[attr-defined]
     answer = come_back(client, told)
     assert answer.status_code == 422
-    assert "belongs to nobody here" in answer.content.decode()
+    assert "has no person here" in answer.content.decode()
     assert client.get("/")["Location"].startswith("/sign-in")
     assert not SocialAccount.objects.exists()
     assert User.objects.count() == 2

@@ -34,7 +34,7 @@ def test_the_patch_page_shows_the_sealed_change_and_reads_no_code_again(
     responder: Client, ended: Recovery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(flow: Any) -> Any:
-        raise AssertionError("the workspace was asked for the code of today")
+        raise AssertionError("the workspace was asked for today's code")
 
     monkeypatch.setattr(source, "read", read)
     sealed_patch(ended, [{"path": "/a.py", "before": "one\n", "after": "two\n"}])

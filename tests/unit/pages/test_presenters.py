@@ -180,7 +180,7 @@ def test_waiting_is_not_safe_when_a_file_is_gone_and_not_known_when_nobody_could
 @pytest.mark.parametrize(
     ("code", "word"),
     [
-        (None, "Cannot tell"),
+        (None, "Not known"),
         (["dedupe"], "Compatible"),
         ([], "Not compatible"),
         (["stateStoreSave"], "Not compatible"),

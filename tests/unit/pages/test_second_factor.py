@@ -106,7 +106,7 @@ def test_secrets_of_second_factors_are_encrypted_in_the_database(
     totp = Authenticator.objects.get(type="totp")
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "a new key " * 8
     assert totp.wrap().validate_code(code_of(secret, 1)), (
-        "an old key reads on until everything is written anew"
+        "an old key reads on until everything is written again"
     )
 
 

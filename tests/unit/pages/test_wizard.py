@@ -107,7 +107,7 @@ def test_the_comparison_shows_every_strategy_with_its_numbers_and_the_blocked_on
     page = asked(responder, f"/recoveries/{recovery.pk}/offset")
 
     assert all(page.all(id=f"st-{name}") for name in ("continue", "revert", "full-refresh", "empty"))
-    assert not page.all(name="strategy", checked=True), "nobody said whether the change was meant"
+    assert not page.all(name="strategy", checked=True), "nobody answered whether the change was meant"
     assert page.one("say-whether-meant")
     assert page.all(id="st-empty", value="empty", disabled=True)
     reason = next(o["blocked"] for o in recovery.facts["options"] if o["strategy"] == "empty")

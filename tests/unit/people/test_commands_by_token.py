@@ -77,7 +77,7 @@ def test_a_token_makes_another_for_its_owner(monkeypatch: pytest.MonkeyPatch) ->
     [
         (Role.ADMIN, "bot", 0, ""),
         (Role.VIEWER, "bot", 1, "may not"),
-        (Role.ADMIN, "eve", 1, "nobody can act as somebody else"),
+        (Role.ADMIN, "eve", 1, "no one can act as someone else"),
         (Role.ADMIN, "nobody", 2, "no account 'nobody'"),
     ],
 )

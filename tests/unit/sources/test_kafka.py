@@ -170,7 +170,7 @@ def test_no_time_is_told_where_retention_has_none(of: TopicFacts) -> None:
 
 def test_a_topic_that_is_cut_by_size_says_so() -> None:
     found = kafka.reach(line(a=[3]), facts(a=topic((0, 20), retention_bytes=1000)))
-    assert found.why.endswith("a is also cut by size, at a time that nobody can tell beforehand.")
+    assert found.why.endswith("a is also cut by size, at a time that is not known beforehand.")
 
 
 @pytest.mark.parametrize(

@@ -128,18 +128,18 @@ COSTS: dict[str, tuple[showing.Costs, tuple[str, ...], tuple[str, ...]]] = {
     ),
     "not told": (
         cost(Distance(), Distance(), Moved.UNCLEAR),
-        ("how many rows are never read cannot be told",),
-        ("how many rows are read a second time cannot be told",),
+        ("how many rows are never read is not known",),
+        ("how many rows are read a second time is not known",),
     ),
     "a part of another topic": (
         cost(showing.ZERO, showing.ZERO, Moved.UNCLEAR),
-        ("how many rows are never read cannot be told",),
-        ("how many rows are read a second time cannot be told",),
+        ("how many rows are never read is not known",),
+        ("how many rows are read a second time is not known",),
     ),
     "some told, some not": (
         cost(Distance(rows=Amount(8)), showing.ZERO, Moved.FORWARD, Moved.GONE),
-        ("8 rows never read; of p-1 it cannot be told",),
-        ("how many rows are read a second time cannot be told",),
+        ("8 rows never read; of p-1 it is not known",),
+        ("how many rows are read a second time is not known",),
     ),
     "skips and repeats, both counted": (
         cost(Distance(files=Amount(1)), Distance(files=Amount(2)), Moved.UNCLEAR),

@@ -17,7 +17,7 @@ KAFKA = {"format": "kafka", "path": None, "options": {}}
 DELTA = {"format": "delta", "path": "/t/new", "options": {}}
 OLD = CodeFacts({"/p/q.py": WITH}, (), sources=(KAFKA,))
 ROWS = Counts(processed=10, waiting=5, everything=15)
-LOST = Reach(False, "The table was made anew.", lost=Distance())
+LOST = Reach(False, "The table was recreated.", lost=Distance())
 
 
 def edited(*described: Any, **changes: Any) -> Facts:
@@ -68,12 +68,12 @@ def test_where_a_source_was_removed_the_rows_of_both_old_ones_are_told() -> None
 def test_what_only_the_new_code_reads_does_not_stand_in_its_way() -> None:
     """Another table in the place of the one that was read: the old code reads the old one."""
     given = edited(DELTA)
-    assert "The table was made anew." in (options(given)["continue"].blocked or "")
+    assert "The table was recreated." in (options(given)["continue"].blocked or "")
     assert judged(given).blocked is None
 
 
 BLOCKED: dict[str, tuple[dict[str, Any], str]] = {
-    "what the old code reads cannot be read on": ({"old_sources": (source("kafka", reach=LOST),)}, "made anew"),
+    "what the old code reads cannot be read on": ({"old_sources": (source("kafka", reach=LOST),)}, "recreated"),
     "nobody could look": ({"old_sources": (), "old_problem": "/in does not exist."}, "looked at: /in does not exist."),
     "old code of one source too many": (
         {"old_code": replace(OLD, sources=(KAFKA, KAFKA))}, "Spark would refuse the old code too."

@@ -47,7 +47,7 @@ def test_going_back_to_the_first_row_is_exact_where_it_was_rehearsed_without_a_l
     assert option.blocked is None
     assert [(a.rows, a.exact) for a in (forecast.lost, forecast.doubled)] == [(0, True), (0, True)]
     assert (forecast.new_rows, forecast.table_after) == (4, 14)
-    assert forecast.state == "Built anew: aggregation, dropDuplicates"
+    assert forecast.state == "Rebuilt: aggregation, dropDuplicates"
     assert {c.code for c in option.criteria} >= set(REQUIRED["rewind"]) | {"COUNTS_EQUAL_FORECAST"}
     assert "again" not in next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")
 
@@ -129,7 +129,7 @@ BLOCKED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "the same steps, old code not known": ({"operators": (SUM,), "old_code": None}, "take revert"),
     "nothing chosen": ({"at": "10"}, "Choose how far to go back first: every row of the windows after"),
-    "deduplication, nothing chosen": ({"at": "10", "operators": ("dedupe",)}, "that the state stands for"),
+    "deduplication, nothing chosen": ({"at": "10", "operators": ("dedupe",)}, "behind the state"),
     "code not read": ({"new_code": CodeFacts({}, None, "line 3")}, "line 3"),
     "running": ({"active_update": "u-9"}, "stop the pipeline first"),
     "no watermark": (

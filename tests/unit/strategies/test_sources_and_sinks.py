@@ -52,7 +52,7 @@ def test_a_stream_that_can_be_seeded_goes_on_exactly(kind: str, sink: SinkReport
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (['{"clicks":{"0":6}}'], "Batch 3 was planned by the code of today, without topic orders"),
+        (['{"clicks":{"0":6}}'], "Batch 3 was planned by today's code, without topic orders"),
         (['{"orders":{"0":12}}'], None),
         (['{"orders":{"0":12},"clicks":{"0":6}}'], None),
         (["{"], "without topic orders"),

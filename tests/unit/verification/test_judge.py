@@ -192,7 +192,7 @@ REPEATS = [
         ["x", "y", "d"],
         3,
         None,
-        "2 rows that the rerun wrote stood in the table before. Batch 3 had",
+        "2 rows that the rerun wrote were in the table before. Batch 3 had",
     ),
     (["a", "b"], ["c", "d", "d"], 3, True, " 1 row of them repeat a key because the input does."),
 ]

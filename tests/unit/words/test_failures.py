@@ -75,7 +75,7 @@ KEY_ERROR = {"class_name": "KeyError", "message": "'S3_BUCKET'", "file": "01_bro
             UpdateFailure(
                 "u2", FailurePhase.BESIDE, condition="PIPELINE_CANCELLED", cancelled_by="USER_ACTION"
             ),
-            "Somebody cancelled update u2. What it would have done is not known.",
+            "Someone cancelled update u2. What it would have done is not known.",
         ),
         (
             UpdateFailure("u2", FailurePhase.BESIDE, condition="PIPELINE_FAILED"),

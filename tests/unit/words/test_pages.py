@@ -154,7 +154,7 @@ SCENES = (
         {
             "how-far-not-chosen": (
                 "Not chosen yet: how far to go back. The state is built from what is read "
-                "again, so it has to reach behind the oldest row that the state stands for."
+                "again, so it has to reach behind the oldest row behind the state."
             ),
             "why-not": (
                 "Say at a source how far to go back, and look up what this costs. Then choose it here."
@@ -305,7 +305,7 @@ SCENES = (
         "run",
         {
             "end-not-seen": (
-                "What happened Nobody saw Rerun end Its worker (host:4711) has given no sign of"
+                "What happened The end of Rerun was not seen Its worker (host:4711) has given no sign of"
                 " life since …. It may have gone on without a worker. That is not known, so it "
                 "is not called failed."
             ),
@@ -343,7 +343,7 @@ SCENES = (
         "verify",
         {
             "proven": (
-                "8 new rows are in the table once; 12 rows of before untouched. 8 of 8 criteria hold, "
+                "8 new rows are in the table once; 12 earlier rows untouched. 8 of 8 criteria hold, "
                 "measured on Spark in a fresh session. They were fixed in the plan before "
                 "anything ran. Measured …. Plan …."
             ),
@@ -355,7 +355,7 @@ SCENES = (
         "verify",
         {
             "proven-as-accepted": (
-                "8 new rows are in the table; 12 rows of before untouched. 6 rows repeat one that was there, as "
+                "8 new rows are in the table; 12 earlier rows untouched. 6 rows repeat one that was there, as "
                 "accepted. 8 of 8 criteria hold, measured on Spark in a fresh session. They were fixed in the plan "
                 "before anything ran. responder accepted: 6 rows are in the table twice. “Twice is better than "
                 "missing.” Measured …. Plan …."
@@ -395,8 +395,8 @@ SCENES = (
         "skip",
         {
             "skip-verify": (
-                "It changes no checkpoint, no code and no table; what is given up is the proof,"
-                " and that is said. The recovery ends as unproven, never as succeeded. Pages, "
+                "It changes no checkpoint, no code and no table. You give up the proof, which every"
+                " page says. The recovery ends as unproven, never as succeeded. Pages, "
                 "commands, messages and the evidence pack say that it was skipped, by whom and "
                 "why."
             ),

@@ -106,7 +106,7 @@ TYPED = (
     ),
     Refusal(
         "not_asked",
-        "Kafka was not asked, so nobody knows what is still there. Ask it, then choose a position.",
+        "Kafka was not asked, so it is not known what is still there. Ask it, then choose a position.",
         lambda: kafka.at(Wanted(latest=True), LINE, KafkaFacts()),
     ),
     Refusal(
@@ -223,7 +223,7 @@ ACTS = (
     Refusal("same_owner", "R-1 is ada's already.", lambda: hand(recovery("planned"), "ada")),
     Refusal(
         "lost_race",
-        "R-1 was grace's and is ada's now: somebody else was faster. Look again.",
+        "R-1 was grace's and is ada's now: someone else was faster. Look again.",
         lambda: hand(recovery("planned"), "grace", was="grace"),
     ),
 )
