@@ -17,11 +17,11 @@ from recovery.workflow.refreshing import BelowRefresh, Phase, late_below
 from recovery.workflow.usual import usual_steps
 
 WHY: Final = {
-    Why.EMPTIED: "An update emptied it at set-up and did not come to it.",
-    Why.NOT_REACHED: "What it reads failed before its turn, so the update skipped it.",
-    Why.LEFT_OUT: "What it reads was written by an update that left it out.",
-    Why.OF_BEHIND: "It reads a dataset that is behind itself.",
-    Why.RENEWED: "After its last good update another pipeline emptied what it reads, wrote it anew or mended it.",
+    Why.EMPTIED: "An update emptied it at set-up and ended before filling it.",
+    Why.NOT_REACHED: "Its input failed first, so the update skipped it.",
+    Why.LEFT_OUT: "An update wrote its input and left it out.",
+    Why.OF_BEHIND: "It reads a dataset that is itself behind.",
+    Why.RENEWED: "Another pipeline has since emptied, rewritten or mended its input.",
 }
 
 

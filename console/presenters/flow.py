@@ -100,7 +100,7 @@ def facts(
     """Facts across; what was not counted says so. `last`: the newest recovery that measured the table."""
     at = words.moment((flow.last_progress or {}).get("timestamp"))
     batch = Fact(
-        "Last batch that was seen",
+        "Last batch seen",
         "none" if flow.last_batch is None else f"batch {flow.last_batch:,}",
         f"{words.clock(at, now)}, {words.ago(at, now)}" if at else "",
     )

@@ -1,7 +1,7 @@
 """Unread input: what waits behind each source's position, and how long it can still be read. Pure over rows read."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ BADGES: Final = {
 }
 KINDS: Final = {"files": "files", "kafka": "Kafka", "delta": "Delta", "iceberg": "Iceberg"}
 NOUNS: Final = {"rows": "row", "files": "file"}
-NOT_ASKED: Final = "It was not looked at yet."
+NOT_ASKED: Final = "It was not read yet."
 AT_RISK_WORDS: Final = (
     "Unread input of can no longer be read until Retention may take unread input at any time since"
 )
@@ -69,6 +69,9 @@ class Panel:
     #: of the source that is read for the shortest; None where nothing is known of any
     standing: Standing | None = None
 
+    #: a batch that was committed after the sources were read; None where none was seen
+    batch_since: int | None = None
+
     @property
     def seen_at(self) -> datetime | None:
         """When the source that was not looked at for longest was looked at."""
@@ -79,7 +82,7 @@ def panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
     held = list(rows)
     found = retention.of(flow, held, now)
     risky = found is not None and found.standing.at_risk
-    return Panel(
+    shown = Panel(
         tuple(_source(row, retention.standing(row, flow.state, now)) for row in held),
         BADGES[found.standing] if found else None,
         sentence(found, now) if found and risky else "",
@@ -87,6 +90,9 @@ def panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
         flow.code_seen_at,
         found.standing if found else None,
     )
+    committed = words.moment((flow.last_progress or {}).get("timestamp"))
+    late = committed is not None and shown.seen_at is not None and committed > shown.seen_at
+    return replace(shown, batch_since=flow.last_batch) if late else shown
 
 
 def sentence(found: Retention, now: datetime) -> str:

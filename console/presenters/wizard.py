@@ -176,7 +176,11 @@ def meant_question(diagnosis: Mapping[str, Any], meant: Meant | None) -> MeantQu
     """None where what is right does not hang on it."""
     if not asks_meant(stored_advice(diagnosis)):
         return None
-    words_of = {Meant.YES: "Yes, it was meant", Meant.NO: "No, it was a mistake", Meant.UNKNOWN: "Not known"}
+    words_of = {
+        Meant.YES: "Yes, it was meant",
+        Meant.NO: "No, it was a mistake",
+        Meant.UNKNOWN: "I do not know",
+    }
     return MeantQuestion([(m.value, says, m is meant) for m, says in words_of.items()], meant is not None)
 
 

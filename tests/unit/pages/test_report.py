@@ -1,6 +1,7 @@
 """The report of a recovery: from what is stored alone, for the responder, as a page, JSON and words for the channel."""
 
 import html
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,9 +10,10 @@ from django.test import Client
 from django.utils import timezone
 
 from console.presenters import reporting as words
+from console.presenters import verifying
 from recovery.models import Recovery
 from recovery.people.roles import Actor, Role
-from recovery.workflow.reporting import failed_at, report
+from recovery.workflow.reporting import Times, failed_at, report
 from tests import factories
 from tests.pages import parse
 from tests.unit.people.run import token_of
@@ -71,7 +73,7 @@ def test_rows_that_were_lost_before_are_an_estimate_unless_there_are_none(
     rows: int | None, shown: str
 ) -> None:
     found = words.numbers(proven(lost_before=rows).measured)
-    assert {n.name: n.value for n in found}["Lost before"] == shown
+    assert {n.name: n.value for n in found}["Lost before this recovery"] == shown
 
 
 def test_the_report_and_the_channel_name_who_accepted_what_was_proven_as_accepted(responder: Client) -> None:
@@ -88,6 +90,45 @@ def test_the_report_of_a_program_names_who_accepted_what(responder: Client) -> N
     one = factories.repeated(factories.failed_flow())
     found = responder.get(f"/recoveries/{one.pk}/report.json").json()["accepted"]
     assert (found["loss"], found["repeats"]["by"]) == (None, "responder")
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "said"),
+    [
+        ("verified", "ok", "Proven"),
+        ("repeated", "attention", "Proven, 6 rows doubled"),
+        ("not_proven", "failed", "2 of 8 criteria fail"),
+        ("cancelled", "stopped", "Cancelled"),
+    ],
+)
+def test_the_badge_of_a_proof_names_what_it_accepted_and_what_fails(make: str, kind: str, said: str) -> None:
+    shown = verifying.badge(getattr(factories, make)(factories.failed_flow()))
+    assert (shown.kind, shown.word) == (kind, said)
+
+
+def test_a_criterion_that_holds_with_accepted_repeats_comes_first_and_is_no_plain_yes() -> None:
+    rows = verifying.criteria(factories.repeated(factories.failed_flow()).measured, [])
+    assert [(r.code, r.badge.kind) for r in rows[:2]] == [
+        ("NO_KEY_TWICE", "attention"),
+        (rows[1].code, "ok"),
+    ]
+
+
+def test_the_time_to_recover_is_split_into_waiting_and_work() -> None:
+    at = [f"2026-11-22T03:0{minute}:00+00:00" for minute in (0, 4, 5, 7, 8)]
+    times = Times(at[0], at[1], at[2], at[3], at[4], at[4], 480)
+    assert [(s.kind, s.seconds, s.x, s.width) for s in words.spent(times)] == [
+        ("a", 240, 0.0, 500.0),
+        ("b", 60, 500.0, 125.0),
+        ("a", 120, 625.0, 250.0),
+        ("b", 60, 875.0, 125.0),
+    ]
+
+
+@pytest.mark.parametrize("without", ["failed", "sealed", "proven"])
+def test_the_time_is_not_split_where_a_moment_was_not_noted(without: str) -> None:
+    at = "2026-11-22T03:00:00+00:00"
+    assert words.spent(replace(Times(at, at, at, at, at, at, 0), **{without: None})) == []
 
 
 def test_the_closing_words_claim_no_proof_that_was_not_given() -> None:

@@ -69,7 +69,7 @@ def test_the_flow_page_says_position_what_waits_and_until_when(responder: Client
         ),
         (
             {"asked_at": None, "seen_at": None, "readable": None, "until": None, "why": ""},
-            "It was not looked at yet.",
+            "It was not read yet.",
         ),
     ],
 )
@@ -218,6 +218,19 @@ def test_the_command_tells_it_to_programs(monkeypatch: pytest.MonkeyPatch, sever
     assert "reader" not in source
 
 
+@pytest.mark.parametrize(("minutes", "since"), [(0, "3"), (2, "")])
+def test_input_that_was_read_before_the_newest_batch_is_marked(
+    responder: Client, minutes: int, since: str
+) -> None:
+    flow = f.flow()
+    f.source(flow, asked_at=f.ago(minutes=1))
+    committed = {"timestamp": f.ago(minutes=minutes).isoformat()}
+    Flow.objects.filter(pk=flow.pk).update(last_batch=3, last_progress=committed)
+
+    marked = asked(responder, f"/flows/{flow.pk}").all(data_code="batch-since")
+    assert [since in one.text for one in marked] == ([True] if since else [])
+
+
 def gauges(client: Client, name: str) -> dict[str, float]:
     """A metric's values by the last part of the flow's name."""
     lines = client.get("/metrics").content.decode().splitlines()
@@ -250,7 +263,7 @@ def test_code_that_could_not_be_studied_is_said_and_is_no_promise(
     assert "name 'spark_' is not defined." in unknown.text
     assert unknown.one("of-the-code-before")
     page = words(responder, f"/flows/{flow.pk}")
-    assert re.search(r"Its code was last looked at .*, 7 min ago", page)
+    assert re.search(r"Code studied .*, 7 min ago", page)
     assert "not known" in words(responder, "/?show=all")
     assert "changed" in gauges(responder, "reprise_flow_input_unknown")
     assert flows(monkeypatch).splitlines()[1].rstrip().endswith("not known")

@@ -37,7 +37,7 @@ SCENES = (
         "positions",
         {
             "not-looked": (
-                "Nothing is looked up yet Each source is asked where it stands and what it "
+                "Nothing is looked up yet Reads each source's position and what it "
                 "still holds. Without a choice here every source goes on exactly where its last"
                 " committed batch ended."
             ),
@@ -61,7 +61,7 @@ SCENES = (
         "positions",
         {
             "looking": (
-                "The sources are being asked. Since …: where each one stands, what it still "
+                "Reading the sources. Since …: the position of each, what it still "
                 "holds, and what the positions that were asked for would cost. Nothing is "
                 "chosen by that. You may close this page."
             ),
@@ -74,7 +74,7 @@ SCENES = (
         {
             "look-failed": (
                 "Not looked up: Kafka at broker:9092 does not answer. Start it, or mend the "
-                "address, then look again. Nothing was changed or chosen. What stands below is "
+                "address, then look again. Nothing was changed or chosen. Below: the result "
                 "of the look before. Change what it names, then look again."
             ),
         },
