@@ -277,7 +277,6 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "void": reviewing.void(void) if void is not None else None,
         "review": reviewing.plan(of.plan) if of.plan is not None else None,
         "costs": costs,
-        "forecast": reviewing.of_choice(of.recovery) if costs else [],
         "costs_shown": written_costs(bars.costs(of)),
         "reason": str(request.POST.get("reason", "")),
         "approval": panel(of.recovery, of.plan, by),

@@ -75,16 +75,8 @@ def costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
 
 
 def unaccepted(of: Sequence[CostRow]) -> str:
-    """`Plan loses rows, not accepted`: the badge while a person is asked."""
-    verbs = {Effect.LOSS.value: "loses rows", Effect.REPEATS.value: "writes rows twice"}
-    return f"Plan {' and '.join(verbs[c.effect] for c in of)}, not accepted"
-
-
-def of_choice(recovery: Any) -> list[wizard.Forecast]:
-    """What the chosen strategy does to rows, as counted in step 3; [] where that was not counted."""
-    options = {o.get("strategy"): o for o in recovery.facts.get("options") or []}
-    option = options.get(recovery.choices.get("strategy"))
-    return wizard.forecast(option["forecast"]) if option else []
+    """`Not accepted: 9 rows are lost`: the badge while a person is asked."""
+    return f"Not accepted: {', '.join(c.says for c in of)}"
 
 
 def _held(one: Acceptance | None) -> tuple[str, str]:
