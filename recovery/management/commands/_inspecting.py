@@ -23,6 +23,7 @@ from recovery.sources import labels
 
 ORDER = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
 SHOWN_FILES = 20
+SAME_CODE = ", with the code that wrote it"  # files cannot show whether another code fits them
 
 
 def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
@@ -34,7 +35,7 @@ def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
         yield f"Version      {report.version}, the newest of its flow"
     yield f"Query id     {shown(report.query_id or 'unknown')}"
     yield f"Progress     {standing(report)}"
-    yield f"Next run     {said.OUTCOMES[report.outcome]}"
+    yield f"Next run     {said.OUTCOMES[report.outcome]}{SAME_CODE if report.outcome is Outcome.GOES_ON else ''}"
     if report.written_by:
         yield f"Written by   Spark {writer_words(report.written_by)}"
     for source in report.sources:

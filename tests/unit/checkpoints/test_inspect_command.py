@@ -40,7 +40,7 @@ def test_a_sound_checkpoint_ends_with_0_and_says_where_it_stands(
         "dedupe: 2 partitions, keyed by customer_id, sequence_num",
         "batch 2 is the newest that the table has",
         "INFO     BATCH_PLANNED  offsets/3",
-        "Next run     goes on",
+        "Next run     goes on, with the code that wrote it",
     ):
         assert words in out
 
