@@ -20,9 +20,7 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
             code="no_storage",
         )
     if not flow.dataset:
-        raise Refused(
-            f"No update has named the table of {flow.name} yet. Run one update, then come back."
-        )
+        raise Refused(f"No update has named the table of {flow.name} yet. Run one update, then come back.")
     place = f"{root}/_checkpoints/{flow.dataset.replace('.', '/')}/{flow.short}"
     access.check_roots(place, flow.pipeline.workspace.roots)
     return place
