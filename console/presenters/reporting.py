@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 from console.presenters import status, words
@@ -126,7 +127,7 @@ def spent(times: Times) -> list[Span]:
         ("run and proof", "b"),
     )
     rows, x = [], 0.0
-    for (says, kind), began, ended in zip(parts, known, known[1:], strict=True):
+    for (says, kind), (began, ended) in zip(parts, pairwise(known), strict=True):
         seconds = (ended - began).total_seconds()
         width = round(1000 * seconds / whole, 1)
         rows.append(Span(f"{words.duration(seconds)} {says}", kind, seconds, round(x, 1), width))

@@ -59,7 +59,7 @@ GROUPS = (Group("data", ("ann", "bob"), 1), Group("risk", ("cat",), 1))
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"requester_may_vote": True}, "nobody approves what they asked for"),
+        ({"requester_may_vote": True}, "you cannot approve what you asked for"),
         ({"votes": 0}, "at least 1 other person"),
         ({"votes": 21}, "Between 0 and 20"),
         ({"expiry_hours": 0}, "between 1 hour"),
@@ -105,7 +105,7 @@ def test_a_kept_freeze_window_that_nobody_can_read_holds_the_place_frozen_and_sa
     assert no is not None
     assert no.code == "frozen"
     assert "26-12-20 00:00 - 27-01-04 06:00 UTC holidays" in no.says
-    assert "Ask an admin to write it again" in no.says
+    assert "Ask an admin to rewrite it" in no.says
 
 
 @pytest.mark.parametrize(

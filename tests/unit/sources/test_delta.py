@@ -193,7 +193,7 @@ def test_files_without_statistics_are_estimated_and_it_is_said(tmp_path: Path) -
     found = KIND.distance(line(0), line(2), read(where, line(0)))
     assert found.rows
     assert (found.rows.value, found.rows.exact) == (15, False)
-    assert "1 of 2 files do not state their row count" in found.rows.why
+    assert "1 of 2 files have no row count" in found.rows.why
     none = KIND.distance(line(1), line(2), read(where, line(1)))
     assert (none.rows, none.files and none.files.value) == (None, 1)
 
@@ -356,7 +356,7 @@ def test_a_chosen_position_tells_what_is_lost_and_read_again(
         (Wanted(by_hand=line(1, 5)), "has 5 files to read, so index 5 is out of bounds"),
         (Wanted(by_hand=line(9)), "out of bounds"),
         (Wanted(by_hand=line(1, table_id="old")), "names table old"),
-        (Wanted(by_hand=line(9, initial=True)), "is not known from the log"),
+        (Wanted(by_hand=line(9, initial=True)), "does not follow from the log"),
         (Wanted(), "Name exactly one position of a Delta table"),
     ],
 )
