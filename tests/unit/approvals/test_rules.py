@@ -59,7 +59,7 @@ GROUPS = (Group("data", ("ann", "bob"), 1), Group("risk", ("cat",), 1))
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"requester_may_vote": True}, "you cannot approve what you asked for"),
+        ({"requester_may_vote": True}, "cannot approve what you asked for"),
         ({"votes": 0}, "at least 1 other person"),
         ({"votes": 21}, "Between 0 and 20"),
         ({"expiry_hours": 0}, "between 1 hour"),

@@ -43,7 +43,7 @@ def test_an_admin_changes_a_rule_and_before_and_after_are_in_the_log() -> None:
     [
         ({"votes": "0"}, "at least 1 other person"),
         ({"votes": "many"}, "Votes needed: Enter a whole number."),
-        ({"requester_may_vote": "on"}, "you cannot approve what you asked for"),
+        ({"requester_may_vote": "on"}, "cannot approve what you asked for"),
         ({"groups": "just names"}, "is no group"),
         ({"freezes": "on Fridays"}, "is no freeze window"),
         ({"freezes": "0026-12-20 00:00 - 0027-01-04 06:00 UTC weekend"}, "years 2000 to 9998"),

@@ -74,7 +74,7 @@ def test_rows_that_were_lost_before_are_an_estimate_unless_there_are_none(
     rows: int | None, shown: str
 ) -> None:
     found = words.numbers(proven(lost_before=rows).measured)
-    assert {n.name: n.value for n in found}["Lost before this recovery"] == shown
+    assert {n.name: n.value for n in found}[words.NUMBERS["lost_before"]] == shown
 
 
 def test_the_report_and_the_channel_name_who_accepted_what_was_proven_as_accepted(responder: Client) -> None:
