@@ -19,10 +19,10 @@ the product's own code made and ran the plan, and Spark counted the rows.
 `forecast/outcome`; `≤` is a forecast that says "at most"; `?` one that is not known. A blocked strategy shows
 why. `empty` is blocked everywhere; it is run here all the same, to check the reason.
 
-The outcome is measured against the rows that the table held, those that only the state held, and what the code that ran should
-yield of the waiting rows. *Lost* are rows of these that the table lacks, *doubled* rows that it has beyond them. For *continue*
-and *full-refresh* without the old code's `dropDuplicates`, *doubled* are new rows beyond the first of their key. Rows lost before
-the incident are not counted here.
+The outcome is measured against the rows that the table held, those that only the state held, and what the code that
+ran should yield of the waiting rows. *Lost* are rows of these that the table lacks, *doubled* rows that it has beyond
+them. For *continue* and *full-refresh* without the old code's `dropDuplicates`, *doubled* are new rows beyond the first
+of their key. Rows lost before the incident are not counted here.
 
 `python -m tests.matrix --keep FILE` runs all cells, `--write FILE` makes this page. `tests/integration/test_matrix.py`
 runs a choice of them at every `bin/test`.
