@@ -1,10 +1,11 @@
 """Both APIs publish what they are, and answer as they say, whatever they are asked."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
-from pytest_django.fixtures import SettingsWrapper
+from django.test import override_settings
 
 from console.api.base import acts_of
 from console.api.urls import ROUTES as ROUTES_OF_CONSOLE
@@ -33,10 +34,10 @@ def asker(tmp_path: Path, db: None) -> Asker:
 
 
 @pytest.fixture
-def console(db: None, settings: SettingsWrapper, tmp_path: Path) -> str:
+def console(db: None, tmp_path: Path) -> Iterator[str]:
     """The token of an administrator, where the folder of static files is there."""
-    settings.STATIC_ROOT = tmp_path
-    return token_of("ada", "admin")  # type: ignore[arg-type]
+    with override_settings(STATIC_ROOT=tmp_path):
+        yield token_of("ada", "admin")  # type: ignore[arg-type]
 
 
 def test_the_pipelines_api_answers_as_its_document_says(asker: Asker) -> None:
