@@ -20,10 +20,7 @@ HEAVY = (
     "prometheus_client",
     "pyarrow",
     "pyspark",
-    "requests",
 )
-ASKS_A_WORKSPACE = {"diagnose": {"requests"}}
-"""What a command needs in any case: it asks the workspace first."""
 LOAD = """
 import json, sys
 import django
