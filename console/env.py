@@ -22,6 +22,11 @@ def home() -> Path:
     return Path(os.environ.get("REPRISE_HOME") or ROOT / "var").expanduser().resolve()
 
 
+def _parts(listed: str) -> list[str]:
+    """What a setting lists by commas."""
+    return [part.strip() for part in listed.split(",") if part.strip()]
+
+
 class SecretFiles(PydanticBaseSettingsSource):
     """`REPRISE_X_FILE` names a file whose stripped text is the value of `REPRISE_X`."""
 
@@ -63,8 +68,9 @@ class Env(BaseSettings):
     )
     data_roots: str = Field(
         default="",
-        description="Folders of this machine, by commas, that hold pipelines' data: no other file of it is opened. "
-        "Empty: all but the console's own and the machine's.",
+        description="Folders of this machine, by commas, that hold pipelines' data: neither the console nor pipelines' "
+        "code opens any other file of it, but what Python, Java and Spark need. Empty: all but the console's own, "
+        "people's home folders, keys, and the machine's. Set it in production.",
     )
     metrics_token: str = Field(
         default="",
@@ -143,6 +149,17 @@ class Env(BaseSettings):
         default="",
         description="Other Sparks that the Pipelines API server answers questions about, one a line: `name "
         "sc://host:port/;token=…`; they hold tokens, so give the `_FILE`.",
+    )
+    confinement: Literal["required", "container", "optional"] = Field(
+        default="required",
+        description="What must hold pipelines' code before the Pipelines API server starts, by a trial at each start. "
+        "`required`: it reaches nothing of the console. `container`: no file, environment or process of the console; "
+        "for a container that holds no secret. `optional`: as much as the machine allows; what is missing is said.",
+    )
+    code_variables: str = Field(
+        default="",
+        description="Names, by commas, of environment variables of the Pipelines API server that pipelines' code and "
+        "Spark's driver get too. They get few others; a pipeline's own are in its `spark_env_vars`.",
     )
     heartbeat_seconds: float = Field(default=2.0, description="How often a running step sends a heartbeat.")
     silence_seconds: float = Field(
@@ -238,6 +255,16 @@ class Env(BaseSettings):
         """`compare_bytes_of` by flow."""
         parts = (part.rpartition("=") for part in self.compare_bytes_of.split(",") if part.strip())
         return {flow.strip(): int(size) for flow, _, size in parts}
+
+    @property
+    def data_folders(self) -> tuple[Path, ...]:
+        """`data_roots` as folders."""
+        return tuple(Path(root).expanduser() for root in _parts(self.data_roots.replace("\n", ",")))
+
+    @property
+    def code_variable_names(self) -> tuple[str, ...]:
+        """`code_variables` as names."""
+        return tuple(_parts(self.code_variables))
 
     @field_validator("oidc_issuer")
     @classmethod

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recovery.server.children import Children
+from recovery.server.confinement import Confinement
 from recovery.server.forks import Runners
 from recovery.server.questions import Asked, Questions
 from recovery.spark.asking import Service, answer_in
@@ -34,7 +35,7 @@ class Beside:
 def forks() -> Questions:
     """The questions of this process, with a warm parent of their own."""
     folder = Path(tempfile.mkdtemp(prefix="reprise-questions-"))
-    runners = Runners(folder / "runners.log", Children(folder / "pids"))
+    runners = Runners(folder / "runners.log", Children(folder / "pids"), confinement=Confinement())
     atexit.register(runners.end)
     questions = Questions(folder / "questions", runners)
     questions.clear()

@@ -83,6 +83,7 @@ def configure(options: Options, listener: socket.socket) -> Instance:
         or secrets.token_urlsafe(48),
         "REPRISE_BROKER_URL": given_broker() or broker.url(broker.socket_path(options.home)),
         "REPRISE_OUTBOUND_ALLOW": os.environ.get("REPRISE_OUTBOUND_ALLOW") or "127.0.0.1,localhost",
+        "REPRISE_CONFINEMENT": given("REPRISE_CONFINEMENT") or "optional",  # a demo starts on every machine
         "REPRISE_PUBLIC_URL": os.environ.get("REPRISE_PUBLIC_URL") or instance.url,
     }
     if options.connectors:

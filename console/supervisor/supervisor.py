@@ -21,7 +21,7 @@ from console.supervisor import processes
 from console.supervisor.bootstrap import ROOT, CannotStart, progress
 from console.supervisor.children import Child
 from console.supervisor.instance import Instance, children
-from console.supervisor.terminal import say, sign_ins
+from console.supervisor.terminal import confinement_lines, say, sign_ins
 
 TICK = 0.25  # seconds between two looks at the running children
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -76,6 +76,9 @@ class Supervisor:
         if "REPRISE_SPARK_JARS" in self.instance.settings:
             self.stage("connectors", "Connectors ready", "Kafka and Delta")
         self.stage("databases", "Databases and static files ready")
+        (self.instance.home / "incident").mkdir(
+            exist_ok=True
+        )  # the API server shows Spark what is there at its start
         self.bring_up(waiting)
         self.stage("people", "People and workspace ready")
         if incident:
@@ -83,7 +86,7 @@ class Supervisor:
         self.announce()
         say(progress("Reprise is ready", time.monotonic() - began))
         lines = sign_ins(self.instance.url, self.people(), first, self.instance.home / "people.json")
-        say("\n".join(["", *lines, ""]))
+        say("\n".join(["", *lines, *confinement_lines(self.server.get("confinement")), ""]))
 
     def _remember(self) -> None:
         """Name this run's mark before the first child exists, so that the next start can find them all."""

@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def say(text: str) -> None:
@@ -35,3 +36,30 @@ def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool, kept: Pat
         f"  Passwords are shown only now. They are also in {kept}.",
         "  Ctrl-C ends everything that was started.",
     ]
+
+
+REACHES = {
+    "file": "read the console's files, secrets among them",
+    "socket": "connect to the broker, and so give the workers tasks",
+    "environment": "read the environment of the console's processes",
+    "signal": "end the console's processes",
+    "neighbour": "read the files of other pipelines",
+}
+
+
+def confinement_lines(proof: dict[str, Any] | None) -> list[str]:
+    """What holds pipelines' code on this machine too little; nothing where all of it was tried and held.
+
+    `proof` as in pipelines.json: `level`, `reached`, `namespaces`, `landlock`, `why`.
+    """
+    if not proof or proof["level"] == "full":
+        return []
+    missing = ["namespaces"] * (not proof["namespaces"]) + ["Landlock"] * (not proof["landlock"])
+    lines = [
+        "",
+        "  Careful: this machine does not hold pipelines' code in a place of its own. Their code can",
+    ]
+    lines += [f"    - {REACHES[name]}" for name in proof["reached"]]
+    lines += [f"  Missing here: {' and '.join(missing)}."] * bool(missing)
+    lines += ["  Run no code here that you do not trust."]
+    return [*lines, f"  The system says: {proof['why']}"] if proof["why"] else lines

@@ -5,18 +5,36 @@ Standard library only: the processes that are confined read it before they impor
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
+
+LISTS = ("hidden", "readable", "writable", "links")
 
 
 class Sight(IntEnum):
     """How much of a folder or file is there for a confined process."""
 
     HIDDEN = 0
-    READABLE = 1
-    WRITABLE = 2
+    LISTED = 1  # names, and nothing of what they name
+    READABLE = 2
+    WRITABLE = 3
+
+
+#: A right for a folder with all that is in it, or for a file.
+Grant = tuple[Path, Sight]
+
+
+def dump_grants(grants: Iterable[Grant]) -> list[list[Any]]:
+    """As JSON has them."""
+    return [[str(path), int(sight)] for path, sight in grants]
+
+
+def load_grants(dumped: list[list[Any]]) -> list[Grant]:
+    """What `dump_grants` gave."""
+    return [(Path(path), Sight(sight)) for path, sight in dumped]
 
 
 @dataclass(frozen=True)
@@ -30,6 +48,7 @@ class Confinement:
     readable: tuple[Path, ...] = ()  # also below something that is hidden
     writable: tuple[Path, ...] = ()  # as far as the user of the process may write there
     closed: bool = False  # whether everything that no entry names is hidden; else it is as on the machine
+    links: tuple[Path, ...] = ()  # symbolic links by which the rest is called; a closed place has no others
 
     def entries(self) -> dict[Path, Sight]:
         """Sight by resolved path, parents before children; what is shown wins over what is hidden at the same path."""
@@ -47,34 +66,36 @@ class Confinement:
                 return entries[at]
         return Sight.HIDDEN if self.closed else Sight.WRITABLE
 
-    def grants(self) -> list[tuple[Path, Sight]]:
+    def grants(self, *, listing: bool = False) -> list[Grant]:
         """The same as a list of rights, each for a folder with all that is in it, or for a file.
 
         Rights in such a list only add up, so a folder with something in it that may be less is replaced by what it
         holds now: what is made in that folder later is not granted. Links are left out; what they lead to counts.
+        With `listing` such a folder can still be listed, and with it, by name, what is hidden in it: without it Python
+        finds no module in such a folder.
         """
         start = Sight.HIDDEN if self.closed else Sight.WRITABLE
-        return list(_grant(Path("/"), self.entries().get(Path("/"), start), self.entries()))
+        grants = _grant(Path("/"), self.entries().get(Path("/"), start), self.entries())
+        return [(path, sight) for path, sight in grants if listing or sight is not Sight.LISTED]
 
     def dump(self) -> str:
         """As text for a command line."""
-        lists = {name: [str(p) for p in getattr(self, name)] for name in ("hidden", "readable", "writable")}
+        lists = {name: [str(path) for path in getattr(self, name)] for name in LISTS}
         return json.dumps({**lists, "closed": self.closed})
 
     @classmethod
     def load(cls, text: str) -> "Confinement":
         """What `dump` wrote."""
         value = json.loads(text)
-        hidden, readable, writable = (
-            tuple(Path(path) for path in value[name]) for name in ("hidden", "readable", "writable")
-        )
-        return cls(hidden, readable, writable, value["closed"])
+        lists = {name: tuple(Path(path) for path in value[name]) for name in LISTS}
+        return cls(**lists, closed=value["closed"])
 
 
-def _grant(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[tuple[Path, Sight]]:
+def _grant(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[Grant]:
     """Rights at `place`, which has `sight`, and below; `entries` are sorted, parents before children."""
     below = {path: own for path, own in entries.items() if place in path.parents}
     if any(own < sight for own in below.values()):
+        yield place, Sight.LISTED
         towards = {Path(*path.parts[: len(place.parts) + 1]) for path in below}
         with os.scandir(place) as children:
             paths = [Path(child.path) for child in children if not child.is_symlink()]

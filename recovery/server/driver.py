@@ -9,16 +9,18 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from recovery.errors import Unreachable, WrongUse
+from recovery.server.confinement import Confinement
 from recovery.server.gateway import Gateway, last_lines, launch, write_configuration
 from recovery.server.java import find_java
 
 USER = "reprise"
+METASTORE = "spark/metastore"  # in the home
 ENDED_WELL = frozenset({"SUCCESSFUL", "EXCLUDED"})  # of the states in which Spark leaves a flow
 
 
@@ -49,7 +51,7 @@ class Settings:
         With executors elsewhere the driver listens to them too; Spark Connect stays on the loopback address.
         """
         temporary = self.home / "spark" / "tmp"
-        derby = f"jdbc:derby:;databaseName={self.home}/metastore;create=true"
+        derby = f"jdbc:derby:;databaseName={self.home}/{METASTORE};create=true"
         java = f'"-Dderby.stream.error.file={self.home}/spark/derby.log" "-Djava.io.tmpdir={temporary}"'
         return {
             "spark.master": self.master,
@@ -353,6 +355,10 @@ def prepare_folders(home: Path) -> None:
     try:
         for name in ("eventlog", "warehouse", "storage", "spark/tmp", "spark/conf", "logs"):
             (home / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        if (former := home / "metastore").exists() and not (home / METASTORE).exists():
+            former.rename(
+                home / METASTORE
+            )  # Derby makes its folder itself, so it lies in one that the driver has
         remove_old_logs(home / "eventlog")
     except OSError as error:
         raise Unreachable(
@@ -360,8 +366,22 @@ def prepare_folders(home: Path) -> None:
         ) from error
 
 
-def start_driver(settings: Settings, *, on_pid: Iterable[Any] = ()) -> Driver:
-    """Start Spark and open its metastore. Raises Unreachable with the last lines of its log."""
+def folders_of_the_driver(home: Path) -> list[Path]:
+    """What the driver keeps in the home, beside tables and checkpoints."""
+    return [home / name for name in ("eventlog", "spark")]
+
+
+def start_driver(
+    settings: Settings,
+    *,
+    confinement: Confinement,
+    environment: dict[str, str],
+    on_pid: Iterable[Any] = (),
+) -> Driver:
+    """Start Spark and open its metastore. Raises Unreachable with the last lines of its log.
+
+    `confinement`: what the driver sees, and so every function of a pipeline that it runs.
+    """
     from py4j.protocol import Py4JError
 
     prepare_folders(settings.home)
@@ -369,8 +389,11 @@ def start_driver(settings: Settings, *, on_pid: Iterable[Any] = ()) -> Driver:
     conf = settings.home / "spark" / "conf"
     write_configuration(conf, settings.spark())
     log = settings.home / "logs" / "spark.log"
-    secrets = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": settings.token}
-    gateway = launch(java=java, conf=conf, log=log, cwd=settings.home / "spark", secrets=secrets)
+    gateway = launch(
+        java=java, conf=conf, log=log, cwd=settings.home / "spark", temporary=settings.home / "spark" / "tmp",
+        confinement=replace(confinement, readable=(*confinement.readable, java.home)),
+        environment=environment | {"SPARK_CONNECT_AUTHENTICATE_TOKEN": settings.token},
+    )  # fmt: skip
     for tell in on_pid:
         tell(gateway.pid)
     try:

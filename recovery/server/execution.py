@@ -18,20 +18,22 @@ from django.db import connections
 
 from recovery import trace, variables
 from recovery.blaming import find_code_failure
-from recovery.server import events, only_databricks
+from recovery.server import events, only_databricks, out_of_sight
 from recovery.server.causes import parse_chain
+from recovery.server.confinement import Confinement
 from recovery.server.driver import RunKey, SparkDead, java_cause, java_errors
 from recovery.server.eventlog import QueryEvent
 from recovery.server.flowlog import FlowLog
 from recovery.server.forks import NoRunner
 from recovery.server.graph import Graph, qualify, read_graph
 from recovery.server.instance import Instance
+from recovery.server.jail import measure_protection, pipeline_confinement
 from recovery.server.messages import FlowSaid, RunSaid, parse_message
 from recovery.server.models import ACTIVE_STATES, Pipeline, Update
 from recovery.server.resets import Refused, Selection, emptied, prepare_run
 from recovery.server.runners import Runner
-from recovery.server.sources import NoDefinitions, take_snapshot
-from recovery.server.specs import database_of
+from recovery.server.sources import NoDefinitions, library_paths, take_snapshot
+from recovery.server.specs import database_of, root_of
 from recovery.server.stopping import quiesce
 
 LOG = logging.getLogger(__name__)
@@ -141,16 +143,32 @@ class Execution(threading.Thread):
             "configuration": spec["configuration"],
             "variables": variables.of_settings(spec),
             "validate_only": validate_only,
+            "folder": str(self.folder),
             "root": str(snapshot.root),
             "files": [[p, str(c), str(self.instance.workspace.locate(p))] for p, c in snapshot.files],
         }
         instance = self.instance
         try:
             self.runner = Runner(
-                instance.runners, self.folder, arguments, self.tell, token=instance.spark_token
-            )
+                instance.runners, self.folder, arguments, self.tell, token=instance.spark_token,
+                confinement=self.confinement() if measure_protection().landlock else None,
+            )  # fmt: skip
         except NoRunner as error:
             raise Failure(str(error)) from error
+
+    def confinement(self) -> Confinement:
+        """What this update's definitions may open of what pipelines share."""
+        spec, workspace = self.update.spec, self.instance.workspace
+        top = workspace.locate(root_of(spec))
+        libraries = [workspace.locate(path) for path in library_paths(spec, workspace)]
+        others = Pipeline.objects.exclude(id=self.pipeline.id).values_list("spec__storage", flat=True)
+        return pipeline_confinement(
+            home=self.instance.home,
+            folder=self.folder,
+            sources=libraries if top == workspace.root else [top, *libraries],
+            storage=str(spec["storage"]),
+            others=[uri for uri in others if uri],
+        )
 
     def make_database(self, catalog: str, database: str) -> None:
         """The pipeline's database. Raises Failure with Spark's words, e.g. for a catalog that is not there."""
@@ -336,6 +354,11 @@ class Execution(threading.Thread):
             self.runner.end()
             self.instance.children.remove(self.runner.pid)
 
+    def hint(self, exceptions: list[dict[str, Any]]) -> str:
+        """What Spark's own words leave out: a name that is Databricks' alone, a file that code is kept from."""
+        seen = self.instance.confinement()
+        return only_databricks.hint(exceptions) or out_of_sight.hint(exceptions, seen)
+
     def move(self, state: str) -> None:
         """The update enters a state, unless a stop was asked for meanwhile."""
         moved = Update.objects.filter(
@@ -346,7 +369,7 @@ class Execution(threading.Thread):
 
     def finish(self, state: str, failure: Failure | None) -> None:
         """Record the outcome: first the event, then the state, so that whoever sees the state finds the event."""
-        if failure and (more := only_databricks.hint(failure.error["exceptions"])):
+        if failure and (more := self.hint(failure.error["exceptions"])):
             failure.sentence = f"{failure.sentence} {more}"
         record_state(self.pipeline, self.update_id, state, failure=failure)
         Update.objects.filter(id=self.update_id).update(state=state, ended_ms=events.now_ms())

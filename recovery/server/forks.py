@@ -1,7 +1,8 @@
 """The server's side of the process that forks runners (`runner_parent`): starts it, asks it, renews it.
 
 A fork is no child of this process. Its handle (a pidfd) says when it ended and can never mean another process; how it
-ended is what its parent reports.
+ended is what its parent reports. The parent lives in a jail, with process ids of its own: what it calls a fork and
+what the machine calls it are two numbers, and only the handle means the same to both.
 """
 
 import contextlib
@@ -20,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from recovery.server.children import Children
-from recovery.server.gateway import clean_environment, last_lines, open_log
+from recovery.server.confinement import Confinement
+from recovery.server.gateway import last_lines, open_log
+from recovery.server.jail import child_environment, start_jailed
 
 PROJECT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "recovery.server.runner_parent")
@@ -127,14 +130,17 @@ class Fork:
 
 
 class WarmParent:
-    """One running `runner_parent`. `on_end` is called once, from a thread of its own, when it has ended."""
+    """One running `runner_parent`, in a jail. `on_end` is called once, from a thread of its own, when it has ended.
 
-    def __init__(self, log: Path) -> None:
+    `process` is the jail: a signal that ends it ends the parent and every fork.
+    """
+
+    def __init__(self, log: Path, confinement: Confinement, environment: dict[str, str]) -> None:
         self.log = log
         self.turn = threading.Lock()
         self.answers: queue.SimpleQueue[Fork | str | None] = queue.SimpleQueue()
         self.pipes = (-1, -1)
-        self.forks: dict[int, Fork] = {}
+        self.forks: dict[int, Fork] = {}  # by the parent's own number
         self.forked = 0
         self.began = time.monotonic()
         self.resident_at_first = self.resident = 0
@@ -144,13 +150,14 @@ class WarmParent:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         output = open_log(log)
         try:
-            self.process = subprocess.Popen(
+            self.process = start_jailed(
                 [*COMMAND, str(theirs.fileno())],
+                confinement=confinement,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 cwd=PROJECT,
-                env=clean_environment() | {"PYTHONDONTWRITEBYTECODE": "1"},
+                env=environment | {"PYTHONDONTWRITEBYTECODE": "1"},
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
@@ -234,8 +241,8 @@ class WarmParent:
                 self.resident_at_first = self.resident
                 self.ready.set()
                 return
-            fork = Fork(message["pid"], handles[0], *self.pipes)
-            self.forks[fork.pid] = fork
+            fork = Fork(pid_of(handles[0]), handles[0], *self.pipes)
+            self.forks[message["pid"]] = fork
             self.answers.put(fork)
 
     def retire(self) -> None:
@@ -254,12 +261,30 @@ class WarmParent:
         self.listener.join()
 
 
-class Runners:
-    """Forks of a parent that is kept ready, so that no update waits for imports."""
+def pid_of(handle: int) -> int:
+    """What this process's own namespace calls the process of a handle; 0 or less where it has ended."""
+    lines = Path(f"/proc/self/fdinfo/{handle}").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pid:"))
 
-    def __init__(self, log: Path, children: Children) -> None:
+
+class Runners:
+    """Forks of a parent that is kept ready, so that no update waits for imports.
+
+    `confinement` is what all of them may see; `environment` is theirs.
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        children: Children,
+        *,
+        confinement: Confinement,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         self.log = log
         self.children = children
+        self.confinement = confinement
+        self.environment = child_environment() if environment is None else environment
         self.turn = threading.Lock()
         self.parents: list[WarmParent] = []
         self.ended = False
@@ -306,7 +331,7 @@ class Runners:
 
     def add_parent(self) -> WarmParent:
         """Start one. It is on record before anything else can fail."""
-        parent = WarmParent(self.log)
+        parent = WarmParent(self.log, self.confinement, self.environment)
         self.children.add(parent.process.pid)
         self.parents.append(parent)
         parent.start(self.on_end)

@@ -9,6 +9,7 @@ not even SIGKILL of this process leaves a JVM behind: the kernel closes the pipe
 """
 
 import contextlib
+import functools
 import os
 import shutil
 import struct
@@ -20,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recovery.errors import Unreachable
+from recovery.server.confinement import Confinement
+from recovery.server.jail import innermost, start_jailed
 from recovery.server.java import Java
 
 START_SECONDS = 120
@@ -39,12 +42,6 @@ logger.metastore.level = error
 logger.datanucleus.name = DataNucleus
 logger.datanucleus.level = error
 """
-NOT_FOR_CHILDREN = ("REPRISE_", "DATABRICKS_", "DJANGO_", "PYSPARK_", "SPARK_")
-
-
-def clean_environment() -> dict[str, str]:
-    """Our environment without what a child must not know (our secrets) or would be misled by."""
-    return {key: value for key, value in os.environ.items() if not key.startswith(NOT_FOR_CHILDREN)}
 
 
 def last_lines(log: Path, count: int = 5) -> str:
@@ -57,7 +54,7 @@ def last_lines(log: Path, count: int = 5) -> str:
 
 @dataclass
 class Gateway:
-    """A running JVM: its process, and where py4j reaches it."""
+    """A running JVM: the jail in which it runs, and where py4j reaches it."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -65,10 +62,10 @@ class Gateway:
     log: Path
     folder: Path = field(default_factory=Path)
 
-    @property
+    @functools.cached_property
     def pid(self) -> int:
-        """The JVM's process id (the shell scripts before it `exec`)."""
-        return self.process.pid
+        """The JVM's process id (the shell scripts before it `exec`); its jail ends with it."""
+        return innermost(self.process.pid)
 
     def alive(self) -> bool:
         """Whether the JVM still runs."""
@@ -104,30 +101,40 @@ def open_log(log: Path) -> int:
     return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-def launch(*, java: Java, conf: Path, log: Path, cwd: Path, secrets: dict[str, str]) -> Gateway:
-    """Start the JVM and wait for its gateway.
+def launch(
+    *,
+    java: Java,
+    conf: Path,
+    log: Path,
+    cwd: Path,
+    temporary: Path,
+    confinement: Confinement,
+    environment: dict[str, str],
+) -> Gateway:
+    """Start the JVM in a jail and wait for its gateway. `environment` holds its secrets too.
 
     Raises Unreachable with the last lines of its log when it ends or stays silent for START_SECONDS.
     """
     import pyspark
 
     spark_home = Path(pyspark.__file__).parent
-    info_folder = Path(tempfile.mkdtemp(prefix="reprise-spark-"))
+    info_folder = Path(tempfile.mkdtemp(prefix="start-", dir=temporary))
     info = info_folder / "connection"
-    environment = clean_environment() | {
+    environment = environment | {
         "SPARK_HOME": str(spark_home),
         "SPARK_CONF_DIR": str(conf),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_CONNECT_MODE": "0",
         "JAVA_HOME": str(java.home),
         "PYSPARK_PYTHON": sys.executable,
+        "TMPDIR": str(temporary),
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info),
-        **secrets,
     }
     output = open_log(log)
     try:
-        process = subprocess.Popen(
+        process = start_jailed(
             [str(spark_home / "bin" / "spark-submit"), "pyspark-shell"],
+            confinement=confinement,
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,

@@ -2,7 +2,8 @@
 
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,9 @@ from recovery.server.confinement import Confinement
 from recovery.server.driver import Driver, SparkDead
 from recovery.server.eventlog import QueryEvent, Tail
 from recovery.server.forks import Runners
-from recovery.server.jail import machine_confinement
+from recovery.server.jail import child_environment, machine_confinement
 from recovery.server.problems import ApiProblem
+from recovery.server.proof import Proof
 from recovery.server.questions import Questions
 from recovery.server.workspace import Workspace
 
@@ -20,17 +22,34 @@ if TYPE_CHECKING:
     from recovery.server.execution import Execution
 
 
+@dataclass(frozen=True)
+class Place:
+    """What the operator lets pipelines' code have of the machine."""
+
+    data_roots: tuple[Path, ...] = ()  # empty: data may lie anywhere (REPRISE_DATA_ROOTS)
+    variables: tuple[str, ...] = ()  # of the server's environment (REPRISE_CODE_VARIABLES)
+
+
 class Instance:
     """What requests and updates share. `driver` is None before Spark has started."""
 
-    def __init__(self, home: Path, *, remotes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: Path, place: Place | None = None, *, remotes: Mapping[str, str] | None = None
+    ) -> None:
         """`remotes`: other Sparks that questions may be about, addresses of Spark Connect by name."""
         self.home = home
+        self.place = place or Place()
         self.spark_home = home  # the same folder, spelled as Spark needs it
         self.workspace = Workspace(home / "workspace")
         self.children = Children(home / "pipelines.pids")
         self.spark_token = secrets.token_hex(32)
-        self.runners = Runners(home / "logs" / "runners.log", self.children)
+        own = [home / "updates", home / "questions"]
+        self.runners = Runners(
+            home / "logs" / "runners.log", self.children,
+            confinement=self.confinement(readable=[home / "workspace"], writable=own),
+            environment=self.environment(),
+        )  # fmt: skip
+        self.proof: Proof | None = None
         self.questions = Questions(home / "questions", self.runners)
         self.remotes = dict(remotes or {})
         self.driver: Driver | None = None
@@ -41,7 +60,23 @@ class Instance:
 
     def place_of_data(self) -> Confinement:
         """What of this machine a question may name: where pipelines' code may write, data lies."""
-        return machine_confinement(home=self.home, writable=[self.home / "incident"])
+        return self.confinement(writable=[self.home / "incident"])
+
+    def confinement(
+        self, *, readable: Sequence[Path] = (), writable: Sequence[Path] = (), links: Sequence[Path] = ()
+    ) -> Confinement:
+        """What a process for pipelines' code sees of this machine; of the home also what is named here."""
+        return machine_confinement(
+            home=self.home,
+            data_roots=self.place.data_roots,
+            readable=readable,
+            writable=writable,
+            links=links,
+        )
+
+    def environment(self) -> dict[str, str]:
+        """The environment of such a process."""
+        return child_environment(kept=self.place.variables)
 
     def use(self, driver: Driver) -> None:
         """Begin to work with a driver."""

@@ -56,12 +56,19 @@ DOORS: Final = (
 )  # to programs of their owner
 NAMES: Final = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")  # name servers
 IVY: Final = (".ivy2", ".ivy2.5.2", ".m2/repository")  # Java archives in the user's home that Spark may load
+DATA: Final = ("storage", "warehouse", "incident")  # of a home: what Spark reads and writes for pipelines
+SHARED: Final = (
+    "updates",
+    "workspace",
+    "storage",
+    "warehouse",
+)  # of a home: what every pipeline has a part of
+LAUNCH_PLACES: Final = [str(PROJECT), sysconfig.get_paths()["purelib"]]
 LAUNCH: Final = (
-    "import sys; sys.path[:0] = {places!r}; from recovery.server.landlock import main; main()".format(
-        places=[str(PROJECT), sysconfig.get_paths()["purelib"]]
-    )
+    f"import sys; sys.path[:0] = {LAUNCH_PLACES!r}; from recovery.server.landlock import main; main()"
 )
 PROBE_SECONDS: Final = 20.0
+BUBBLEWRAP: Final = "bwrap"
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Protection:
 def measure_protection() -> Protection:
     """Try it, once a process: the bubblewrap of our environment, then the machine's own, which may have more rights."""
     why = "bubblewrap is not installed"
-    for program in filter(None, (packaged_bubblewrap(), shutil.which("bwrap"))):
+    for program in filter(None, (packaged_bubblewrap(), shutil.which(BUBBLEWRAP))):
         command = [program, "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *NAMESPACES, "true"]
         try:
             tried = subprocess.run(
@@ -108,9 +115,10 @@ def machine_confinement(
     data_roots: Sequence[Path] = (),
     readable: Sequence[Path] = (),
     writable: Sequence[Path] = (),
+    links: Sequence[Path] = (),
 ) -> Confinement:
     """What pipelines' code sees of this machine. `home` is the console's (REPRISE_HOME); of it only `readable`,
-    `writable`, its storage and its warehouse are there.
+    `writable`, its storage, its warehouse and the input of the demo's incident are there.
 
     Without `data_roots` data may lie anywhere but in people's home folders, and what is no home, key or door stays as
     it is. With them nothing is there but they, what Python, Java and Spark need, and what the caller names.
@@ -130,9 +138,33 @@ def machine_confinement(
     return Confinement(
         hidden=(*keys, *doors, home, *own_secrets),
         readable=(*map(Path, SYSTEM), *map(Path, NAMES), *environment, *readable),
-        writable=(home / "storage", home / "warehouse", *data_roots, *writable),
+        writable=(*[home / name for name in DATA], *data_roots, *writable),
         closed=bool(data_roots),
+        links=tuple(path for path in (*map(Path, SYSTEM), *links) if path.is_symlink()),
     )
+
+
+def pipeline_confinement(
+    *, home: Path, folder: Path, sources: Sequence[Path], storage: str, others: Sequence[str]
+) -> Confinement:
+    """What one update's definitions see of what pipelines share: of the folders in `home` (updates, workspace, tables,
+    checkpoints) only their own part, and no checkpoint of `others`, the storage roots of other pipelines.
+
+    `folder` is the update's, `sources` are its files and folders in the workspace, `storage` is the pipeline's root.
+    It narrows the place in which the server's runners live; it is no such place by itself.
+    """
+    checkpoints = [path / "_checkpoints" for uri in others for path in local_path(uri)]
+    return Confinement(
+        hidden=(*[home / name for name in SHARED], *checkpoints),
+        readable=tuple(sources),
+        writable=(folder, *local_path(storage)),
+    )
+
+
+def local_path(uri: str) -> list[Path]:
+    """The folder behind a `file:` URI; none for a place elsewhere."""
+    scheme, _, path = uri.partition(":")
+    return [Path("/" + path.lstrip("/"))] if scheme == "file" else []
 
 
 def java_homes() -> list[Path]:
@@ -172,7 +204,7 @@ def jail_command(argv: Sequence[str], *, confinement: Confinement) -> list[str]:
 def mounts(confinement: Confinement) -> list[str]:
     """Bubblewrap's arguments that show what a confinement shows. What is hidden can neither be read nor written."""
     entries = confinement.entries()
-    arguments = base_of_a_closed_jail() if confinement.closed else ["--bind", "/", "/"]
+    arguments = base_of_a_closed_jail(confinement) if confinement.closed else ["--bind", "/", "/"]
     arguments += ["--dev", "/dev", "--proc", "/proc"]
     for place, sight in entries.items():
         path = str(place)
@@ -188,10 +220,36 @@ def mounts(confinement: Confinement) -> list[str]:
     return arguments
 
 
-def base_of_a_closed_jail() -> list[str]:
-    """An empty root with a temporary folder of its own, and the links by which programs find the system's folders."""
-    links = [(str(Path(path).readlink()), path) for path in SYSTEM if Path(path).is_symlink()]
-    return ["--tmpfs", str(TEMPORARY), *[word for link in links for word in ("--symlink", *link)]]
+def base_of_a_closed_jail(confinement: Confinement) -> list[str]:
+    """An empty root with a temporary folder of its own, and the links by which programs find what they are shown."""
+    links = [("--symlink", str(link.readlink()), str(link)) for link in confinement.links]
+    return ["--tmpfs", str(TEMPORARY), *[word for link in links for word in link]]
+
+
+def innermost(pid: int) -> int:
+    """The process that a jail is for, by the process id of its command; that id itself where there is no bubblewrap.
+
+    To be asked once the process is known to run.
+    """
+    while name_of(pid) == BUBBLEWRAP and (children := children_of(pid)):
+        pid = children[0]
+    return pid
+
+
+def name_of(pid: int) -> str:
+    """What the kernel calls a process; empty for one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def children_of(pid: int) -> list[int]:
+    """The child processes of a process, oldest first."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="jail")

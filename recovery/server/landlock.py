@@ -14,11 +14,12 @@ import contextlib
 import ctypes
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from landlockpy import AccessFS, Ruleset, Scope, abi_version
+from landlockpy import AccessFS, AccessNet, Ruleset, Scope, abi_version
 
-from recovery.server.confinement import Confinement, Sight
+from recovery.server.confinement import Confinement, Grant, Sight
 
 READ: Final = AccessFS.READ_FILE | AccessFS.READ_DIR | AccessFS.EXECUTE
 WRITE: Final = (
@@ -31,7 +32,7 @@ OF_FILES: Final = (
 )
 PR_CAPBSET_DROP: Final = 24  # <sys/prctl.h>
 LAST_CAPABILITY: Final = 63
-RIGHTS: Final = {Sight.READABLE: READ, Sight.WRITABLE: READ | WRITE}
+RIGHTS: Final = {Sight.LISTED: AccessFS.READ_DIR, Sight.READABLE: READ, Sight.WRITABLE: READ | WRITE}
 
 
 def landlock_abi() -> int:
@@ -49,8 +50,14 @@ def confine_by_landlock(confinement: Confinement) -> None:
     kernel has no Landlock. Takes a millisecond, and some microseconds for each entry of a folder that holds something
     hidden.
     """
-    with Ruleset(handled_fs=READ | WRITE, scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
-        for path, sight in confinement.grants():
+    restrict_to(confinement.grants())
+
+
+def restrict_to(grants: Sequence[Grant]) -> None:
+    """As `confine_by_landlock`, with the rights already listed: a confined process cannot list every folder itself."""
+    scoped = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL
+    with Ruleset(handled_fs=READ | WRITE, handled_net=AccessNet.NONE, scoped=scoped) as ruleset:
+        for path, sight in grants:
             with contextlib.suppress(FileNotFoundError, PermissionError):  # gone since, or not ours to open
                 ruleset.allow_path(path, RIGHTS[sight] if path.is_dir() else RIGHTS[sight] & OF_FILES)
         ruleset.restrict()
@@ -69,5 +76,5 @@ def drop_capabilities() -> None:
 def main() -> NoReturn:
     """Confine this process, then become the program of the arguments."""
     drop_capabilities()
-    confine_by_landlock(Confinement.load(sys.argv[1]))
+    restrict_to(Confinement.load(sys.argv[1]).grants(listing=True))
     os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606

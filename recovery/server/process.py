@@ -14,7 +14,8 @@ import signal
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
@@ -26,10 +27,11 @@ from recovery.errors import Unreachable, WrongUse
 from recovery.server import keeping
 from recovery.server.alias import spark_home
 from recovery.server.auth import private_write, provide_token
-from recovery.server.driver import Settings, start_driver
+from recovery.server.driver import Settings, folders_of_the_driver, start_driver
 from recovery.server.events import iso, now_ms
 from recovery.server.http import ApiHandler
-from recovery.server.instance import Instance, set_current
+from recovery.server.instance import Instance, Place, set_current
+from recovery.server.proof import Demand, Level, check, prove
 from recovery.server.questions import AT_ONCE
 from recovery.server.updates import fail_left_active
 
@@ -53,6 +55,8 @@ class Options:
     spark_conf: str = ""
     spark_jars: str = ""
     spark_remotes: str = ""
+    place: Place = field(default_factory=Place)
+    demand: Demand = Demand.REQUIRED
 
 
 class Server:
@@ -60,7 +64,7 @@ class Server:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.instance = Instance(options.home, remotes=parse_remotes(options.spark_remotes))
+        self.instance = Instance(options.home, options.place, remotes=parse_remotes(options.spark_remotes))
         self.lock: TextIO | None = None
         self.socket: socket.socket | None = None
         self.http: Any = None
@@ -78,7 +82,7 @@ class Server:
             provide_token(self.options.token_file)
             self.socket = bind(self.options.host, self.options.port)
             self.instance.runners.start()  # its imports take their time while Spark takes its own
-            self.start_spark()
+            self.start_spark_and_prove_its_place()
             left = fail_left_active()
             if left:
                 LOG.warning("%s update(s) were left active by a former server; they are FAILED now", left)
@@ -109,14 +113,44 @@ class Server:
         self.lock = lock  # from here on the files of this folder are ours to remove
         self.instance.spark_home = spark_home(home)
 
+    def start_spark_and_prove_its_place(self) -> None:
+        """The driver, and meanwhile the probe of the place that pipelines' code has. Raises Refused, Unreachable.
+
+        Until the server answers, nobody's code runs.
+        """
+        home = self.options.home
+        confinement = self.instance.confinement(writable=[home / "updates"])
+        with ThreadPoolExecutor(1) as probing:
+            proof = probing.submit(prove, home, confinement)
+            self.start_spark()
+            self.instance.proof = proof.result()
+        check(self.instance.proof, self.options.demand)
+        if self.instance.proof.level is not Level.FULL:
+            LOG.warning(
+                "Pipelines' code is not kept from everything: it reached %s; namespaces: %s, Landlock: %s %s",
+                ", ".join(self.instance.proof.reached),
+                self.instance.proof.namespaces,
+                self.instance.proof.landlock,
+                self.instance.proof.why,
+            )
+
     def start_spark(self) -> None:
         """The driver. Its JVM is on record before anything else can fail."""
         options = self.options
+        jars = [Path(options.spark_jars)] * bool(options.spark_jars)
         settings = Settings(
             options.home, options.master, options.spark_port, self.instance.spark_token,
             host=options.driver_host, more=options.spark_conf, jars=options.spark_jars,
         )  # fmt: skip
-        self.instance.use(start_driver(settings, on_pid=[self.instance.children.add]))
+        driver = start_driver(
+            settings,
+            confinement=self.instance.confinement(
+                readable=jars, writable=folders_of_the_driver(options.home), links=[self.instance.spark_home]
+            ),
+            environment=self.instance.environment(),
+            on_pid=[self.instance.children.add],
+        )
+        self.instance.use(driver)
 
     def serve(self) -> None:
         """Answer HTTP from now on, in threads of its own."""
@@ -152,6 +186,7 @@ class Server:
             "pid": os.getpid(),
             "spark_pid": driver.gateway.pid,
             "started_at": iso(self.started_ms),
+            "confinement": self.instance.proof.public() if self.instance.proof else None,
         }
         private_write(home / "spark.token", self.instance.spark_token + "\n")
         private_write(home / "spark.remote", remote + "\n")
@@ -237,3 +272,6 @@ def bind(host: str, port: int) -> socket.socket:
             f"The Pipelines API server cannot listen on {host}:{port} ({error.strerror}); name a free port with --port."
         ) from error
     return listener
+
+
+__all__ = ["Demand", "Options", "Place", "Server"]

@@ -5,7 +5,8 @@ server hands over two pipes: on one this process reports, one JSON object a line
 `done`); the other names the file of arguments, later says `go`, and its end means that the server is gone, upon
 which this process ends too.
 
-It is a fork of `recovery.server.runner_parent`, which has paid the slow imports.
+It is a fork of `recovery.server.runner_parent`, which has paid the slow imports and lives in a jail. Before anything of
+the pipeline is read, it confines itself to what is this pipeline's.
 """
 
 import json
@@ -14,11 +15,15 @@ import os
 import queue
 import re
 import sys
+import tempfile
 import threading
 import traceback
 import types
 from pathlib import Path
 from typing import Any, NoReturn
+
+from recovery.server.confinement import load_grants
+from recovery.server.landlock import restrict_to
 
 STACK_LIMIT = 20
 GONE = 86
@@ -237,17 +242,39 @@ def speak_into(log: str) -> None:
     os.close(output)
 
 
-def live(report_fd: int, control_fd: int) -> NoReturn:
-    """One update, from its arguments to its end, without Python's clean-up: the server closes the Connect session."""
-    lines = Lines(report_fd, control_fd)
-    order = lines.orders.get()
-    speak_into(order["log"])
-    arguments = json.loads(Path(order["arguments"]).read_text())
+def first_order(control_fd: int) -> dict[str, Any]:
+    """The first line of the control pipe; ends this process where the server is gone before it."""
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(control_fd, 1 << 16)  # the second line is not sent before this process has reported
+        if not piece:
+            os._exit(GONE)
+        line += piece
+    order: dict[str, Any] = json.loads(line)
+    return order
+
+
+def settle_in(arguments: dict[str, Any]) -> None:
+    """Make this process the update's: its folders, its modules, its environment."""
     sys.path.pop(0)  # this project's own folder
     sys.path.append(arguments["root"])  # last: a definition called numbers.py must not hide Python's own
     sys.dont_write_bytecode = True
     os.chdir(arguments["root"])
-    os.environ.update(arguments["variables"])
+    temporary = Path(arguments["folder"]) / "tmp"
+    temporary.mkdir(exist_ok=True, mode=0o700)
+    tempfile.tempdir = None  # as the parent found it
+    os.environ.update({"HOME": str(temporary), "TMPDIR": str(temporary), **arguments["variables"]})
+
+
+def live(report_fd: int, control_fd: int) -> NoReturn:
+    """One update, from its arguments to its end, without Python's clean-up: the server closes the Connect session."""
+    order = first_order(control_fd)
+    if order["grants"] is not None:  # before there is a second thread, which Landlock would not hold
+        restrict_to(load_grants(order["grants"]))
+    lines = Lines(report_fd, control_fd)
+    speak_into(order["log"])
+    arguments = json.loads(Path(order["arguments"]).read_text())
+    settle_in(arguments)
     work(arguments, lines, order["token"])
     sys.stdout.flush()
     sys.stderr.flush()

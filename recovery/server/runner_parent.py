@@ -4,8 +4,8 @@ A fork becomes the runner of an update, or answers one question (`TRADES`). Noth
 process: no gRPC channel, no token, no definition; and no thread, since a fork has only the one that forked. The server
 asks over one socket: each message `fork TRADE` brings the two pipes of a fork; `retire` means that no further one
 comes. It answers `ready`, `forked` (with a handle of the process), `refused`, and `ended` with how a fork ended. A
-fork's own life hangs on the server (its control pipe), not on this process: when this one is killed, updates that run
-go on. When the server is gone, this process ends its forks with all that they started.
+fork's life hangs on the server (its control pipe), and on this process, with which the jail ends that all of them live
+in. When the server is gone, this process ends its forks with all that they started.
 
 Started as `python -m recovery.server.runner_parent SOCKET_FD`.
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recovery.server.auth import private_write
+from recovery.server.confinement import Confinement, dump_grants
 from recovery.server.forks import Runners
 from recovery.server.gateway import last_lines
 
@@ -23,8 +24,11 @@ class Runner:
         tell: Callable[[dict[str, Any]], None],
         *,
         token: str,
+        confinement: Confinement | None = None,
     ) -> None:
         """`token` opens Spark Connect. It goes through the control pipe, so that no file and no environment has it.
+
+        `confinement` is what Landlock lets it see of what its parent sees; None: the same, and every runner beside it.
 
         Raises NoRunner.
         """
@@ -35,7 +39,8 @@ class Runner:
         self.fork = runners.fork()
         self.reader = threading.Thread(target=self.read, name=f"runner-{self.pid}", daemon=True)
         self.reader.start()
-        self.order(arguments=str(argument_file), log=str(self.log), token=token)
+        grants = None if confinement is None else dump_grants(confinement.grants())
+        self.order(arguments=str(argument_file), log=str(self.log), token=token, grants=grants)
 
     @property
     def pid(self) -> int:

@@ -21,13 +21,14 @@ def me(request: HttpRequest) -> HttpResponse:
 
 
 def health(request: HttpRequest) -> HttpResponse:
-    """GET /x-reprise/health: whether Spark lives, and how many updates are active."""
-    driver = current().driver
+    """GET /x-reprise/health: whether Spark lives, how many updates are active, what holds pipelines' code."""
+    driver, proof = current().driver, current().proof
     alive = driver is not None and driver.alive()
     return JsonResponse(
         {
             "spark": "ok" if alive else "dead",
             "active_updates": Update.objects.filter(state__in=ACTIVE_STATES).count(),
             "spark_pid": driver.gateway.pid if driver else None,
+            "confinement": proof.public() if proof else None,
         }
     )

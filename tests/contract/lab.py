@@ -63,7 +63,7 @@ def launch(home: Path, *arguments: str, environment: dict[str, str] | None = Non
     with (home.parent / f"{home.name}.err").open("a") as errors:
         return subprocess.Popen(
             [sys.executable, str(PROJECT / "manage.py"), "serve_pipelines", "--json", *arguments],
-            env=clean | {"REPRISE_HOME": str(home)} | (environment or {}),
+            env=clean | {"REPRISE_HOME": str(home), "REPRISE_CONFINEMENT": "optional"} | (environment or {}),
             cwd=PROJECT,
             stdout=subprocess.PIPE,
             stderr=errors,

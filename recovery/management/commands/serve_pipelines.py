@@ -38,7 +38,7 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        from recovery.server.process import Options, Server
+        from recovery.server.process import Demand, Options, Place, Server
 
         self.server = Server(
             Options(
@@ -52,6 +52,8 @@ class Command(RepriseCommand):
                 spark_conf=settings.REPRISE_SPARK_CONF,
                 spark_jars=settings.REPRISE_SPARK_JARS,
                 spark_remotes=settings.REPRISE_SPARK_REMOTES,
+                place=Place(settings.REPRISE_DATA_FOLDERS, settings.REPRISE_CODE_VARIABLES),
+                demand=Demand(settings.REPRISE_CONFINEMENT),
             )
         )
         ready = self.server.start()

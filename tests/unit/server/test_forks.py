@@ -13,7 +13,9 @@ import pytest
 
 from recovery.server import forks
 from recovery.server.children import Children, started_at
+from recovery.server.confinement import Confinement
 from recovery.server.forks import Fork, NoRunner, ParentEnded, Runners, WarmParent
+from recovery.server.jail import innermost
 from recovery.server.runner import GONE
 from recovery.server.runner_parent import RunnerParent
 from recovery.server.runners import Runner
@@ -31,20 +33,27 @@ import sys, time
 from pathlib import Path
 from recovery.server import forks
 from recovery.server.children import Children
+from recovery.server.confinement import Confinement
 from recovery.server.forks import Runners
 forks.COMMAND = (sys.executable, "-c", sys.argv[2])
 home = Path(sys.argv[1])
-runners = Runners(home / "runners.log", Children(home / "pids"))
+runners = Runners(home / "runners.log", Children(home / "pids"), confinement=Confinement())
 pids = [runners.fork().pid, runners.fork().pid]
 print(runners.parents[0].process.pid, *pids, flush=True)
 time.sleep(600)
 """
 
 
+def jailed(folder: Path) -> Runners:
+    """Runners in a jail that shows all of the machine's files."""
+    children = Children(folder / "pids")
+    return Runners(folder / "runners.log", children, confinement=Confinement())
+
+
 @pytest.fixture
 def runners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runners]:
     monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", WITHOUT_IMPORTS))
-    runners = Runners(tmp_path / "runners.log", Children(tmp_path / "pids"))
+    runners = jailed(tmp_path)
     runners.start()
     yield runners
     runners.end()
@@ -72,11 +81,13 @@ def recorded(path: Path) -> set[int]:
 
 
 def test_the_imports_start_no_thread_and_a_runner_has_them(tmp_path: Path) -> None:
-    runners = Runners(tmp_path / "runners.log", Children(tmp_path / "pids"))
+    runners = jailed(tmp_path)
     fork = runners.fork()
     (parent,) = runners.parents
     assert "/pyarrow/" in Path(f"/proc/{fork.pid}/maps").read_text()
-    threads = [entry.read_text() for entry in Path(f"/proc/{parent.process.pid}/task").glob("*/comm")]
+    threads = [
+        entry.read_text() for entry in Path(f"/proc/{innermost(parent.process.pid)}/task").glob("*/comm")
+    ]
     assert len(threads) == 1, threads
     runners.end()
 
@@ -88,7 +99,7 @@ def test_runners_at_once_share_nothing(runners: Runners) -> None:
         until(lambda pid=fork.pid: os.getsid(pid) == pid, "a session of its own")
         until(lambda pid=fork.pid: len(pipes(pid)) == 2, "nothing but its own two pipes")
     assert os.getpgid(first.pid) == first.pid
-    assert not (pipes(first.pid) | pipes(parent.process.pid)) & pipes(second.pid)
+    assert not (pipes(first.pid) | pipes(innermost(parent.process.pid))) & pipes(second.pid)
 
     first.kill()
     assert ended(first) == -signal.SIGKILL
@@ -107,19 +118,21 @@ def test_a_runner_ends_with_what_it_had_started_and_its_exit_code_is_known(
     assert "KeyError: 'root'" in runner.last_words()
     runner.kill()  # long after its end: another process may have its id now
     runner.end()
-    assert b"secret" not in Path(f"/proc/{runners.parents[0].process.pid}/environ").read_bytes()
+    parent = innermost(runners.parents[0].process.pid)
+    assert b"secret" not in Path(f"/proc/{parent}/environ").read_bytes()
 
 
-def test_a_killed_parent_is_replaced_and_its_runner_goes_on(runners: Runners, tmp_path: Path) -> None:
+@pytest.mark.parametrize("of", ["jail", "parent"])
+def test_a_killed_parent_takes_its_runner_with_it_and_is_replaced(
+    runners: Runners, tmp_path: Path, of: str
+) -> None:
     fork = runners.fork()
     (parent,) = runners.parents
-    os.kill(parent.process.pid, signal.SIGKILL)
+    os.kill(parent.process.pid if of == "jail" else innermost(parent.process.pid), signal.SIGKILL)
     until(parent.ended.is_set, "the end of the parent")
-    other = runners.fork()
-    assert alive(fork.pid)
-    assert recorded(tmp_path / "pids") == {fork.pid, other.pid, runners.parents[0].process.pid}
-    fork.kill()
     assert ended(fork) is None
+    other = runners.fork()
+    assert recorded(tmp_path / "pids") == {fork.pid, other.pid, runners.parents[0].process.pid}
     other.kill()
     assert ended(other) == -signal.SIGKILL
 
@@ -158,7 +171,7 @@ def test_a_parent_that_is_stuck_is_ended_and_another_asked(
 ) -> None:
     (parent,) = runners.parents
     assert parent.ready.wait(120)
-    os.kill(parent.process.pid, signal.SIGSTOP)
+    os.kill(innermost(parent.process.pid), signal.SIGSTOP)
     monkeypatch.setattr(forks, "ANSWER_SECONDS", 1.0)
     with pytest.raises(ParentEnded):
         parent.fork("update")
@@ -171,7 +184,7 @@ def test_a_parent_that_cannot_start_is_one_sentence(
     runners.end()
     monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", "import not_installed"))
     with pytest.raises(NoRunner, match="No module named 'not_installed'"):
-        Runners(tmp_path / "runners.log", Children(tmp_path / "pids")).fork()
+        jailed(tmp_path).fork()
 
 
 def test_the_end_of_the_server_ends_parent_and_runners(tmp_path: Path) -> None:

@@ -163,6 +163,19 @@ def test_a_unix_socket_in_the_home_is_out_of_reach(home: Path, monkeypatch: pyte
         assert ask_in_jail(machine_confinement(home=home), connect, home / "broker.sock") == {"error": True}
 
 
+def test_the_network_stays(home: Path, protection: str) -> None:
+    connect = """
+        with socket.create_server(("127.0.0.1", 0)) as own:
+            socket.create_connection(own.getsockname()).close()
+        socket.create_connection(("127.0.0.1", int(sys.argv[1]))).close()
+        print(json.dumps({"connected": True}))
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answer = ask_in_jail(machine_confinement(home=home), connect, listener.getsockname()[1])
+
+    assert answer == {"connected": True}
+
+
 def test_a_jailed_process_has_no_capability_and_makes_no_namespace(home: Path) -> None:
     tried = """
         import ctypes

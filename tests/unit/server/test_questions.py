@@ -10,6 +10,7 @@ import pytest
 
 from recovery.server import forks, questions
 from recovery.server.children import Children
+from recovery.server.confinement import Confinement
 from recovery.server.forks import Runners
 from recovery.server.questions import Answering, Asked, Busy, Questions
 from tests.contract.lab import alive, until
@@ -29,7 +30,7 @@ IDLE = "import time; time.sleep(600)"
 def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Questions]:
     monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", PARENT))
     monkeypatch.setattr(questions, "GRACE_SECONDS", 0.2)
-    runners = Runners(tmp_path / "runners.log", Children(tmp_path / "pids"))
+    runners = Runners(tmp_path / "runners.log", Children(tmp_path / "pids"), confinement=Confinement())
     made = Questions(tmp_path / "questions", runners)
     made.clear()
     yield made

@@ -1,8 +1,12 @@
 """What the person at the terminal reads when an instance is ready."""
 
 from pathlib import Path
+from typing import Any
 
-from console.supervisor.terminal import sign_ins
+import pytest
+
+from console.supervisor.terminal import REACHES, confinement_lines, sign_ins
+from recovery.server.proof import REACHES as REACHED_BY_PROBES
 
 PEOPLE = {"responder": {"role": "responder", "password": "s3cret"}}
 KEPT = Path("var/people.json")
@@ -22,3 +26,21 @@ def test_a_later_start_says_where_the_passwords_are_and_shows_none() -> None:
 
     assert "s3cret" not in said
     assert str(KEPT) in said
+
+
+FULL = {"level": "full", "reached": [], "namespaces": True, "landlock": 7, "why": ""}
+NEITHER = {"level": "none", "reached": ["file", "signal"], "namespaces": False, "landlock": 0, "why": "EPERM"}
+
+
+@pytest.mark.parametrize(("proof", "shown"), [(None, ()), (FULL, ()), (NEITHER, ("file", "signal"))])
+def test_what_code_could_reach_is_shown_where_it_could(
+    proof: dict[str, Any] | None, shown: tuple[str, ...]
+) -> None:
+    text = "\n".join(confinement_lines(proof))
+
+    assert tuple(name for name, words in REACHES.items() if words in text) == shown
+    assert bool(text) is bool(shown)
+
+
+def test_everything_that_a_probe_can_reach_has_words() -> None:
+    assert tuple(REACHES) == REACHED_BY_PROBES

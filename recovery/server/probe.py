@@ -1,0 +1,67 @@
+"""What runs inside the jail at the server's start: reaches for things, and prints those that it got hold of."""
+
+import contextlib
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from recovery.server.confinement import load_grants
+from recovery.server.landlock import restrict_to
+
+
+def reaches_file(place: Path) -> bool:
+    """Reads the canary's secret."""
+    return bool((place / "secret").read_text())
+
+
+def reaches_socket(place: Path) -> bool:
+    """Connects to the canary's Unix socket."""
+    os.chdir(place)  # the address is short from there
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect("socket")
+    return True
+
+
+def is_the_server(pid: int, started: str) -> bool:
+    """Whether a process id means the server here too: another namespace has the same numbers for others."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19] == started
+
+
+def reaches_environment(pid: int, started: str) -> bool:
+    """Reads the server's environment."""
+    return is_the_server(pid, started) and bool(Path(f"/proc/{pid}/environ").read_bytes())
+
+
+def reaches_by_signal(pid: int, started: str) -> bool:
+    """May signal the server."""
+    os.kill(pid, 0)
+    return is_the_server(pid, started)
+
+
+def reaches_neighbour(folder: Path, grants: list[list[Any]] | None) -> bool:
+    """Confined as an update is, reads what belongs to another."""
+    if grants is not None:
+        restrict_to(load_grants(grants))
+    return bool((folder / "source").read_text())
+
+
+def main() -> None:
+    """Arguments: folder of the canary, the server's process id and start, another update's folder. Input: grants."""
+    place, pid, started, other = sys.argv[1:]
+    grants = json.load(sys.stdin)
+    tries: dict[str, Callable[[], bool]] = {
+        "file": lambda: reaches_file(Path(place)),
+        "socket": lambda: reaches_socket(Path(place)),
+        "environment": lambda: reaches_environment(int(pid), started),
+        "signal": lambda: reaches_by_signal(int(pid), started),
+        "neighbour": lambda: reaches_neighbour(Path(other), grants),  # last: it cannot be undone
+    }
+    reached = []
+    for name, reach in tries.items():
+        with contextlib.suppress(OSError):
+            reached += [name] * reach()
+    print(json.dumps(reached))  # noqa: T201

@@ -1,0 +1,71 @@
+"""The probe of the place that pipelines' code has: real ones, on this machine as it is and with less."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recovery.errors import Refused
+from recovery.server import jail, proof
+from recovery.server.jail import Protection, machine_confinement, measure_protection
+from recovery.server.proof import Demand, Level, Proof, check, prove
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A console's home."""
+    place = Path(tempfile.mkdtemp(prefix="reprise-home-"))
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.mark.parametrize(
+    ("has", "level"),
+    [("everything", Level.FULL), ("landlock", Level.FILES), ("nothing", Level.NONE)],
+)
+def test_what_the_probe_reaches_is_what_the_machine_lets_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, has: str, level: Level
+) -> None:
+    measured = measure_protection()
+    had = {
+        "everything": measured,
+        "landlock": Protection(None, measured.landlock, "taken away by the test"),
+        "nothing": Protection(None, 0, "taken away by the test"),
+    }[has]
+    for module in (jail, proof):
+        monkeypatch.setattr(module, "measure_protection", lambda: had)
+    updates = home / "updates"
+    updates.mkdir()
+
+    proven = prove(home, machine_confinement(home=home, writable=[updates]))
+
+    assert proven.level is level, proven
+    assert (proven.namespaces, proven.landlock) == (bool(had.bubblewrap), had.landlock)
+    assert list(updates.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("reached", "level", "starts_with"),
+    [
+        ((), Level.FULL, {"required", "container", "optional"}),
+        (("neighbour",), Level.CONSOLE, {"required", "container", "optional"}),
+        (("socket",), Level.FILES, {"container", "optional"}),
+        (("socket", "neighbour"), Level.FILES, {"container", "optional"}),
+        (("environment",), Level.NONE, {"optional"}),
+        (("file", "socket", "environment", "signal", "neighbour"), Level.NONE, {"optional"}),
+    ],
+)
+def test_the_server_starts_only_where_what_is_demanded_holds(
+    reached: tuple[str, ...], level: Level, starts_with: set[str]
+) -> None:
+    proven = Proof(reached, namespaces=False, landlock=7, why="")
+    assert proven.level is level
+    for demand in Demand:
+        if demand.value in starts_with:
+            check(proven, demand)
+        else:
+            with pytest.raises(Refused) as refused:
+                check(proven, demand)
+            assert refused.value.code == "not_confined"
