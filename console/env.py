@@ -176,6 +176,26 @@ class Env(BaseSettings):
         default="",
         description="Other limits for single flows, by commas: `catalog.schema.flow=bytes`; 0: never.",
     )
+    lookup_bytes: int = Field(
+        default=68_719_476_736,
+        description="A plan and a proof look for keys of new rows in a table of no more bytes, after its statistics.",
+    )
+    lookup_bytes_of: str = Field(
+        default="",
+        description="Other limits for single flows, by commas: `catalog.schema.flow=bytes`; 0: never.",
+    )
+    lookup_seconds: float = Field(
+        default=90.0,
+        gt=0,
+        description="Such a look ends after this time; what it was to tell is then not known.",
+    )
+    grouping_bytes: int = Field(
+        default=134_217_728,
+        description="A proof counts every key of a table of no more bytes, so that it tells repeats of long ago.",
+    )
+    measure_seconds: float = Field(
+        default=600.0, gt=0, description="How long Spark may take to compare the rows for a proof."
+    )
     poll_seconds: float = Field(
         default=5.0, description="How often the inventory asks each workspace, at most."
     )
@@ -241,7 +261,7 @@ class Env(BaseSettings):
         description="Proxies of your own in front of the console: how far X-Forwarded-For is believed.",
     )
 
-    @field_validator("compare_bytes_of")
+    @field_validator("compare_bytes_of", "lookup_bytes_of")
     @classmethod
     def _limits_are_numbers(cls, told: str) -> str:
         for one in filter(None, (part.strip() for part in told.split(","))):
@@ -253,8 +273,12 @@ class Env(BaseSettings):
     @property
     def compare_bytes_by_flow(self) -> dict[str, int]:
         """`compare_bytes_of` by flow."""
-        parts = (part.rpartition("=") for part in self.compare_bytes_of.split(",") if part.strip())
-        return {flow.strip(): int(size) for flow, _, size in parts}
+        return _by_flow(self.compare_bytes_of)
+
+    @property
+    def lookup_bytes_by_flow(self) -> dict[str, int]:
+        """`lookup_bytes_of` by flow."""
+        return _by_flow(self.lookup_bytes_of)
 
     @property
     def data_folders(self) -> tuple[Path, ...]:
@@ -286,6 +310,12 @@ class Env(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
+
+
+def _by_flow(told: str) -> dict[str, int]:
+    """`catalog.schema.flow=bytes`, by commas."""
+    parts = (part.rpartition("=") for part in told.split(",") if part.strip())
+    return {flow.strip(): int(size) for flow, _, size in parts}
 
 
 def load() -> Env:

@@ -187,6 +187,7 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "samples": verifying.samples(measured),
         "whole_flow": verifying.whole_flow(measured),
         "whole_facts": verifying.whole_facts(measured),
+        "bounded": verifying.bounded(measured),
         "times": verifying.times(of.recovery, of.plan, of.steps),
         "held": stopping.held(list(of.recovery.holds.order_by("pk"))),
         "strategy": body.get("strategy"),

@@ -276,6 +276,11 @@ def whole_flow(measured: Mapping[str, Any]) -> list[WholeRow]:
     return [WholeRow(MARKS.get(f.code, "attention"), f.says, f.code.value) for f in found]
 
 
+def bounded(measured: Mapping[str, Any]) -> list[WholeRow]:
+    """What a budget kept from being compared."""
+    return [WholeRow("info", f.says, f.by.value) for f in proof.bound_findings(measured)]
+
+
 def whole_facts(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was compared, in numbers; [] where it was not."""
     of = stored_outcome(measured)

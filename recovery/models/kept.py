@@ -1,4 +1,4 @@
-"""What a recovery kept before it changed anything: the pipeline's source, file by file."""
+"""What a recovery kept before it changed anything: the pipeline's source, file by file, and the names of data files."""
 
 from django.db import models
 
@@ -7,7 +7,8 @@ from recovery.models.step import Step
 
 
 class KeptFile(models.Model):
-    """One source file as the workspace held it when the backup step ran; `sha256` of `content`, as sealed."""
+    """One source file as the workspace held it when the backup step ran; `sha256` of `content`, as sealed. Of a stop
+    step, a page of the data files that the table had (`workflow.noted_files`)."""
 
     recovery = models.ForeignKey(Recovery, on_delete=models.PROTECT, related_name="kept")
     step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="kept")

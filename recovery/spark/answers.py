@@ -7,7 +7,7 @@ from typing import Any
 
 from recovery.errors import Refused
 from recovery.spark import counting, explained, secrets, slicing, topics
-from recovery.spark.api import FROM_CODE, NAMED, NO_SUCH_COLUMN, WHOLE_ROW
+from recovery.spark.api import FROM_CODE, NAMED, NO_SUCH_COLUMN, WHOLE_ROW, Bounded, BoundedBy, Limit
 from recovery.spark.catalog import describe, sql_name, table
 from recovery.spark.definitions import (
     BadCode,
@@ -19,6 +19,7 @@ from recovery.spark.definitions import (
     where,
     write_files,
 )
+from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
 from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
 from recovery.spark.session import driver_of, first_line, lost_contact, quoted, use
@@ -219,16 +220,23 @@ def _counted(
     held = table(spark, request.get("table"))
     if request.get("table") and held is None:
         notes.append(f"There is no table {request['table']} yet.")
+    rows = (
+        None if held is None else held.count()
+    )  # Delta, Iceberg and Parquet know it without a row being read
     try:
         frames = _frames(flow, request)
     except CannotReplay as problem:  # the table can be counted all the same
-        return {"problem": str(problem), "table_rows": held.count() if held is not None else None}
+        return {"problem": str(problem), "table_rows": rows}
     if not frames:
-        return {"table_rows": held.count() if held is not None else None}
-    out = counting.set_counts(frames, key, held)
-    out["fresh"] = _fresh(flow, frames, key, held, out["fresh"])
-    if held is None:
-        out["repeats"], out["fresh"] = {}, {}
+        return {"table_rows": rows}
+    limit = budgets_of(request).lookup
+    by_key = held if flow.key(request.get("key"))[1] != WHOLE_ROW else None
+    counted, bounded = counting.set_counts(spark, frames, key, by_key, limit)
+    out = {**counted, "table_rows": rows}
+    if held is not None:
+        out["fresh"], more = _fresh(spark, flow, frames, key, held, counted["fresh"], limit)
+        bounded += [one for one in more if one not in bounded]
+    out["bounded"] = [one.as_dict() for one in bounded]
     if request.get("by_file"):
         out["by_file"] = _by_file(flow, _known(request), notes)
     for label, target in (request.get("write") or {}).items():
@@ -237,19 +245,28 @@ def _counted(
 
 
 def _fresh(
-    flow: Flow, frames: Mapping[str, Any], key: Sequence[str], held: Any | None, counted: dict[str, int]
-) -> dict[str, int]:
+    spark: Any,
+    flow: Flow,
+    frames: Mapping[str, Any],
+    key: Sequence[str],
+    held: Any,
+    counted: dict[str, int],
+    limit: Limit,
+) -> tuple[dict[str, int], list[Bounded]]:
     """Different keys that the table does not hold: of dropDuplicates by its own columns, whatever `key` compares rows.
 
     {} where these are not among what the code yields, or the table has them not: then nobody can tell.
     """
     own = flow.let_through_by
     if own is None or {c.lower() for c in own} == {c.lower() for c in key}:
-        return counted
+        return counted, []
+    if not own:
+        return {}, []
     try:
-        return dict(counting.set_counts(frames, own, held)["fresh"]) if own else {}
+        found, bounded = counting.set_counts(spark, frames, own, held, limit)
     except counting.NoSuchColumn:
-        return {}
+        return {}, []
+    return dict(found["fresh"]), bounded
 
 
 def _known(request: Mapping[str, Any]) -> list[str]:
@@ -312,16 +329,13 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
         raise Refused(str(error)) from error
     out["sources"] = flow.sources
     try:
-        held = _held(spark, request, place, now)
-        key, out["key_from"] = flow.key(request.get("key") or request["study"].get("key"))
-        out["key"] = [] if out["key_from"] == WHOLE_ROW else key
-        expected = _expected(spark, flow, request, held)
-        apart = counting.Apart(flow.columns if request.get("whole_rows") else key, key)
-        out |= _compared(held, expected, apart)
+        out |= _compared(spark, flow, request, place, now)
     except BadCode as error:
         raise Refused(str(error)) from error
-    except (CannotReplay, counting.NoSuchColumn) as error:
-        out |= _sizes(held) | {"problem": str(error)}
+    except counting.NoSuchColumn as error:
+        out["problem"] = str(error)
+    except OverBudget as over:
+        out |= {"problem": TOO_LARGE, "bounded": [over.bounded.as_dict()]}
     except PySparkException as error:
         if lost_contact(error):
             raise
@@ -329,6 +343,44 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     if request.get("whole"):
         out["whole"] = _whole(flow, request["whole"], now, request.get("key"))
     return out
+
+
+TOO_LARGE = (
+    "Commits since the rerun began took rows out of the table, or rewrote its files, and its versions are larger than "
+    "the limit up to which they are compared whole."
+)
+
+
+def _compared(
+    spark: Any, flow: Flow, request: Mapping[str, Any], place: Mapping[str, str], now: Any
+) -> dict[str, Any]:
+    """What the code yields beside what was written; of the table alone what can be said, where it cannot be replayed.
+
+    Raises `OverBudget` where two whole versions would have to be compared, and are too large.
+    """
+    held = _held(spark, request, place, now)
+    key, key_from = flow.key(request.get("key") or request["study"].get("key"))
+    out: dict[str, Any] = {"key_from": key_from, "key": [] if key_from == WHOLE_ROW else key}
+    try:
+        expected = _expected(spark, flow, request, held)
+        apart = counting.Apart(flow.columns if request.get("whole_rows") else key, key)
+        return out | _difference(spark, request, held, expected, apart)
+    except (CannotReplay, counting.NoSuchColumn) as error:
+        return out | _sizes(held) | {"problem": str(error)}
+
+
+def _difference(
+    spark: Any, request: Mapping[str, Any], held: Held, expected: Any, apart: counting.Apart
+) -> dict[str, Any]:
+    if held.whole and held.old is not None:
+        return counting.compare_versions(held.old, expected, held.found, apart, counting.SAMPLES)
+    budgets = budgets_of(request)
+    out, bounded = counting.compare(spark, held.old, expected, held.found, apart, counting.SAMPLES, budgets)
+    out["old_rows"] = 0 if held.old is None else held.old.count()
+    out["listed_rows"] = out["old_rows"] + out["new_rows"]
+    if request.get("old_version") is not None:
+        out["vanished"] = 0
+    return out | {"bounded": [one.as_dict() for one in bounded]}
 
 
 def _whole(flow: Flow, asked: Mapping[str, Any], table: Any, given: Sequence[str] | None) -> dict[str, Any]:
@@ -388,22 +440,58 @@ def _measure_topic(spark: Any, request: Mapping[str, Any], folder: Path) -> dict
 
 
 def _held(spark: Any, request: Mapping[str, Any], place: Mapping[str, str], now: Any) -> Held:
-    since = request.get("old_version")
-    if since is None:
+    version = request.get("old_version")
+    if version is None:
         old = _data(spark, place, now, request["old_files"])
         written = _data(spark, place, now, request["new_files"])
         return Held(old, now.where("false") if written is None else written, whole=False)
-    if since < 0:
+    if version < 0:
         return Held(None, now, whole=True)
-    old = spark.read.option("versionAsOf", str(since)).table(sql_name(request["table"]))
-    return Held(slicing.aligned(old, now.schema), now, whole=True)
+    since, limit, name = request.get("since"), budgets_of(request).versions, request["table"]
+    old = slicing.aligned(_at(spark, name, version), now.schema)
+    moved = () if since is None else since["rewritten"]
+    if since is not None and all(_same_rows(spark, name, place, now, one, limit) for one in moved):
+        return Held(old, _of_log(spark, name, place, now, since["written"]), whole=False)
+    check_size(old, limit, BoundedBy.VERSIONS)
+    return Held(old, now, whole=True)
+
+
+def _at(spark: Any, name: str, version: int) -> Any:
+    return spark.read.option("versionAsOf", str(version)).table(sql_name(name))
+
+
+def _of_log(spark: Any, name: str, place: Mapping[str, str], now: Any, part: slicing.Slice) -> Any:
+    """Rows of data files of a Delta table, as its log names them."""
+    if not part["versions"]:
+        return now.where("false")
+
+    def parquet(schema: Any, paths: Sequence[str]) -> Any:
+        reader = spark.read.format("parquet").schema(schema).option("basePath", plain(place["location"]))
+        return reader.load(list(paths))
+
+    def read(options: Mapping[str, str]) -> Any:
+        return spark.read.options(**options).table(sql_name(name))
+
+    return slicing.delta(read, parquet, place["location"], now, [part])
+
+
+def _same_rows(
+    spark: Any, name: str, place: Mapping[str, str], now: Any, rewritten: Mapping[str, Any], limit: Limit
+) -> bool:
+    """Whether the files that a commit put in the place of others hold their rows. Raises `OverBudget`."""
+    if limit.bytes is not None and rewritten["size"] > limit.bytes:
+        raise OverBudget(Bounded(BoundedBy.REWRITTEN, rewritten["size"], limit.bytes))
+    sides = [_of_log(spark, name, place, now, rewritten[side]) for side in ("gone", "came")]
+    counts = counting.tallied(sides, [now.columns, now.columns])
+    with limited(spark, limit, BoundedBy.REWRITTEN):
+        return not counts.where("n0 != n1").limit(1).collect()
 
 
 def _sizes(held: Held) -> dict[str, int]:
     """What can be said of the table alone, where the input cannot be replayed."""
-    if held.whole:
+    if held.whole and held.old is not None:
         apart = counting.Apart.by(held.found.columns)
-        rows = counting.compare(held.old, held.found.where("false"), held.found, apart, 0, whole=True)
+        rows = counting.compare_versions(held.old, held.found.where("false"), held.found, apart, 0)
         return {name: rows[name] for name in ("old_rows", "new_rows", "listed_rows", "vanished")}
     counted = [0 if frame is None else frame.count() for frame in (held.old, held.found)]
     return {"old_rows": counted[0], "new_rows": counted[1], "listed_rows": sum(counted)}
@@ -424,21 +512,15 @@ def _expected(spark: Any, flow: Flow, request: Mapping[str, Any], held: Held) ->
     return expected
 
 
-def _compared(held: Held, expected: Any, apart: counting.Apart) -> dict[str, Any]:
-    out = counting.compare(held.old, expected, held.found, apart, counting.SAMPLES, whole=held.whole)
-    repeats = out.pop("duplicates_expected")
-    out["duplicates_explained"] = max(0, repeats - out["duplicates_before"])
-    return out
-
-
 def _unseen(expected: Any, old: Any, dedupe: Sequence[str]) -> Any:
     """Rows that a kept dropDuplicates state lets through: those whose key no old row has."""
     mine = counting.resolved(dedupe, expected.columns, "What the code yields")
     theirs = counting.resolved(dedupe, old.columns, "The table")
-    keys = old.select(*[old[quoted(c)].alias(f"__old{i}") for i, c in enumerate(theirs)]).distinct()
+    names = counting.key_names(dedupe)
+    keys = occurring(counting.keyed(old, theirs), counting.keyed(expected, mine).distinct(), names).distinct()
     condition = None
-    for i, name in enumerate(mine):
-        same = expected[quoted(name)].eqNullSafe(keys[f"__old{i}"])
+    for name, known in zip(mine, names, strict=True):
+        same = expected[quoted(name)].eqNullSafe(keys[known])
         condition = same if condition is None else condition & same
     return expected.join(keys, condition, "left_anti")
 

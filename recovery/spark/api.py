@@ -8,6 +8,7 @@ What comes back was written by other people's code: each field is of the type an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from annotated_types import Ge, MaxLen
@@ -18,12 +19,18 @@ from recovery.spark.asking import Answers, checked, sent
 
 __all__ = [
     "Answers",
+    "Bounded",
+    "BoundedBy",
+    "Budgets",
     "Defined",
     "DefinedRequest",
+    "Limit",
     "Measure",
     "MeasureRequest",
     "Rehearsal",
     "RehearsalRequest",
+    "Rewritten",
+    "Since",
     "Study",
     "StudyRequest",
     "TablePlace",
@@ -53,6 +60,60 @@ Text = Annotated[str, MaxLen(100_000)]
 Sample = Annotated[tuple[Mapping[str, Any], ...], MaxLen(1000)]
 
 
+class BoundedBy(StrEnum):
+    """What a budget kept from being asked, or being asked whole."""
+
+    LOOKUP = "lookup"  # which rows of before have a key of the new rows
+    GROUPING = "grouping"  # which keys the whole table has, and how often
+    REWRITTEN = (
+        "rewritten"  # whether files that were rewritten hold the rows of those in whose place they came
+    )
+    VERSIONS = "versions"  # two whole versions of a Delta table
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A budget that was met: `size` and `limit` in bytes of data files (None: not that), `seconds` of time."""
+
+    by: BoundedBy
+    size: int | None = None
+    limit: int | None = None
+    seconds: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"by": self.by.value, "size": self.size, "limit": self.limit, "seconds": self.seconds}
+
+    @classmethod
+    def stored(cls, told: Mapping[str, Any]) -> "Bounded":
+        """As `as_dict` stored it."""
+        return cls(BoundedBy(told["by"]), told.get("size"), told.get("limit"), told.get("seconds"))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """`bytes` of data files and `seconds` up to which something is asked; None: no limit."""
+
+    bytes: int | None = None
+    seconds: float | None = None
+
+
+NO_LIMIT: Final = Limit()
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """What a question may cost. `lookup`: finding the rows of the table that hold a key of the input or of new rows,
+    one scan of its key columns. `grouping`: how often the whole table has each of its keys. `versions`: comparing two
+    versions of a Delta table, or files that were rewritten with those in whose place they came."""
+
+    lookup: Limit = NO_LIMIT
+    grouping: Limit = NO_LIMIT
+    versions: Limit = NO_LIMIT
+
+
+UNBOUNDED: Final = Budgets()
+
+
 @dataclass(frozen=True)
 class StudyRequest:
     """What the code of one flow is, and what it yields over sets of input files.
@@ -65,7 +126,7 @@ class StudyRequest:
     which the rows of that set are written as parquet; the folder must not exist. `slices`: label -> index of the
     source in plan order, as text -> `sources.slices.Slice.as_dict()`, for sources that are no files; a label has
     what `sets` and `slices` name under it together, and a source that it does not name yields no row. `variables`: the
-    environment of the code (`recovery.variables`).
+    environment of the code (`recovery.variables`). `budgets`: what looking into the table may cost.
     """
 
     answers: Answers
@@ -83,6 +144,7 @@ class StudyRequest:
     write: Mapping[str, str] | None = None
     slices: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    budgets: Budgets = UNBOUNDED
 
 
 NO_SUCH_COLUMN: Final = "no_such_column"
@@ -103,6 +165,7 @@ class Study:
     `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told. `groups`: rows that
     come of one group of its aggregation (`explained.groups`).
     `problem_code`: NO_SUCH_COLUMN where the key that was asked for is not there; "" for every other problem.
+    `bounded`: budgets that were met; what they bound is absent. Without a key nobody looks for repeats in the table.
     `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not
     known, as the code cannot be analysed. `driver`: the run of Spark that answered (`Whereabouts.driver`).
     """
@@ -127,6 +190,7 @@ class Study:
     groups: Text = ""
     rests_on: tuple[Text, ...] | None = None
     driver: Text = ""
+    bounded: tuple[Bounded, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +222,7 @@ class WholeInput:
 class MeasureRequest:
     """Compare what the code yields over the new input files with what the update wrote.
 
-    `old_files` and `new_files`: data files that the sink's log names for the batches up to, and after, the reset.
+    `old_files` and `new_files`: data files that the sink's log names for the batches up to and after the reset.
     Of a Delta table `old_version` is its version before the rerun instead: what the update wrote is what the table has
     now beyond that; -1: nothing stood before (a full refresh), all of it is new. `study.sets` and `study.slices` name
     the new input: all labels together, nothing of it twice. `expected`: a folder of Parquet files with the rows that
@@ -169,7 +233,8 @@ class MeasureRequest:
     began, and `failed` (None: no batch was open), what a failed attempt of the batch that was planned and not committed
     may have sent before that. `table`, files and version do not count then. `whole_rows`: expected and written rows are
     compared by all columns, and `key` only tells which of them repeat another. `whole`: compare the whole table with
-    what the code yields over this input too; None: not asked.
+    what the code yields over this input too; None: not asked. `since`: what the log of the Delta table says came after
+    `old_version`; without it both versions are compared whole, within the budget for grouping.
     """
 
     answers: Answers
@@ -184,6 +249,27 @@ class MeasureRequest:
     topic: Mapping[str, Any] | None = None
     whole_rows: bool = False
     whole: WholeInput | None = None
+    since: "Since | None" = None
+    budgets: Budgets = UNBOUNDED
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What one commit of a Delta table put in the place of what, and says that it changed no row: the data files of
+    either side as `sources.slices.Slice.as_dict()`, `size` in bytes of all of them."""
+
+    gone: Mapping[str, Any]
+    came: Mapping[str, Any]
+    size: int
+
+
+@dataclass(frozen=True)
+class Since:
+    """What the log of a Delta table says of the commits after a version, none of which took a row away: the data files
+    that came with rows, as `sources.slices.Slice.as_dict()`, and those that were rewritten."""
+
+    written: Mapping[str, Any]
+    rewritten: tuple[Rewritten, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -210,15 +296,17 @@ class Whole:
 class Measure:
     """Rows as measured. `problem` not None: the comparison could not be made, its numbers are None.
 
-    `table_rows` by a fresh session through the catalog, `listed_rows` in the files of the sink's log, or in the Delta
-    table as it was compared (they must agree). `missing` / `extra`: rows of the exact multiset difference between
-    `expected_rows` and `new_rows`. `duplicates_in_table`: rows beyond one per key in the whole table; of these
-    `duplicates_before` stood there before, and `duplicates_explained` come with the expected rows: `held_before` of
-    these repeat a key that the table held before the rerun, the others one that the new input itself repeats.
-    `table_keys`: different keys in the table. `keys_twice`: those of new rows that it has more than once;
-    `new_repeats`: new rows beyond the first of their key, rows of before included.
-    `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others;
-    None for a file table.
+    `table_rows` by a fresh session through the catalog, `listed_rows` in the files of the sink's log, or in the
+    version of before and the files that came since (they must agree). `missing` / `extra`: rows of the exact multiset
+    difference between `expected_rows` and `new_rows`. `repeats_added`: rows that the rerun put into the table beyond
+    one per key; `duplicates_explained` of them come with the expected rows: `held_before` of these repeat a key that
+    the table held before the rerun, the others one that the new input itself repeats. `duplicates_in_table`: rows
+    beyond one per key in the whole table; of these `duplicates_before` stood there before. `table_keys`: different keys
+    in the table. `keys_twice`: those of new rows that it has more than once; `new_repeats`: new rows beyond the first
+    of their key, rows of before included.
+    `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others: 0
+    where its log says that no commit took one away, and what was rewritten was compared; None for a file table.
+    `bounded`: budgets that were met; the numbers that they bound are None.
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
     expected rows, so another writer's or wrong ones; `repeated`: expected rows that stand there more often than
     expected; `failed_rows`: expected rows that a failed attempt had sent before. None for a table.
@@ -235,6 +323,7 @@ class Measure:
     duplicates_in_table: Rows | None = None
     duplicates_before: Rows | None = None
     duplicates_explained: Rows | None = None
+    repeats_added: int | None = None
     held_before: Rows | None = None
     table_keys: Rows | None = None
     keys_twice: Rows | None = None
@@ -250,9 +339,15 @@ class Measure:
     notes: tuple[Text, ...] = ()
     sources: tuple[Mapping[str, Any], ...] = ()
     whole: Whole | None = None
+    bounded: tuple[Bounded, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether rows of before were asked for the keys of the new ones."""
+        return all(one.by is not BoundedBy.LOOKUP for one in self.bounded)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,18 @@
-"""Count and compare rows on Spark: everything about sets of files in one job (child process only).
+"""Count and compare rows on Spark (child process only).
 
-Rows are told apart with GROUP BY, which is exact and treats NULL as a value; nothing is hashed.
+Rows are told apart with GROUP BY, which is exact and treats NULL as a value; no hash decides. What is grouped are the
+new rows, and those of the table that may have a key of theirs (`lookups`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from recovery.spark.api import Bounded, BoundedBy, Budgets, Limit
 from recovery.spark.explained import reshuffles
+from recovery.spark.lookups import OverBudget, check_size, limited, occurring
 from recovery.spark.paths import plain
 
 SAMPLES = 10  # rows that are shown of each side of a difference
@@ -49,36 +53,93 @@ def tallied(frames: Sequence[Any], columns: Sequence[Sequence[str]]) -> Any:
     return union.groupBy(*keys).agg(*[F.sum(f"n{i}").alias(f"n{i}") for i in range(marks)])
 
 
-def set_counts(frames: Mapping[str, Any], key: Sequence[str], table: Any | None) -> dict[str, Any]:
-    """Rows, distinct keys and keys the table already holds, for every labelled frame: one job."""
-    from pyspark.sql import functions as F
+def set_counts(
+    spark: Any, frames: Mapping[str, Any], key: Sequence[str], table: Any | None, limit: Limit
+) -> tuple[dict[str, Any], list[Bounded]]:
+    """Rows, distinct keys and keys that the table holds already, of every labelled frame; and what was bounded.
 
+    The table is asked for the keys of the frames alone. `repeats` and `fresh` are {} where that would go over `limit`,
+    or where there is no table.
+    """
     labels = list(frames)
     parts = [frames[label] for label in labels]
-    columns = [resolved(key, f.columns, "What the code yields") for f in parts]
-    if table is not None:
-        parts.append(table)
-        columns.append(resolved(key, table.columns, "The table"))
-    counts = tallied(parts, columns)
+    counts = tallied(parts, [resolved(key, f.columns, "What the code yields") for f in parts])
+    named = None if table is None else resolved(key, table.columns, "The table")
+    if table is None or named is None:
+        return _by_label(labels, _set_sums(labels, counts, held=None)), []
+    keys = key_names(key)
+    try:
+        with looked_up(spark, counts, keyed(table, named), keys, limit) as hits:
+            beside = together(counts, hits, keys)
+            return _by_label(labels, _set_sums(labels, beside, held=f"n{len(labels)}")), []
+    except OverBudget as over:
+        return _by_label(labels, _set_sums(labels, counts, held=None)), [over.bounded]
+
+
+def _set_sums(labels: Sequence[str], counts: Any, *, held: str | None) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
     sums = []
-    held = F.col(f"n{len(labels)}") > 0 if table is not None else F.lit(False)
     for i in range(len(labels)):
         n = F.col(f"n{i}")
-        sums += [
-            F.sum(n).alias(f"rows{i}"),
-            F.count_if(n > 0).alias(f"distinct{i}"),
-            F.sum(F.when(held, n).otherwise(0)).alias(f"repeats{i}"),
-            F.count_if((n > 0) & ~held).alias(f"fresh{i}"),
-        ]
-    if table is not None:
-        sums.append(F.sum(f"n{len(labels)}").alias("table"))
-    row = counts.agg(*sums).collect()[0].asDict()
-    out: dict[str, Any] = {
-        name: {label: int(row[f"{name}{i}"] or 0) for i, label in enumerate(labels)}
-        for name in ("rows", "distinct", "repeats", "fresh")
+        sums += [F.sum(n).alias(f"rows{i}"), F.count_if(n > 0).alias(f"distinct{i}")]
+        if held is not None:
+            there = F.col(held) > 0
+            sums.append(F.sum(F.when(there, n).otherwise(0)).alias(f"repeats{i}"))
+            sums.append(F.count_if((n > 0) & ~there).alias(f"fresh{i}"))
+    return dict(counts.agg(*sums).collect()[0].asDict())
+
+
+def _by_label(labels: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("rows", "distinct", "repeats", "fresh")
+    return {
+        name: {label: int(row[f"{name}{i}"] or 0) for i, label in enumerate(labels) if f"{name}{i}" in row}
+        for name in names
     }
-    out["table_rows"] = int(row["table"] or 0) if table is not None else None
-    return out
+
+
+def key_names(key: Sequence[str]) -> list[str]:
+    """What `flagged` calls these columns."""
+    return [f"k{i}" for i in range(len(key))]
+
+
+def keyed(frame: Any, columns: Sequence[str]) -> Any:
+    """These columns alone, as k0, k1, …"""
+    from pyspark.sql import functions as F
+
+    return frame.select(*[F.col(_quoted(c)).alias(f"k{i}") for i, c in enumerate(columns)])
+
+
+@contextmanager
+def looked_up(spark: Any, counts: Any, rows: Any, names: Sequence[str], limit: Limit) -> Iterator[Any]:
+    """Those of `rows` that may have what `counts` has in its columns `names`. What is computed within is interrupted
+    when its time is over. Raises `OverBudget`.
+
+    `counts` is kept meanwhile, so that the input is read and the code is run once.
+    """
+    from pyspark.storagelevel import StorageLevel
+
+    kept = counts.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        with limited(spark, limit, BoundedBy.LOOKUP):
+            hits = occurring(rows, kept, names)
+            check_size(hits, limit, BoundedBy.LOOKUP)
+            yield hits
+    finally:
+        kept.unpersist()
+
+
+def together(counts: Any, hits: Any, names: Sequence[str]) -> Any:
+    """Tallied rows with one more counter: how many of `hits` equal them. Other counters of a hit alone are 0."""
+    from pyspark.sql import functions as F
+
+    none = F.lit(0).cast("bigint")
+    marks = [c for c in counts.columns if c not in names]
+    more = f"n{len(marks)}"
+    rows = counts.select(*names, *marks, none.alias(more)).unionAll(
+        hits.select(*names, *[none.alias(m) for m in marks], F.lit(1).cast("bigint").alias(more))
+    )
+    return rows.groupBy(*names).agg(*[F.sum(m).alias(m) for m in (*marks, more)])
 
 
 def rows_by_file(frame: Any, files: Sequence[str]) -> dict[str, int] | None:
@@ -110,25 +171,97 @@ class Apart:
         """Both by the same columns."""
         return cls(key, key)
 
+    @property
+    def at(self) -> list[int]:
+        """Where the columns of the key stand among the values."""
+        mine = {k.lower() for k in self.key}
+        return [n for n, column in enumerate(self.values) if column.lower() in mine]
+
 
 def compare(
-    old: Any | None, expected: Any, found: Any, apart: Apart, samples: int, *, whole: bool = False
-) -> dict[str, Any]:
-    """Multiset comparison of what is `expected` and what was written, and repeats of keys in the table: one job.
+    spark: Any, old: Any | None, expected: Any, found: Any, apart: Apart, samples: int, budgets: Budgets
+) -> tuple[dict[str, Any], list[Bounded]]:
+    """Multiset comparison of what is `expected` and what was written (`found`), repeats of keys in the table that this
+    and `old` make, and what was bounded.
 
-    `found` is what was written, and the table is that and `old`; or, with `whole`, it is the whole table as it is now,
-    and written is what it has beyond `old`, what it had in `old` and has no more is `vanished`.
+    The new rows are compared by themselves. `old` is asked for their keys alone; and for all of its own, as far as the
+    budget for grouping goes. What is bounded is absent from the answer.
+    """
+    parts = [expected, found]
+    columns = [resolved(apart.values, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
+    counts = tallied(parts, columns)
+    if old is None:
+        out = _compared(_differences(counts, with_old=False, whole=False), apart, samples, before=True)
+        keys, repeats = out.pop("fresh_keys"), out["repeats_added"]
+        return out | {"table_keys": keys, "duplicates_in_table": repeats, "duplicates_before": 0}, []
+    bounded: list[Bounded] = []
+    rows, names = keyed(old, resolved(apart.values, old.columns, _NAMES[2])), key_names(apart.values)
+    mine = [names[n] for n in apart.at]
+    try:
+        with looked_up(spark, counts, rows, mine, budgets.lookup) as hits:
+            beside = _differences(together(counts, hits, names), with_old=True, whole=False)
+            out = _compared(beside, apart, samples, before=True)
+    except OverBudget as over:
+        bounded.append(over.bounded)
+        out = _compared(_differences(counts, with_old=False, whole=False), apart, samples, before=False)
+    try:
+        out |= _keys_of(spark, rows, mine, budgets.grouping, out)
+    except OverBudget as over:
+        bounded.append(over.bounded)
+    out.pop("fresh_keys", None)
+    return out, bounded
+
+
+def compare_versions(old: Any, expected: Any, found: Any, apart: Apart, samples: int) -> dict[str, Any]:
+    """As `compare`, where `found` is the whole table as it is now: written is what it has beyond `old`, and what it had
+    in `old` and has no more is `vanished`. Both are grouped whole."""
+    from pyspark.sql import functions as F
+
+    parts = [expected, found, old]
+    columns = [resolved(apart.values, f.columns, what) for f, what in zip(parts, _NAMES, strict=True)]
+    counts = _differences(tallied(parts, columns), with_old=True, whole=True)
+    out = _compared(counts, apart, samples, before=True)
+    row = _by_key(counts, apart).agg(
+        F.sum("o").alias("old_rows"),
+        F.sum("held").alias("listed_rows"),
+        F.sum("vanished").alias("vanished"),
+        F.count_if(F.col("held") > 0).alias("table_keys"),
+        F.sum(F.greatest(F.col("held") - 1, F.lit(0))).alias("duplicates_in_table"),
+        F.sum(F.greatest(F.col("o") - 1, F.lit(0))).alias("duplicates_before"),
+    )
+    out |= {name: int(value or 0) for name, value in row.collect()[0].asDict().items()}
+    out["repeats_added"] = out["duplicates_in_table"] - out["duplicates_before"]
+    out.pop("fresh_keys")
+    return out
+
+
+def _keys_of(
+    spark: Any, rows: Any, names: Sequence[str], limit: Limit, found: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Keys of the whole table, and rows beyond one per key in it, before and now. Raises `OverBudget`."""
+    from pyspark.sql import functions as F
+
+    check_size(rows, limit, BoundedBy.GROUPING)
+    with limited(spark, limit, BoundedBy.GROUPING):
+        grouped = rows.groupBy(*names).agg(F.count(F.lit(1)).alias("o"))
+        row = grouped.agg(F.count(F.lit(1)).alias("keys"), F.sum("o").alias("rows")).collect()[0]
+    before = int(row["rows"] or 0) - int(row["keys"])
+    out = {"duplicates_before": before}
+    if "repeats_added" in found:
+        out["table_keys"] = int(row["keys"]) + found["fresh_keys"]
+        out["duplicates_in_table"] = before + found["repeats_added"]
+    return out
+
+
+def _compared(counts: Any, apart: Apart, samples: int, *, before: bool) -> dict[str, Any]:
+    """What differs, with samples. `before`: rows of before are among the counts, so that repeats of them are known.
+
     Where rows differ, a second job fetches up to `samples` of them on each side.
     """
     from pyspark.sql import functions as F
 
-    parts = [expected, found] + ([old] if old is not None else [])
-    columns = [resolved(apart.values, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
-    counts = _differences(tallied(parts, columns), with_old=old is not None, whole=whole)
-    row = _by_key(counts, apart).agg(*_sums(whole=whole)).collect()[0]
+    row = _by_key(counts, apart).agg(*_sums(), *(_repeats() if before else ())).collect()[0]
     out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
-    if not whole:
-        del out["vanished"]
     out["samples"] = {
         side: samples_of(counts.where(F.col(side) > 0), apart.values, F.col(side), samples)
         if out[side]
@@ -164,33 +297,37 @@ def _by_key(counts: Any, apart: Apart) -> Any:
     """The same, one row a key: rows that differ in other columns are put together."""
     from pyspark.sql import functions as F
 
-    at = [n for n, column in enumerate(apart.values) if column.lower() in {k.lower() for k in apart.key}]
-    if len(at) == len(apart.values):
+    if len(apart.at) == len(apart.values):
         return counts
-    return counts.groupBy(*[f"k{n}" for n in at]).agg(*[F.sum(a).alias(a) for a in _AMOUNTS])
+    return counts.groupBy(*[f"k{n}" for n in apart.at]).agg(*[F.sum(a).alias(a) for a in _AMOUNTS])
 
 
-def _sums(*, whole: bool) -> list[Any]:
+def _sums() -> list[Any]:
+    from pyspark.sql import functions as F
+
+    return [
+        F.sum("e").alias("expected_rows"),
+        F.sum("written").alias("new_rows"),
+        F.sum("missing").alias("missing"),
+        F.sum("extra").alias("extra"),
+    ]
+
+
+def _repeats() -> list[Any]:
+    """Sums over keys; one that no new row has adds nothing to any of them."""
     from pyspark.sql import functions as F
 
     none = F.lit(0)
     e, o, held, written = (F.col(name) for name in ("e", "o", "held", "written"))
     one = F.greatest(o, F.lit(1))  # what the table had of a key before, else the first of the rows that came
+    stood = F.greatest(o - 1, none)
     return [
-        F.sum(e).alias("expected_rows"),
-        F.sum(written).alias("new_rows"),
-        F.sum(o).alias("old_rows"),
-        F.sum(held).alias("listed_rows"),
-        F.sum("missing").alias("missing"),
-        F.sum("extra").alias("extra"),
-        F.sum("vanished").alias("vanished"),
-        F.count_if(held > 0).alias("table_keys"),
-        F.sum(F.greatest(held - 1, none)).alias("duplicates_in_table"),
-        F.sum(F.greatest(o - 1, none)).alias("duplicates_before"),
-        F.sum(F.greatest(o + e - 1, none)).alias("duplicates_expected"),
+        F.sum(F.greatest(held - 1, none) - stood).alias("repeats_added"),
+        F.sum(F.greatest(o + e - 1, none) - stood).alias("duplicates_explained"),
         F.sum(F.when(o > 0, e).otherwise(none)).alias("held_before"),
         F.count_if((written > 0) & (held > 1)).alias("keys_twice"),
         F.sum(F.when(written > 0, F.greatest(held - one, none)).otherwise(none)).alias("new_repeats"),
+        F.count_if((held > 0) & (o == 0)).alias("fresh_keys"),
     ]
 
 

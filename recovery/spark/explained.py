@@ -96,6 +96,27 @@ def _node(line: str) -> str:
     return match.group(1) if match else ""
 
 
+_SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) ([KMGTPE]?i?B)")
+_UNITS = {unit: 1024**n for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))}
+
+
+def scanned_bytes(text: str) -> int | None:
+    """Bytes of the files that a plan reads (`explain` in mode `cost`), those left out that statistics exclude; None:
+    one of its relations does not tell (Spark then says 8 EiB)."""
+    total = 0
+    for line in section(text, "Optimized Logical Plan"):
+        if _node(line) not in _LEAVES:
+            continue
+        size = _SIZE.search(line)
+        if size is None or size[2] not in _UNITS:
+            return None
+        total += int(float(size[1]) * _UNITS[size[2]])
+    return total
+
+
+_LEAVES = {"Relation", "RelationV2", "LogicalRelation", "HiveTableRelation", "DataSourceV2ScanRelation"}
+
+
 def operators(text: str) -> tuple[str, ...]:
     """Stateful operators of a streaming query, outermost first, by the names a checkpoint uses."""
     nodes = (_node(line) for line in section(text, "Physical Plan"))

@@ -161,8 +161,15 @@ def _nothing(stream: Any) -> Any:
 def _files_of(frame: Any, location: str, paths: Sequence[str]) -> Any:
     from pyspark.sql import functions as F
 
-    whole = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
-    return frame.where(F.regexp_replace(whole, _BEFORE_PATH, "/").isin(absolute(location, paths)))
+    return frame.where(_path_of(F.col("_metadata.file_path")).isin(absolute(location, paths)))
+
+
+def _path_of(column: Any) -> Any:
+    """Decoded, without scheme and authority."""
+    from pyspark.sql import functions as F
+
+    whole = F.url_decode(F.replace(column, F.lit("+"), F.lit("%2B")))
+    return F.regexp_replace(whole, _BEFORE_PATH, "/")
 
 
 _BEFORE_PATH = "^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?/+"

@@ -144,6 +144,7 @@ class Facts:
         Reader, ...
     ] = ()  # datasets downstream of the flow's table, in an order in which they can run
     refresh_below: bool = True  # False: a person leaves them as they are
+    bounded: tuple[Finding, ...] = ()  # what a budget kept from being counted
 
 
 @dataclass(frozen=True)

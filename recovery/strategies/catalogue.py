@@ -36,7 +36,9 @@ def judge_all(facts: Facts) -> tuple[Option, ...]:
     """Every strategy judged; the gentlest that can run and loses and doubles nothing is marked as recommended."""
     options = tuple(with_downstream(facts, judge(facts)) for judge in JUDGES.values())
     best = _recommended({o.strategy: o for o in options})
-    return tuple(replace(o, recommended=o.strategy == best) for o in options)
+    return tuple(
+        replace(o, recommended=o.strategy == best, findings=(*o.findings, *facts.bounded)) for o in options
+    )
 
 
 def _recommended(options: Mapping[str, Option]) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recovery.sources.base import Bound, stored_bound
-from recovery.spark.api import WHOLE_ROW, Measure, Whole
+from recovery.spark.api import WHOLE_ROW, Bounded, Measure, Whole
 from recovery.verification.evidence import Evidence, NotWhole, WholeFlow
 
 
@@ -49,7 +49,9 @@ class Outcome:
     out). `doubled`: rows of the whole table beyond one per key; without a key those beyond what the input has, as far
     as that was compared: at least so many, where only the new rows were.
     `lost_before`, `doubled_before`: those of them that were so before the rerun; None where no comparison of the whole
-    flow can know it; `lost` is then a lower bound. `before_rows`: of the table before it.
+    flow can know it, or the table was too large to be grouped; the number is then a lower bound. `repeats_added`: with
+    a key, rows that the rerun put there beyond one per key. `before_rows`: of the table before it. `bounded`: budgets
+    that were met.
     """
 
     new_rows: int | None = None
@@ -66,11 +68,13 @@ class Outcome:
     doubled_before: int | None = None
     doubled_accepted: Accepted = field(default_factory=Accepted)
     strange: int | None = None
+    repeats_added: int | None = None
     key: tuple[str, ...] = ()
     key_from: str = WHOLE_ROW
     samples: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     whole: ComparedWhole | None = None
+    bounded: tuple[Bounded, ...] = ()
 
     @property
     def lost_now(self) -> MeasuredRows:
@@ -87,6 +91,8 @@ class Outcome:
     @property
     def doubled_now(self) -> MeasuredRows:
         """Rows that this recovery doubled: without those of before."""
+        if self.repeats_added is not None:
+            return MeasuredRows(max(0, self.repeats_added), Bound.EXACT)
         if self.doubled is None:
             return MeasuredRows(None, Bound.UNKNOWN)
         return MeasuredRows(max(0, self.doubled - (self.doubled_before or 0)), self.doubled_bound)
@@ -112,9 +118,9 @@ def stored_outcome(measured: Mapping[str, Any]) -> Outcome:
         least = Bound.UNKNOWN if stored.get(name) is None else Bound.AT_LEAST
         stored[f"{name}_bound"] = Bound(stored.get(f"{name}_bound") or least)
     stored["whole"] = stored_whole(stored.get("whole"))
-    return Outcome(
-        **{**stored, "key": tuple(stored.get("key") or ()), "notes": tuple(stored.get("notes") or ())}
-    )
+    lists = {name: tuple(stored.get(name) or ()) for name in ("key", "notes")}
+    bounded = tuple(Bounded.stored(one) for one in stored.get("bounded") or ())
+    return Outcome(**{**stored, **lists, "bounded": bounded})
 
 
 def _repeats_added(measured: Mapping[str, Any]) -> int:
@@ -151,11 +157,13 @@ def outcome_of(
         doubled_before=_doubled_before(measure, doubled, again=again),
         doubled_accepted=given["doubled"],
         strange=measure.strange,
+        repeats_added=measure.repeats_added if measure.key else None,
         key=measure.key,
         key_from=measure.key_from,
         samples={side: list(rows) for side, rows in measure.samples.items()},
         notes=measure.notes,
         whole=compared_whole(evidence.whole_flow, measure.whole),
+        bounded=measure.bounded,
     )
 
 
@@ -196,8 +204,9 @@ def _doubled(measure: Measure, accepted: Accepted, *, again: bool) -> tuple[int 
     if measure.extra is None:
         return None, Bound.UNKNOWN
     if measure.key:
-        known = measure.duplicates_in_table is not None
-        return measure.duplicates_in_table, Bound.EXACT if known else Bound.UNKNOWN
+        if measure.duplicates_in_table is not None:
+            return measure.duplicates_in_table, Bound.EXACT
+        return measure.repeats_added, Bound.UNKNOWN if measure.repeats_added is None else Bound.AT_LEAST
     if measure.whole is not None and measure.whole.doubled is not None:
         return measure.whole.doubled, Bound.EXACT
     return measure.extra + (measure.held_before or 0) * again, Bound.AT_LEAST

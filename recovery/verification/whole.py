@@ -54,7 +54,7 @@ def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     """New rows whose key the table has more than once, rows of before included, beside those that the plan accepts."""
     measure, problem = usable(evidence)
     if measure is None or measure.new_repeats is None or measure.keys_twice is None:
-        return unknown(problem or "Keys were not counted over the whole table.")
+        return unknown(problem or "The rows of before were not asked for the keys of the new rows.")
     key = [str(k).lower() for k in expected.get("key") or ()]
     if key != [k.lower() for k in measure.key]:
         return unknown(f"The plan identifies rows by {', '.join(key)}; measured was {key_of(measure)}.")
@@ -71,13 +71,10 @@ def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         says = f"{_repeated(measure)} The plan accepts {_accepted(accepted)}."
         return Finding(measured, False, says)
     if not measure.new_repeats:
-        rows, keys = (
-            plural(measure.new_rows or 0, "new row"),
-            plural(measure.table_keys or 0, "different key"),
-        )
-        return Finding(
-            measured, True, f"By {key_of(measure)}: {rows}, {keys} in all, none of a new row twice."
-        )
+        rows = plural(measure.new_rows or 0, "new row")
+        keys = measure.table_keys
+        in_all = "" if keys is None else f" {plural(keys, 'different key')} in all,"
+        return Finding(measured, True, f"By {key_of(measure)}: {rows},{in_all} none of a new row twice.")
     says = f"{_repeated(measure)} As accepted in the plan: {_accepted(accepted)}."
     return Finding(measured, within, says if within else f"{says} Whether they are too many is not known.")
 

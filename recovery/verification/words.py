@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from recovery.sources.base import Bound, may_happen
+from recovery.spark.api import Bounded, BoundedBy
 from recovery.strategies.common import plural
 from recovery.verification.evidence import NotWhole
 from recovery.verification.outcome import ComparedWhole, MeasuredRows, Outcome, stored_outcome
@@ -101,6 +102,44 @@ def _holds_all_input(of: Outcome) -> bool:
     if whole is None or whole.why or not of.key:
         return False
     return whole.absent == 0 and not whole.gone
+
+
+@dataclass(frozen=True)
+class BoundFinding:
+    by: BoundedBy
+    says: str
+
+
+BOUNDED = {
+    BoundedBy.LOOKUP: "The rows of before were not asked for the keys of the new rows, so nothing is known of repeats "
+    "between them.",
+    BoundedBy.GROUPING: "The keys of the whole table were not counted, so repeats of long ago are not known.",
+    BoundedBy.VERSIONS: "The versions of the table before and after the rerun were not compared.",
+    BoundedBy.REWRITTEN: "Files that were rewritten were not compared with those in whose place they came.",
+}
+SETTING = {
+    BoundedBy.LOOKUP: "REPRISE_LOOKUP_BYTES",
+    BoundedBy.GROUPING: "REPRISE_GROUPING_BYTES",
+    BoundedBy.VERSIONS: "REPRISE_COMPARE_BYTES",
+    BoundedBy.REWRITTEN: "REPRISE_COMPARE_BYTES",
+}
+
+
+def bound_findings(measured: Mapping[str, Any]) -> list[BoundFinding]:
+    """What a budget kept from being compared, and which."""
+    return [bound_finding(one) for one in stored_outcome(measured).bounded]
+
+
+def bound_finding(bounded: Bounded) -> BoundFinding:
+    """What this budget kept from being asked."""
+    return BoundFinding(bounded.by, f"{BOUNDED[bounded.by]} {_budget(bounded)}")
+
+
+def _budget(bounded: Bounded) -> str:
+    if bounded.seconds is not None:
+        return f"It took longer than {bounded.seconds} s (REPRISE_LOOKUP_SECONDS)."
+    size, limit = f"{bounded.size or 0:,}", f"{bounded.limit or 0:,}"
+    return f"Data files to read: {size} bytes; the limit is {limit} ({SETTING[bounded.by]})."
 
 
 class FlowCode(StrEnum):

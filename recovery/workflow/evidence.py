@@ -5,18 +5,30 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from django.conf import settings
+
 from recovery.checkpoints import inspect
 from recovery.checkpoints.reconciled import counted
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.uris import decoded
-from recovery.errors import Refused
+from recovery.errors import Refused, RepriseError
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.base import SinkReport
+from recovery.sinks.live import delta
 from recovery.sinks.live import reading as sinks
 from recovery.sources.live import looking
 from recovery.sources.slices import Slice
-from recovery.spark.api import Measure, MeasureRequest, WholeInput, count, measure, study
+from recovery.spark.api import (
+    Measure,
+    MeasureRequest,
+    Rewritten,
+    Since,
+    WholeInput,
+    count,
+    measure,
+    study,
+)
 from recovery.strategies.common import plural
 from recovery.verification.evidence import (
     Evidence,
@@ -28,6 +40,7 @@ from recovery.verification.evidence import (
     new_inputs,
 )
 from recovery.workflow import rehearsing, topics, whole
+from recovery.workflow.budgets import budgets
 from recovery.workflow.gather import Scene, listing, request_for
 from recovery.workflow.inputs import Counted
 from recovery.workflow.planned_inputs import held_of, is_named, of_files
@@ -335,15 +348,32 @@ def _measure(
         state_kept=body["state"] == "keep",
         whole_rows=bool(body.get("whole_rows")),
         whole=every,
+        since=came_since(scene.table_place, since),
+        budgets=budgets(scene.flow.name),
     )
     if is_declared(body):
         ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))
     else:
-        ask = measure
+        ask = partial(measure, timeout=settings.REPRISE_MEASURE_SECONDS)
     found = ask(asked)
     if found.problem is None or body["state"] == "keep" or not scene.checkpoint.state_operators:
         return found
     return _measured_by_rehearsal(scene, body, asked, ask) or found
+
+
+def came_since(place: str, version: int | None) -> Since | None:
+    """What the log of a Delta table says of the commits after a version; None where its versions have to be compared:
+    rows were taken away, the table was emptied, or the log cannot be read."""
+    if version is None or version < 0:
+        return None
+    try:
+        came = delta.came_since(place, version)
+    except RepriseError:
+        return None
+    if came is None:
+        return None
+    moved = (Rewritten(r.gone.as_dict(), r.came.as_dict(), r.size) for r in came.rewritten)
+    return Since(came.written.as_dict(), tuple(moved))
 
 
 def _failed_counts(topic: topics.Noted | None, scope: str) -> topics.Noted | None:

@@ -38,6 +38,7 @@ from recovery.spark.api import (
 from recovery.strategies import late, state_rows
 from recovery.strategies.base import Counts, Facts, OutputMode
 from recovery.workflow import below, declared, fingerprints, inputs, leaving, rehearsing, repairing
+from recovery.workflow.budgets import budgets, not_counted
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
 from recovery.workflow.lineends import laid_over
@@ -310,6 +311,7 @@ def facts_of(
         held=_held(scene),
         usual_update_seconds=scene.usual_seconds,
         output_mode=OutputMode.APPEND,  # pipelines write in no other (StreamingTableWrite, SinkWrite)
+        bounded=not_counted(new_study.bounded),
     )
 
 
@@ -398,6 +400,7 @@ def request_for(
         key=key or None,
         table=scene.flow.dataset if (wanted.sets or by_file) and not scene.sink.declared else None,
         by_file=by_file,
+        budgets=budgets(scene.flow.name),
     )
 
 

@@ -71,7 +71,8 @@ def key_of(request: StudyRequest, ground: Ground) -> str | None:
 
 def may_be_kept(answer: Study, ground: Ground) -> bool:
     """Whether the same question would be answered the same: nothing went wrong, nothing beside the request counts."""
-    return answer.problem is None and answer.rests_on == () and answer.driver == ground.driver
+    settled = answer.problem is None and not answer.bounded  # Spark may be quicker next time
+    return settled and answer.rests_on == () and answer.driver == ground.driver
 
 
 class KeptStudies:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-from django.conf import settings
+from urllib.parse import unquote
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import canonical, decoded
@@ -16,6 +15,7 @@ from recovery.spark.api import WholeInput
 from recovery.strategies.sinks import compared
 from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow, data_files
 from recovery.workflow import inputs
+from recovery.workflow.budgets import compare_bytes
 from recovery.workflow.fingerprints import files_below
 from recovery.workflow.gather import Scene, listing
 from recovery.workflow.planned_inputs import held_of, of_files
@@ -69,10 +69,22 @@ def old_files(scene: Scene, before: SinkReport, marked: Marks | None) -> OldFile
 
 def _old_of_delta(place: str, version: int) -> OldFiles:
     try:
-        taken = delta.taken_since(place, version)
+        taken, named = delta.taken_since(place, version), delta.sizes(place)
+        there = files_below(place) or {}
     except RepriseError as problem:
         return OldFiles(problem=problem.sentence)
-    return OldFiles(None, taken.touched, taken.rewritten, (version, taken.latest))
+    sizes = {_name_in(place, path): size for path, size in named.items()}
+    if any(name.startswith("/") or "://" in name for name in sizes):
+        return OldFiles(problem=UNKNOWN_PLACE)
+    # the log does not know what became of a file beneath it, and not every file is read again
+    other = tuple(name for name, size in sizes.items() if there.get(name, (None, None))[0] != size)
+    return OldFiles(None, (*taken.touched, *other), taken.rewritten, (version, taken.latest))
+
+
+def _name_in(place: str, path: str) -> str:
+    """The name below its table of a data file as a Delta log writes it; decoded, and whole where it lies elsewhere."""
+    whole = path.startswith(("/", "file:/")) or "://" in path
+    return below(place, unquote(path)) if whole else unquote(path)
 
 
 def table_bytes(scene: Scene) -> int | None:
@@ -84,11 +96,6 @@ def table_bytes(scene: Scene) -> int | None:
     except RepriseError:
         return None
     return sum(there.get(below(scene.table_place, path), (0, None))[0] for path in data_files(scene.sink))
-
-
-def budget(flow: str) -> int:
-    """Bytes of input and table together up to which the whole flow is compared (`REPRISE_COMPARE_BYTES`)."""
-    return int(settings.REPRISE_COMPARE_BYTES_OF.get(flow, settings.REPRISE_COMPARE_BYTES))
 
 
 def input_of(
@@ -104,7 +111,7 @@ def input_of(
     if sorted(s.kind for s in old.sources) != sorted(kinds):
         return WholeFlow(why=NotWhole.OTHER_SOURCES), None
     try:
-        told, asked = _within(scene, body, readers, old, budget(scene.flow.name))
+        told, asked = _within(scene, body, readers, old, compare_bytes(scene.flow.name))
     except RepriseError:  # what cannot be listed or asked takes nothing from the rest of the proof
         return WholeFlow(why=NotWhole.NOT_READABLE), None
     return told, None if told.why else asked

@@ -52,6 +52,7 @@ from tests.factories.runs import (
     unproven,
     verified,
     void,
+    within_limits,
 )
 from tests.factories.wizard import (
     STATE_ROWS,
@@ -80,5 +81,5 @@ __all__ = [
     "paused", "person", "pipeline", "planned", "position", "rejected", "repeated", "review_below",
     "right_above", "rolled_back", "running", "sealed", "source", "step", "stopped", "to_accept", "unknown",
     "unproven", "verified", "verified_below", "view", "void", "voided", "vote", "voted", "with_jobs",
-    "workspace",
+    "within_limits", "workspace",
 ]  # fmt: skip

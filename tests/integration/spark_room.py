@@ -119,7 +119,7 @@ class Written:
         found = table_location(self.answers, self.name)
         log = Path((found or "/nowhere").removeprefix("file:")) / "_spark_metadata"
         entries = [json.loads(line) for f in log.glob("[0-9]*") for line in f.read_text().splitlines()[1:]]
-        return sorted(entry["path"] for entry in entries)
+        return sorted({entry["path"] for entry in entries})
 
 
 def compared(

@@ -1,12 +1,15 @@
 """The Spark room measures Delta tables: what they gained since a version, beside what was expected."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from recovery.sources.slices import Slice
-from recovery.spark.api import Measure, MeasureRequest, measure
+from recovery.spark import lookups
+from recovery.spark.api import BoundedBy, Budgets, Limit, Measure, MeasureRequest, measure
+from recovery.workflow import evidence
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 from tests.kafka import KafkaBroker
 
@@ -35,9 +38,20 @@ class Table:
         return int(self.session.sql(f"DESCRIBE HISTORY {self.name} LIMIT 1").collect()[0].version)
 
     def measured(self, inputs: tuple[str, ...], since: int, code: str = SIMPLE, **more: Any) -> Measure:
+        """By what the log says where it says enough; the same as by both versions whole."""
         study = self.bare.request(code, sets={"new": inputs}, **more.pop("study", {}))
         asked = MeasureRequest(self.bare.answers, self.name, (), (), study, old_version=since, **more)
-        return measure(asked)
+        by_versions = measure(asked)
+        came = evidence.came_since(self.place, since)
+        if came is None:
+            return by_versions
+        by_log = measure(replace(asked, since=came))
+        assert by_log == by_versions
+        return by_log
+
+    @property
+    def place(self) -> str:
+        return str(self.session.sql(f"DESCRIBE DETAIL {self.name}").collect()[0].location)
 
 
 @pytest.fixture
@@ -183,3 +197,138 @@ def test_a_version_that_cannot_be_read_is_a_problem(bare: Room, bare_session: An
     found = Table(bare, bare_session, parquet).measured((), 0)
     assert found.problem == f"The table {parquet} is no Delta table, so it has no version 0."
     assert found.table_rows == 1
+
+
+# ---- what could fool a comparison by what came
+
+
+def partitioned(table: Table) -> None:
+    table.sql(f"CREATE OR REPLACE TABLE {{t}} ({SCHEMA}) USING delta PARTITIONED BY (kind)")
+
+
+def with_vectors(table: Table) -> None:
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+
+
+def mapped(table: Table) -> None:
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.columnMapping.mode = 'name')")
+
+
+OLD = row(1), row(2, "a b/c=%"), row(None, None)  # type: ignore[arg-type]
+NEW = row(2, "a b/c=%"), row(3), row(None, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("made", "after"),
+    [(None, "OPTIMIZE {t}"), (partitioned, ""), (with_vectors, "OPTIMIZE {t}"), (mapped, "")],
+    ids=["rewritten", "partitions", "rewritten with vectors", "mapped names"],
+)
+def test_a_key_of_an_old_file_in_a_new_one_is_found_wherever_rows_lie(
+    bare: Room, table: Table, made: Callable[[Table], None] | None, after: str
+) -> None:
+    if made:
+        made(table)
+    since = table.write(*OLD)
+    uri = bare.put("a/2.json", *NEW)
+    table.write(*NEW)
+    if after:
+        table.sql(after)
+    found = table.measured((uri,), since, key=("id",))
+    assert (found.problem, found.missing, found.extra, found.vanished) == (None, 0, 0, 0)
+    assert (found.keys_twice, found.new_repeats, found.repeats_added, found.held_before) == (2, 2, 2, 2)
+    assert (found.old_rows, found.new_rows, found.listed_rows, found.table_rows) == (3, 3, 6, 6)
+
+
+def test_a_row_deleted_by_a_vector_has_vanished(bare: Room, table: Table) -> None:
+    with_vectors(table)
+    since = table.write(*OLD)
+    uri = bare.put("a/2.json", row(3))
+    table.write(row(3))
+    table.sql("DELETE FROM {t} WHERE id = 1")
+    found = table.measured((uri,), since, key=("id",))
+    assert (found.vanished, found.missing, found.extra, found.old_rows) == (1, 0, 0, 3)
+
+
+def test_other_rows_in_files_that_are_called_rewritten_are_seen(bare: Room, table: Table) -> None:
+    since = table.write(row(1), row(2))
+    frame = table.session.createDataFrame([tuple(row(n).values()) for n in (1, 7)], SCHEMA)
+    frame.write.format("delta").mode("overwrite").option("dataChange", "false").saveAsTable(table.name)
+    found = table.measured((), since, key=("id",))
+    assert (found.vanished, found.extra) == (1, 1)
+    study = bare.request(SIMPLE, sets={"new": ()})
+    asked = MeasureRequest(bare.answers, table.name, (), (), study, old_version=since, key=("id",))
+    asked = replace(asked, since=evidence.came_since(table.place, since), budgets=Budgets(versions=Limit(0)))
+    bounded = measure(asked)
+    assert (bounded.vanished, bounded.old_rows, bounded.problem is None) == (None, None, False)
+    assert [one.by for one in bounded.bounded] == [BoundedBy.REWRITTEN]
+
+
+def test_a_key_that_was_renamed_is_not_taken_for_one_that_the_old_rows_lack(bare: Room, table: Table) -> None:
+    mapped(table)
+    since = table.write(row(1))
+    table.sql("ALTER TABLE {t} RENAME COLUMN id TO number")
+    table.sql("INSERT INTO {t} VALUES (1, 'x', 1.0)")
+    uri = bare.put("a/2.json", row(1))
+    code = SIMPLE.replace('json("IN/a")', 'json("IN/a").withColumnRenamed("id", "number")')
+    found = table.measured((uri,), since, code, key=("number",))
+    assert not (found.missing == found.extra == found.vanished == found.new_repeats == 0)
+
+
+def test_budgets_bound_what_is_asked_of_the_old_rows_and_nothing_of_the_new(bare: Room, table: Table) -> None:
+    since = table.write(*OLD)
+    uri = bare.put("a/2.json", *NEW)
+    table.write(*NEW)
+    study = bare.request(SIMPLE, sets={"new": (uri,)}, table=table.name, key=("id",))
+    asked = MeasureRequest(bare.answers, table.name, (), (), study, old_version=since, key=("id",))
+    asked = replace(asked, since=evidence.came_since(table.place, since))
+    ungrouped = measure(replace(asked, budgets=Budgets(grouping=Limit(0))))
+    assert (ungrouped.new_repeats, ungrouped.repeats_added, ungrouped.missing, ungrouped.extra) == (
+        2,
+        2,
+        0,
+        0,
+    )
+    assert (ungrouped.table_keys, ungrouped.duplicates_in_table, ungrouped.duplicates_before) == (
+        None,
+        None,
+        None,
+    )
+    unasked = measure(replace(asked, budgets=Budgets(Limit(0), Limit(0))))
+    assert (unasked.new_repeats, unasked.repeats_added, unasked.held_before) == (None, None, None)
+    assert (unasked.missing, unasked.extra, unasked.old_rows, unasked.new_rows) == (0, 0, 3, 3)
+    told = [[one.by for one in found.bounded] for found in (ungrouped, unasked)]
+    assert told == [[BoundedBy.GROUPING], [BoundedBy.LOOKUP, BoundedBy.GROUPING]]
+    sealed = bare.study(
+        SIMPLE, sets={"waiting": (uri,)}, table=table.name, key=("id",), budgets=Budgets(Limit(0))
+    )
+    assert (sealed.problem, sealed.rows, sealed.table_rows) == (None, {"waiting": 3}, 6)
+    assert (sealed.repeats, sealed.fresh, [one.by for one in sealed.bounded]) == ({}, {}, [BoundedBy.LOOKUP])
+
+
+def test_what_takes_too_long_is_ended(bare_session: Any) -> None:
+    limit = Limit(seconds=0.5)
+    with pytest.raises(lookups.OverBudget) as caught, lookups.limited(bare_session, limit, BoundedBy.LOOKUP):
+        bare_session.range(10**15).selectExpr("sum(hash(id))").collect()
+    assert caught.value.bounded.seconds == 0
+    assert bare_session.range(3).count() == 3
+
+
+def test_equal_keys_of_every_type_are_found_by_their_hashes(bare_session: Any) -> None:
+    """NULL, both zeros, NaN, and types of two sides that differ."""
+    values = {
+        "double": ["0.0", "-0.0", "'NaN'", "NULL", "1.5"],
+        "decimal(10,2)": ["0", "1.50", "NULL"],
+        "string": ["''", "'a'", "'ä'", "NULL"],
+        "date": ["'2026-01-01'", "NULL"],
+        "bigint": ["-1", "7", "NULL"],
+        "timestamp": ["'2026-01-01 00:00:00'", "NULL"],
+        "array<string>": ["array('a', NULL)", "NULL"],
+        "boolean": ["true", "NULL"],
+    }
+    for of, some in values.items():
+        rows = bare_session.sql(" UNION ALL ".join(f"SELECT CAST({v} AS {of}) AS k0" for v in some))
+        for value in some:
+            keys = bare_session.sql(f"SELECT CAST({value} AS {of}) AS k0")
+            hits = lookups.occurring(rows, keys, ["k0"])
+            equal = rows.join(keys, rows.k0.eqNullSafe(keys.k0), "left_semi")
+            assert equal.exceptAll(hits).count() == 0, (of, value)

@@ -17,7 +17,7 @@ from recovery.sources import wishes
 from recovery.sources.base import stored_bound, stored_why
 from recovery.strategies.common import plural
 from recovery.strategies.recommending import default_strategy
-from recovery.verification.words import headline, whole_findings
+from recovery.verification.words import bound_findings, headline, whole_findings
 from recovery.workflow import by_hand
 from recovery.workflow.moves import words
 from recovery.workflow.selectors import open_recovery_of, recovery_or_404
@@ -179,6 +179,7 @@ def ended(recovery: Recovery) -> Answer:
         lines.append(headline(recovery.measured).says)
     lines += [_criterion(c) for c in data["verification"]]
     lines += [f"  {'whole flow':<13} {f.says}" for f in whole_findings(recovery.measured or {})]
+    lines += [f"  {'not asked':<13} {f.says}" for f in bound_findings(recovery.measured or {})]
     if recovery.state == "needs_attention":
         lines.append(f"Next: mend the cause, then bin/manage execute {recovery.label} --wait, or rollback.")
     if recovery.state == "diagnosing":

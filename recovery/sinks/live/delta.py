@@ -1,14 +1,18 @@
 """Reads what a Delta table remembers of the streams that write it."""
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from recovery.checkpoints import deltalog, deltasink
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Unreachable
 from recovery.sinks.base import SinkReport
+from recovery.sources.delta_facts import plain
+from recovery.sources.slices import MOST_DIRECT, Slice
 
 
 def read(location: str, *, query_id: str | None, now_ms: int | None = None) -> SinkReport:
@@ -83,6 +87,129 @@ def taken_since(location: str, version: int) -> Taken:
     return Taken(tuple(touched), rewritten, latest)
 
 
+@dataclass(frozen=True)
+class Rewritten:
+    """Data files that a commit put in the place of others, and says that it changed no row. `size`: bytes of all."""
+
+    gone: Slice
+    came: Slice
+    size: int
+
+
+@dataclass(frozen=True)
+class Came:
+    """What came after a version of which no row was taken away: data files with new rows, and what was rewritten."""
+
+    written: Slice
+    rewritten: tuple[Rewritten, ...]
+
+
+def came_since(location: str, version: int) -> Came | None:
+    """By the commits after `version`. None where one took rows away, or gave a column that was there another name: the
+    rows that came are then not those of the files that came.
+
+    Raises Unreachable where the log no longer has these commits, or cannot be read.
+    """
+    with reaching(location):
+        moves = [_move(number, actions) for number, actions in _commits_after(location, version)]
+        if any(move.taken for move in moves) or (
+            any(m.schema for m in moves) and _renamed(location, version)
+        ):
+            return None
+        as_parquet = _as_parquet(location)
+    latest = version + len(moves)
+    live = not any(move.gone for move in moves)
+    written = tuple((m.version, m.came) for m in moves if m.came)
+    if live and written:  # one read of the table has them all
+        written = ((latest, tuple(a for _, came in written for a in came)),)
+    return Came(
+        _slice(written, as_parquet),
+        tuple(
+            Rewritten(
+                _slice(((m.version - 1, m.gone),), as_parquet),
+                _slice(((m.version, m.moved),), as_parquet),
+                sum(a.size for a in (*m.gone, *m.moved)),
+            )
+            for m in moves
+            if m.gone or m.moved
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Move:
+    """Data files of one commit: `came` with rows; `moved` in the place of those that are `gone`. `taken`: rows went."""
+
+    version: int
+    came: tuple[deltalog.Added, ...]
+    moved: tuple[deltalog.Added, ...]
+    gone: tuple[deltalog.Added, ...]
+    taken: bool
+    schema: bool
+
+
+def _move(version: int, actions: list[deltalog.Action]) -> _Move:
+    adds = [a["add"] for a in actions if a.get("add")]
+    removes = [a["remove"] for a in actions if a.get("remove")]
+    kept = [r for r in removes if not r.get("dataChange", True)]
+    return _Move(
+        version,
+        tuple(deltalog.added(a) for a in adds if a.get("dataChange", True)),
+        tuple(deltalog.added(a) for a in adds if not a.get("dataChange", True)),
+        tuple(deltalog.added(r) for r in kept),
+        taken=len(kept) < len(removes),
+        schema=any(a.get("metaData") for a in actions),
+    )
+
+
+Files = tuple[tuple[int, tuple[deltalog.Added, ...]], ...]
+
+
+def _slice(files: Files, as_parquet: bool) -> Slice:
+    every = [f for _, added in files for f in added]
+    direct = as_parquet and len(every) <= MOST_DIRECT and all(f.plain for f in every)
+    told = tuple((version, tuple(f.path for f in added)) for version, added in files if added)
+    return Slice("delta", versions=told, direct=direct)
+
+
+def _as_parquet(location: str) -> bool:
+    """Whether data files of the table can be read by themselves."""
+    state = _state(location, None)
+    return plain(state.metadata, state.protocol, state.schema)
+
+
+def _renamed(location: str, version: int) -> bool:
+    """Whether a column that the table had at `version` has another name now, or is made of others."""
+    before, now = (columns_of(_state(location, v).schema) for v in (version, None))
+    shared = before.keys() & now.keys()
+    names = {told["name"]: physical for physical, told in now.items()}
+    moved = any(names.get(told["name"], physical) != physical for physical, told in before.items())
+    return moved or any(before[p]["name"] != now[p]["name"] or _nested(before[p], now[p]) for p in shared)
+
+
+def _nested(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether the parts of a column changed, which may have been renamed as well."""
+    inner = [told["type"] for told in (before, now) if not isinstance(told["type"], str)]
+    return bool(inner) and before["type"] != now["type"]
+
+
+def columns_of(schema: str) -> dict[str, Mapping[str, Any]]:
+    """Columns of a table's schema as its log has it, by their names in data files."""
+    fields = json.loads(schema)["fields"]
+    return {(f.get("metadata") or {}).get("delta.columnMapping.physicalName", f["name"]): f for f in fields}
+
+
+def _state(location: str, version: int | None) -> deltalog.TableState:
+    """The table at a version; None: as it is now. Raises Unreachable."""
+    log = deltalog.listed(Store.open(location))
+    if log is None:
+        raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
+    try:
+        return deltalog.state(log, log.latest if version is None else version)
+    except (Malformed, deltalog.Gone) as problem:
+        raise Unreachable(f"The log of {location} cannot be read at version {version}.") from problem
+
+
 def bytes_of(location: str) -> int | None:
     """Bytes of the data files of the newest version; None: the log does not tell. Raises Unreachable."""
     with reaching(location):
@@ -92,6 +219,17 @@ def bytes_of(location: str) -> int | None:
         except (Malformed, deltalog.Gone):
             return None
     return None if files is None else sum(f.size for f in files.values())
+
+
+def sizes(location: str) -> dict[str, int]:
+    """Bytes of each data file of the newest version, by its path as the log writes it. Raises Unreachable."""
+    with reaching(location):
+        log = deltalog.listed(Store.open(location))
+        try:
+            files = deltalog.state(log, log.latest, files=True).files if log else {}
+        except (Malformed, deltalog.Gone) as problem:
+            raise Unreachable(f"The log of {location} cannot be read.") from problem
+    return {f.path: f.size for f in files.values()}
 
 
 def _commits_after(location: str, version: int) -> Iterator[tuple[int, list[deltalog.Action]]]:

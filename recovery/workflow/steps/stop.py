@@ -16,9 +16,9 @@ from recovery.pipelines.starters import active_runs
 from recovery.pipelines.workspaces import client_for
 from recovery.plans.drift import compare
 from recovery.verification.evidence import data_files
-from recovery.workflow import holds, topics, whole
+from recovery.workflow import holds, noted_files, topics, whole
 from recovery.workflow.evidence import places
-from recovery.workflow.gather import ACTIVE, look, other_fingerprints
+from recovery.workflow.gather import ACTIVE, Scene, look, other_fingerprints
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
 
 SECONDS = 120
@@ -39,11 +39,16 @@ def run(context: Context) -> Mapping[str, Any] | Waits:
         "proved": ["checkpoint", "code", "sink", "active_update"],
         "others": other_fingerprints(scene),
         "newest_update": scene.last_update,
-        "sink_files": list(data_files(scene.sink)) if scene.sink.version is None else [],
+        noted_files.FIELD: _noted(context.step, scene).as_dict(),
         "sink_version": scene.sink.version,
-        "sink_marks": whole.marks(scene),
         "topic": topics.noted(scene),
     }
+
+
+def _noted(step: Step, scene: Scene) -> noted_files.Noted:
+    """The table's data files as they are now; a table that counts its commits tells them by its log."""
+    files = data_files(scene.sink) if scene.sink.version is None else ()
+    return noted_files.keep(step, files, whole.marks(scene), place=scene.table_place)
 
 
 def _stop(context: Context) -> Waits:

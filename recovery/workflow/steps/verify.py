@@ -4,7 +4,7 @@ Measuring twice does no harm, so a silent attempt is repeated by itself; the fur
 what has arrived since.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from recovery.verification.evidence import Evidence, FurtherUpdate, data_files
 from recovery.verification.judge import Verdict, completed, judge
 from recovery.verification.outcome import outcome_of
 from recovery.workflow import evidence as reading
-from recovery.workflow import refreshed, reviewed, topics
+from recovery.workflow import noted_files, refreshed, reviewed, topics
 from recovery.workflow.gather import Scene, look, other_fingerprints
 from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
@@ -34,7 +34,7 @@ class BeforeFurther:
 
     `verdict`: without the late criteria (`judge.LATE`); `outcome`, `below`: as `recovery.measured` holds them; `rows`:
     of the table, or of a topic's records since the rerun began; `listed`: the input as `evidence.seen` tells it;
-    `version`, `files`: of the table; `ends`: of the topic, an offset line; `strange`: records of others there, None for
+    `version`: of the table; `ends`: of the topic, an offset line; `strange`: records of others there, None for
     a table.
     """
 
@@ -44,7 +44,7 @@ class BeforeFurther:
     rows: int | None
     listed: dict[str, Any]
     version: int | None
-    files: list[str]
+    files: Sequence[str]  # of rows that were written before there were pages; empty since
     ends: str | None
     strange: int | None
 
@@ -56,7 +56,8 @@ def run(context: Context) -> Waits:
     """
     if context.step.result.get("further") and context.step.result.get("before_further"):
         return Waits()
-    done = _done(context)
+    steps = _steps(context)
+    done = {kind: step.result for kind, step in steps.items()}
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
     scene = look(context.flow, known=reading.places(context.body))
@@ -64,27 +65,30 @@ def run(context: Context) -> Waits:
     reviewed.same(context.body, scene.spec, scene.code, scene.client, so="Nothing was measured.")
     reviewed.ran(context.body, context.client, context.pipeline_id, started)
     readers = Readers(lambda: scene)
+    stood = noted_files.stood(steps["stop"], place=scene.table_place)
     evidence = reading.collect(
         scene,
         context.body,
         readers,
         seen=done["rerun"].get("listed") or {},
-        sink_before=done["stop"]["sink_files"],
+        sink_before=stood.files,
         version_before=done["stop"].get("sink_version"),
         topic_before=done["stop"].get("topic"),
-        marks_before=done["stop"].get("sink_marks"),
+        marks_before=stood.marks,
         update_ids=started,
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
     reviewed.ran(context.body, context.client, context.pipeline_id, refreshed.updates_of(done.get("refresh")))
     evidence = replace(evidence, below=refreshed.measure(scene, context.body, done.get("refresh")))
     before = _before(context, scene, evidence, reading.seen(context.body, readers))
+    context.watch.keep(**{noted_files.FIELD: _noted(context, scene).as_dict()})
     _start_further(context, before)
     return Waits()
 
 
-def _done(context: Context) -> dict[str, Any]:
-    return {s.kind: s.result for s in context.recovery.steps.filter(plan=context.plan, state="done")}
+def _steps(context: Context) -> dict[str, Step]:
+    """Those of the plan that are done."""
+    return {s.kind: s for s in context.recovery.steps.filter(plan=context.plan, state="done")}
 
 
 def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[str, Any]) -> BeforeFurther:
@@ -98,10 +102,17 @@ def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[
         rows=None if measure is None else measure.new_rows if declared else measure.table_rows,
         listed=dict(listed),
         version=None if declared else scene.sink.version,
-        files=[] if declared else list(data_files(scene.sink)),
+        files=(),
         ends=topics.ends(scene) if declared else None,
         strange=None if measure is None else measure.strange,
     )
+
+
+def _noted(context: Context, scene: Scene) -> noted_files.Noted:
+    """The table's data files before the further update; a table that counts its commits tells them by its log."""
+    by_log = reading.is_declared(context.body) or scene.sink.version is not None
+    files = () if by_log else data_files(scene.sink)
+    return noted_files.keep(context.step, files, None, place=scene.table_place)
 
 
 def _start_further(context: Context, before: BeforeFurther) -> None:
@@ -132,7 +143,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     reviewed.ran(body, context.client, context.pipeline_id, [update_id])
     scene = look(context.flow, known=reading.places(body))
     readers = Readers(lambda: scene)
-    done = _done(context)
+    others_before = _steps(context)["stop"].result["others"]
     evidence = Evidence(
         scope=reading.scope_of(body),
         old=None,
@@ -142,8 +153,8 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         sink_before=None,
         sink_after=None,
         measure=Measure(strange=before.strange),
-        further=_further(scene, body, before, readers, ended),
-        others_before=refreshed.besides(body, done["stop"]["others"]),
+        further=_further(context.step, scene, body, before, readers, ended),
+        others_before=refreshed.besides(body, others_before),
         others_after=refreshed.besides(body, other_fingerprints(scene)),
     )
     verdict = completed(Verdict.of(before.verdict), body["criteria"], evidence)
@@ -157,14 +168,16 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 
 
 def _further(
-    scene: Scene, body: Mapping[str, Any], before: BeforeFurther, readers: Readers, ended: str
+    step: Step, scene: Scene, body: Mapping[str, Any], before: BeforeFurther, readers: Readers, ended: str
 ) -> FurtherUpdate:
+    noted = noted_files.FIELD in step.result
+    files = noted_files.stood(step, place=scene.table_place).files if noted else before.files
     return FurtherUpdate(
         state=ended,
         rows_before=before.rows,
         rows_after=_rows_after(scene, body, before) if ended == "COMPLETED" else None,
         files_before=(),
-        files_after=reading.changed_since(scene, body, version=before.version, files=before.files),
+        files_after=reading.changed_since(scene, body, version=before.version, files=files),
         arrived=reading.arrived(before.listed, reading.seen(body, readers)),
     )
 

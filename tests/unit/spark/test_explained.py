@@ -12,6 +12,7 @@ from recovery.spark.explained import (
     operators,
     relations,
     reshuffles,
+    scanned_bytes,
     section,
 )
 
@@ -187,3 +188,30 @@ def test_what_a_query_rests_on_beside_its_streams(lines: str, named: tuple[str, 
 
 def test_of_a_query_without_a_plan_nothing_is_known() -> None:
     assert besides("") == ("no plan",)
+
+
+PLAN = """== Optimized Logical Plan ==
+Join LeftSemi, (__hash#4L = __hash#9L), Statistics(sizeInBytes=8.0 EiB)
+:- Project [id#0L AS k0#1L], Statistics(sizeInBytes=400.0 B)
+:  +- Filter (id#0L >= 4), Statistics(sizeInBytes=1.2 KiB)
+:     +- Relation spark_catalog.default.t[id#0L,text#1] parquet, Statistics(sizeInBytes={size})
++- InMemoryRelation [k0#7L], StorageLevel(disk, memory, deserialized, 1 replicas), Statistics(sizeInBytes=80.0 B)
+
+== Physical Plan ==
+Relation of no plan, Statistics(sizeInBytes=9.0 B)
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [("912.0 B", 912), ("1.5 KiB", 1536), ("6.00E+1 GiB", 60 << 30), ("8.0 EiB", None)],
+)
+def test_a_plan_tells_the_bytes_of_the_files_that_it_reads(size: str, told: int | None) -> None:
+    assert scanned_bytes(PLAN.format(size=size)) == told
+
+
+NO_FILE = PLAN.replace("Relation spark_catalog.default.t", "LocalRelation <empty>")
+
+
+def test_a_plan_that_reads_no_file_reads_no_byte() -> None:
+    assert scanned_bytes(NO_FILE.format(size="1.0 B")) == 0

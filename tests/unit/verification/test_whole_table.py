@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from recovery.sources.base import Bound
-from recovery.spark.api import Measure, Whole
+from recovery.spark.api import Bounded, BoundedBy, Measure, Whole
 from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow
 from recovery.verification.judge import Judged, judge
-from recovery.verification.outcome import Outcome, outcome_of, stored_outcome
+from recovery.verification.outcome import MeasuredRows, Outcome, outcome_of, stored_outcome
+from recovery.verification.words import bound_findings
 from tests.unit.verification.world import World
 
 NONE = {"rows": 0, "bound": "exact"}
@@ -80,6 +81,60 @@ def test_keys_that_were_not_counted_prove_nothing(values: dict[str, Any]) -> Non
     measure = world.evidence().measure
     assert measure is not None
     assert criterion(world, "NO_KEY_TWICE", measure=replace(measure, **values)).ok is None
+
+
+# ---- what a budget keeps from being asked
+
+LOOKUP, GROUPING = Bounded(BoundedBy.LOOKUP, 9, 8), Bounded(BoundedBy.GROUPING, 9, 8)
+NOT_GROUPED: dict[str, Any] = {"duplicates_in_table": None, "duplicates_before": None, "table_keys": None}
+NOT_LOOKED_UP: dict[str, Any] = {
+    **NOT_GROUPED,
+    **dict.fromkeys(("repeats_added", "duplicates_explained", "held_before", "keys_twice", "new_repeats")),
+}
+AGAIN_ONCE = World(
+    key=["id"], old_rows=["a", "a"], expected=["a", "b"], accepted={"rows": 1, "bound": "exact"}
+)
+
+
+@pytest.mark.parametrize(
+    ("world", "bounded", "once", "key_twice"),
+    [
+        (AGAIN_ONCE, GROUPING, True, True),
+        (replace(AGAIN_ONCE, accepted=NONE), GROUPING, True, False),
+        (AGAIN_ONCE, LOOKUP, True, None),
+        (replace(AGAIN_ONCE, open=3), LOOKUP, None, None),
+        (replace(AGAIN_ONCE, written=["a"]), LOOKUP, False, None),
+    ],
+    ids=[
+        "not grouped",
+        "not grouped, none accepted",
+        "not looked up",
+        "nor is an open batch settled",
+        "lost",
+    ],
+)
+def test_what_was_not_asked_is_not_known_and_the_rest_holds(
+    world: World, bounded: Bounded, once: bool | None, key_twice: bool | None
+) -> None:
+    measure = world.evidence().measure
+    assert measure is not None
+    absent = NOT_GROUPED if bounded is GROUPING else NOT_LOOKED_UP
+    changes = {"measure": replace(measure, bounded=(bounded,), **absent)}
+    found = [criterion(world, code, **changes) for code in ("EVERY_ROW_ONCE", "NO_KEY_TWICE")]
+    assert [f.ok for f in found] == [once, key_twice]
+
+
+def test_repeats_of_long_ago_are_not_known_of_a_table_that_is_not_grouped_and_those_of_the_rerun_are() -> (
+    None
+):
+    found = outcome(AGAIN_ONCE, bounded=(GROUPING,), **NOT_GROUPED)
+    assert (found.doubled, found.doubled_bound, found.doubled_before) == (1, Bound.AT_LEAST, None)
+    assert found.doubled_now == MeasuredRows(1, Bound.EXACT)
+    stored = json.loads(json.dumps(found.as_dict()))
+    assert stored_outcome(stored) == found
+    assert [f.by for f in bound_findings(stored)] == [BoundedBy.GROUPING]
+    unknown = outcome(AGAIN_ONCE, bounded=(LOOKUP,), **NOT_LOOKED_UP)
+    assert (unknown.doubled_now.rows, unknown.doubled_bound) == (None, Bound.UNKNOWN)
 
 
 # ---- rows of before

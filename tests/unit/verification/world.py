@@ -176,6 +176,7 @@ class World:
             duplicates_in_table=_repeats(stood + got),
             duplicates_before=_repeats(stood),
             duplicates_explained=_repeats(stood + want) - _repeats(stood),
+            repeats_added=_repeats(stood + got) - _repeats(stood),
             held_before=sum(n for row, n in want.items() if stood[row]),
             table_keys=len(stood + got),
             keys_twice=sum(stood[row] + got[row] > 1 for row in got),

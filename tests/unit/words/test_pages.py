@@ -365,6 +365,17 @@ SCENES = (
         },
     ),
     Scene(
+        "proven within limits",
+        f.within_limits,
+        "verify",
+        {
+            "bounded-grouping": (
+                "The keys of the whole table were not counted, so repeats of long ago are not known. Data files to "
+                "read: 9,000,000,000 bytes; the limit is 134,217,728 (REPRISE_GROUPING_BYTES)."
+            ),
+        },
+    ),
+    Scene(
         "not proven",
         f.not_proven,
         "verify",

@@ -44,7 +44,8 @@ class Spark:
         told = tuple({"format": "delta", "path": str(p), "location": str(p)} for p in self.places)
         return Study(operators=(), sources=told, rows=dict.fromkeys(request.sets, 7))
 
-    def measure(self, request: MeasureRequest) -> Measure:
+    def measure(self, request: MeasureRequest, *, timeout: float) -> Measure:
+        assert timeout > 0
         self.measures.append(request)
         return Measure(table_rows=3)
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from recovery.models import Flow, KeptStudy
 from recovery.sinks.base import SinkReport
-from recovery.spark.api import Study, StudyRequest
+from recovery.spark.api import Budgets, Limit, Study, StudyRequest
 from recovery.spark.asking import Service
 from recovery.workflow import gather, kept_studies
 from recovery.workflow.kept_studies import Ground, KeptStudies, key_of
@@ -84,6 +84,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "count by file": ({"by_file": True}, {}),
     "slices": ({"slices": {"waiting": {"0": {"kind": "kafka"}}}}, {}),
     "variables": ({"variables": {"S3_BUCKET": "b"}}, {}),
+    "budgets": ({"budgets": Budgets(lookup=Limit(1))}, {}),
     "run of Spark": ({}, {"driver": "driver-2"}),
     "table": ({}, {"table": "table-2"}),
     "size of a file": ({}, {"files": {"file:///in/1.json": (11, 1000)}}),

@@ -95,12 +95,31 @@ def test_a_delta_table_tells_by_its_commits(
     tmp_path: Path, commits: list[list[dict[str, Any]]], taken: tuple[int, int]
 ) -> None:
     table(tmp_path, [[add("a")], [add("b")], *commits])
+    for name in "abmn":
+        (tmp_path / name).write_bytes(bytes(100))  # as the log says
     found = whole.old_files(
         scene(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=1), None
     )
     assert (len(found.touched), found.rewritten) == taken
     assert found.versions == (1, 1 + len(commits))
     assert delta.bytes_of(str(tmp_path)) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "touched"),
+    [("a%20b", 100, ()), ("a%20b", 99, ("a b",)), ("a%20b", None, ("a b",)), ("file:PLACE/a%20b", 100, ())],
+    ids=["as the log says", "of another size", "gone", "by its whole path"],
+)
+def test_data_files_of_a_delta_table_are_looked_at_beneath_its_log(
+    tmp_path: Path, path: str, size: int | None, touched: tuple[str, ...]
+) -> None:
+    table(tmp_path, [[add(path.replace("PLACE", str(tmp_path)))], []])
+    if size is not None:
+        (tmp_path / "a b").write_bytes(bytes(size))
+    there, before = scene(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=0)
+    assert whole.old_files(there, before, None).touched == touched
+    table(tmp_path, [[add("s3://elsewhere/a")], []])
+    assert whole.old_files(there, before, None).problem == whole.UNKNOWN_PLACE
 
 
 def test_commits_that_the_log_no_longer_has_are_not_known(tmp_path: Path) -> None:
