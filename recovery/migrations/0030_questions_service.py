@@ -5,11 +5,14 @@ more: its workspace names no service until somebody gives it one, and what only 
 The columns stay in the tables for processes of the former release, which run beside this one during an upgrade.
 """
 
+from typing import Any
+
 from django.db import migrations, models
 from django.db.models import F
 
 
-def name_own_server(apps, schema_editor):
+def name_own_server(apps: Any, schema_editor: Any) -> None:
+    """Workspaces whose Spark was the own server's ask that server."""
     workspaces = apps.get_model("recovery", "Workspace").objects.using(schema_editor.connection.alias)
     workspaces.filter(spark_remote_ref__startswith="file:/", spark_remote_ref__endswith="/spark.remote").update(
         questions_url=F("url")

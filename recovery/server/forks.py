@@ -23,7 +23,7 @@ from typing import Any
 from recovery.server.children import Children
 from recovery.server.confinement import Confinement
 from recovery.server.gateway import last_lines, open_log
-from recovery.server.jail import child_environment, start_jailed
+from recovery.server.jail import Ending, child_environment, start_jailed
 
 PROJECT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "recovery.server.runner_parent")
@@ -346,4 +346,5 @@ class Runners:
         with self.turn:
             self.parents.remove(parent)
         if parent.ready.is_set() and time.monotonic() - parent.began > LIVED_SECONDS:
-            self.start()
+            with contextlib.suppress(Ending):
+                self.start()

@@ -80,6 +80,10 @@ class Protection:
     why: str = ""  # the last words of bubblewrap where it does not work
 
 
+class Ending(Exception):
+    """This process is ending, so no jail can be started."""
+
+
 @functools.cache
 def measure_protection() -> Protection:
     """Try it, once a process: the bubblewrap of our environment, then the machine's own, which may have more rights."""
@@ -261,6 +265,11 @@ def start_jailed(
     """`subprocess.Popen` of `argv` in a jail; `options` as for Popen, with an `env` (see `child_environment`).
 
     Started by a thread that lives as long as this process: the kernel ends a jail with the thread that started it.
+    Raises Ending where this process is ending and starts nothing any more.
     """
     command = jail_command(argv, confinement=confinement)
-    return _starter.submit(lambda: subprocess.Popen(command, **options)).result()
+    try:
+        starting = _starter.submit(lambda: subprocess.Popen(command, **options))
+    except RuntimeError as error:  # what a pool raises once the interpreter ends
+        raise Ending from error
+    return starting.result()

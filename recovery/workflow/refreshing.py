@@ -84,7 +84,10 @@ def late_below(flow: Flow) -> Late:
     late = [(n, f) for n, f in across.flows_below(flow) if f.state in tuple(State)]
     elsewhere = tuple(f for _, f in late if f.pipeline_id != flow.pipeline_id)
     own = [(n, f) for n, f in late if f.pipeline_id == flow.pipeline_id]
-    writers = list(flow.pipeline.flows.exclude(renewed_at=None))
+    workspace = (
+        flow.pipeline.workspace_id
+    )  # a table that is read here may be written by another pipeline of it
+    writers = list(Flow.objects.filter(pipeline__workspace=workspace).exclude(renewed_at=None))
     rewritten = [f for n, f in own if _would_repeat(n, f, writers)]
     return Late(tuple(f for _, f in own if f not in rewritten), tuple(rewritten), elsewhere)
 
@@ -128,7 +131,8 @@ def request_refresh(*, flow_id: int, by: Actor) -> None:
         )
 
 
-def _refuse_other_ways(flow: Flow) -> None:
+def _refuse_other_ways(flow: Flow, *, waiting: BelowRefresh | None = None) -> None:
+    """Raises Refused. `waiting` is the request that a worker is about to carry out."""
     if flow.state != "ok":
         raise Refused(
             f"{flow.short} is {flow.state}. What is below can be refreshed once the flow itself is ok.",
@@ -141,7 +145,7 @@ def _refuse_other_ways(flow: Flow) -> None:
             code="recovering",
         )
     before = BelowRefresh.from_json(flow.below_refresh)
-    if before is not None and before.waits:
+    if waiting is None and before is not None and before.waits:
         raise Refused(
             f"{before.by} has just asked for this refresh. Nothing was started twice.", code="already_asked"
         )
@@ -154,7 +158,12 @@ def carry_out(flow_id: int, ticket: str) -> None:
         asked = BelowRefresh.from_json(flow.below_refresh)
         if asked is None or asked.ticket != ticket or asked.phase is not Phase.ASKED:
             return
-        _keep(flow, asked, phase=Phase.SENT)
+        problem = _moved_since(flow, asked)
+        if not problem:
+            _keep(flow, asked, phase=Phase.SENT)
+    if problem:
+        _end(flow, asked, "failed", problem, phase=Phase.REFUSED, problem=problem)
+        return
     try:
         client = client_for(flow.pipeline.workspace)
         update_id = client.start_update(flow.pipeline.pipeline_id, **rerun.selected(asked.datasets))
@@ -165,6 +174,22 @@ def carry_out(flow_id: int, ticket: str) -> None:
     else:
         says = f"Update {update_id} was started: it refreshes what is below {flow.name}."
         _end(flow, asked, "done", says, phase=Phase.STARTED, update_id=update_id)
+
+
+def _moved_since(flow: Flow, asked: BelowRefresh) -> str:
+    """Why the request no longer holds by the time a worker takes it, in a sentence; "" where it does.
+
+    An update of what was asked for could now write rows twice, or run in the middle of a recovery's steps.
+    """
+    if not asked.waits:
+        return "The request waited too long and counts as lost. Nothing was started; ask for it again."
+    try:
+        _refuse_other_ways(flow, waiting=asked)
+    except Refused as refused:
+        return refused.sentence
+    if not set(asked.datasets) <= {late.dataset for late in late_below(flow).flows}:
+        return "What is below has changed since the request. Nothing was started; ask for it again."
+    return ""
 
 
 def _end(flow: Flow, asked: BelowRefresh, outcome: str, says: str, **changes: Any) -> None:

@@ -17,6 +17,7 @@ from recovery.audit.actions import record
 from recovery.models import Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.workflow import broker
+from recovery.workflow.evidence import is_declared
 from recovery.workflow.moves import move, step_to
 
 PAUSES: Final = tuple(timedelta(seconds=s) for s in (5, 15, 45, 120, 300))
@@ -81,6 +82,12 @@ def may_repeat(step: Step) -> bool:
     return len(step.repeats) < len(PAUSES)
 
 
+def _writes_again(step: Step) -> bool:
+    """Would the batch that a cut update left open be written a second time? A declared sink (a topic, a function of
+    each batch) takes it again; and its update runs the whole pipeline, so the sinks of other flows take theirs."""
+    return step.plan is not None and is_declared(step.plan.body)
+
+
 def next_repeat(step: Step) -> Repeat | None:
     """The beginning that a pending step waits for; None where it waits for none."""
     return Repeat.of(step.repeats[-1]) if step.state == "pending" and step.look_at and step.repeats else None
@@ -91,7 +98,7 @@ def repeat(step: Step, why: Why) -> bool:
     else moved it."""
     from recovery.workflow import tasks
 
-    if not may_repeat(step):
+    if not may_repeat(step) or (why is Why.CUT and _writes_again(step)):
         return False
     now, pause = timezone.now(), PAUSES[len(step.repeats)]
     made = Repeat(len(step.repeats) + 1, why, now.isoformat(), (now + pause).isoformat())

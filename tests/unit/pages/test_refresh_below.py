@@ -175,3 +175,39 @@ def test_the_button_asks_and_the_page_says_that_it_waits() -> None:
     assert browser.post(address, {"act": "below"}).status_code == 302
     assert BelowRefresh.from_json(Flow.objects.get(pk=source.pk).below_refresh).waits  # type: ignore[union-attr]
     assert browser.post(address, {"act": "below"}).status_code == 409
+
+
+def test_a_stream_over_a_table_that_another_pipeline_wrote_again_is_left_out() -> None:
+    source = graph()
+    other = Flow.objects.get(short="report").pipeline
+    rates = f.flow(other, "rates_flow", state="ok", renewed_at=f.ago(minutes=10))
+    Flow.objects.filter(short="copy").update(
+        inputs=[source.dataset, rates.dataset], behind_why="renewed", good_at=f.ago(minutes=60)
+    )
+    assert "copy" in names(refreshing.late_below(source).rewritten)
+
+
+@pytest.mark.parametrize("since", ["late", "renewed", "recovery", "failed"])
+def test_a_request_that_no_longer_holds_starts_nothing(
+    server: Any, no_broker: list[tuple[Any, ...]], since: str
+) -> None:
+    api, stub = server
+    source = graph(stub)
+    refreshing.request_refresh(flow_id=source.pk, by=RESPONDER)
+    source.refresh_from_db()
+    if since == "late":
+        asked = {**source.below_refresh, "at": f.ago(minutes=180).isoformat()}
+        Flow.objects.filter(pk=source.pk).update(below_refresh=asked)
+    elif since == "renewed":
+        Flow.objects.filter(pk=source.pk).update(renewed_at=f.ago(minutes=10))
+        Flow.objects.filter(short="copy").update(good_at=f.ago(minutes=60))
+    elif since == "recovery":
+        f.planned(f.failed_flow(source.pipeline))
+    else:
+        Flow.objects.filter(pk=source.pk).update(state="failed")
+
+    refreshing.carry_out(*no_broker[0][1:])
+
+    assert api.bodies == []
+    source.refresh_from_db()
+    assert BelowRefresh.from_json(source.below_refresh).phase is Phase.REFUSED  # type: ignore[union-attr]

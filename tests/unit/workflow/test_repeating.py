@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.errors import Interrupted, OutcomeUnknown, Refused, Unreachable
-from recovery.models import AuditEntry, Recovery, Step
+from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.pipelines.errors import ApiError
 from recovery.workflow import actions, engine, repeating, studies, tasks
 from recovery.workflow.repeating import PAUSES, Repeat, Why
@@ -112,6 +112,15 @@ def test_an_update_that_throws_something_away_is_never_started_again_by_itself(
     monkeypatch: Any, sent: list[Any], args: dict[str, Any]
 ) -> None:
     step = standing("rerun", args)
+    assert attempt(monkeypatch, step, Interrupted("Spark ended.")) == ("failed", "needs_attention")
+
+
+def test_an_update_into_a_sink_that_takes_a_batch_twice_is_not_started_again_by_itself(
+    monkeypatch: Any, sent: list[Any]
+) -> None:
+    step = standing("rerun")
+    Plan.objects.update(body={**Plan.objects.get().body, "sink": {"declared": True}})
+    step = Step.objects.select_related("plan").get(pk=step.pk)
     assert attempt(monkeypatch, step, Interrupted("Spark ended.")) == ("failed", "needs_attention")
 
 
