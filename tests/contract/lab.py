@@ -195,8 +195,10 @@ class Stream:
     def __init__(self, api: Api, name: str, *, one_by_one: bool = False, view: bool = True) -> None:
         self.api = api
         self.schema = f"{name}_db"
-        self.inbox = api.server.home / "inbox" / name
-        self.inbox.parent.mkdir(mode=0o700, exist_ok=True)
+        self.inbox = (
+            api.server.home / "incident" / "inbox" / name
+        )  # of a home, where pipelines' code may read
+        self.inbox.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.inbox.mkdir()
         self.path = f"/Users/tester/{name}/pipeline.py"
         self.one_by_one = one_by_one

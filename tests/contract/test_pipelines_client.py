@@ -82,7 +82,7 @@ def test_one_setting_of_a_pipeline_is_changed_and_given_back_and_nothing_else_is
 
     read = client.get_pipeline
     monkeypatch.setattr(client, "get_pipeline", lambda of: {**read(of), "last_modified": 1})
-    with pytest.raises(Refused, match="changed by somebody else at the same moment"):
+    with pytest.raises(Refused, match="changed by someone else at the same moment"):
         starters.put(client, retries, retries.paused())
     assert read(pipeline_id)["spec"] == before
     client.delete_pipeline(pipeline_id)

@@ -53,7 +53,8 @@ def seen():
 @pytest.fixture(scope="module")
 def found(api: Api) -> Iterator[list[dict[str, Any]]]:
     """What the same definition found in two updates, one after the other; what it left behind is ended at last."""
-    file = api.server.home / "found.json"
+    file = api.server.home / "incident" / "found.json"
+    file.parent.mkdir(exist_ok=True)
     api.put_code("/Users/tester/spoiling.py", SPOILING.replace("{file}", str(file)))
     spec = {
         "name": "spoiling",

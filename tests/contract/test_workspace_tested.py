@@ -11,7 +11,9 @@ from tests.contract.lab import Api, PipelinesServer, Stream
 def test_of_the_own_server_all_six_hold_and_a_wrong_token_fails(
     pipelines_server: PipelinesServer, api: Api, tmp_path: Path
 ) -> None:
-    Stream(api, "tested")  # at least one pipeline to try it on
+    Stream(
+        api, "tested"
+    )  # at least one pipeline to try it on; what others do here may hinder a look at theirs
     (tmp_path / "wrong").write_text("rp_wrong")
     row = Workspace(
         name="own",
@@ -23,7 +25,9 @@ def test_of_the_own_server_all_six_hold_and_a_wrong_token_fails(
     test = answers_of(row)
 
     by = {a.question: a for a in test.answers}
-    assert {q: a.lacks for q, a in by.items() if a.result is not Result.HOLDS} == {}
+    lacks = {q: a.lacks for q, a in by.items() if a.result is not Result.HOLDS}
+    assert set(lacks) <= {Question.CHECKPOINTS}
+    assert not [lack for found in lacks.values() for lack in found if "tested" in lack.pipelines]
     assert by[Question.SPARK].version.startswith("4.")
     assert by[Question.TOKEN].account
     assert by[Question.READ].tried

@@ -226,15 +226,14 @@ class TestTheFailedFlowStaysAsItIs:
 
 @pytest.mark.alone
 def test_spark_is_dead(stack: Stack, struck: Incident) -> None:
-    """The whole instance looks for Spark where nobody is."""
-    address = stack.home / "spark.remote"
-    right = address.read_text()
+    """The console asks for what only Spark can tell where nothing answers."""
+    change = "UPDATE recovery_workspace SET questions_url = '{}'"
     with unchanged(stack, struck):
-        address.write_text("sc://localhost:1/;token=nothing")
+        stack.execute(change.format("http://127.0.0.1:1"))
         try:
-            assert "Spark" in refused(stack, "recover", struck.name, "--flow", struck.flow, code=2)
+            assert "127.0.0.1:1" in refused(stack, "recover", struck.name, "--flow", struck.flow, code=2)
         finally:
-            address.write_text(right)
+            stack.execute(change.format(stack.demo["pipelines_url"]))
 
 
 @pytest.mark.alone

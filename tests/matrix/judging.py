@@ -13,19 +13,12 @@ from recovery.strategies import mapped
 from recovery.strategies.base import Facts, Option
 from recovery.workflow import sealing
 from recovery.workflow.gather import Scene, facts_of
-from tests.matrix.room import REMOTE
 from tests.matrix.world import PATH, World
 
 
 def scene_of(world: World) -> Scene:
     """What the API and the disk would say, of a pipeline that has no API."""
-    workspace = SimpleNamespace(
-        name="matrix",
-        questions_url="http://127.0.0.1:9",
-        questions_token_ref=f"env:{REMOTE}",
-        questions_token_kept="",
-        questions_spark="",
-    )
+    workspace = SimpleNamespace(name="matrix", roots=())
     pipeline = SimpleNamespace(
         workspace=workspace, environment="test", pipeline_id="p", name="p", spec={"storage": str(world.root)}
     )

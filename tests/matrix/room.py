@@ -1,18 +1,18 @@
 """Spark of the matrix: one JVM that runs the streams and answers Spark Connect, where the product asks."""
 
 import contextlib
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from tests.answering import Beside
 from tests.matrix.child import MatrixSpark, matrix_spark
 from tests.s3 import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-REMOTE = "MATRIX_SPARK"  # names the environment variable in which the product finds the address
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
@@ -105,19 +105,13 @@ class Room:
 
 @contextlib.contextmanager
 def running() -> Iterator[Room]:
-    """The room while this lasts; the product finds its address meanwhile."""
+    """The room while this lasts; the product asks it meanwhile, as it would ask a server."""
     port = free_port()
     remote = f"sc://localhost:{port}/;user_id=matrix"
     with matrix_spark(**SETTINGS, **{"spark.connect.grpc.binding.port": str(port)}) as child:
-        before = os.environ.get(REMOTE)
-        os.environ[REMOTE] = remote
-        try:
+        answers = Beside(remote)
+        with mock.patch("recovery.workflow.gather.questions_service", return_value=answers):
             yield Room(child, remote)
-        finally:
-            if before is None:
-                del os.environ[REMOTE]
-            else:
-                os.environ[REMOTE] = before
 
 
 def first(problem: str) -> str:

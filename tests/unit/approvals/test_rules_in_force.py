@@ -63,7 +63,10 @@ def test_of_two_admins_who_change_a_rule_the_second_is_told() -> None:
 @pytest.mark.parametrize(
     ("rule", "says"),
     [
-        (replace(rules.shipped("production"), requester_may_vote=True), "nobody approves"),
+        (
+            replace(rules.shipped("production"), requester_may_vote=True),
+            "you cannot approve what you asked for",
+        ),
         (replace(rules.shipped("production"), votes=0), "at least 1"),
         (replace(rules.shipped("moon"), votes=1), "no environment moon"),
         (replace(rules.shipped("staging"), strategies=("magic",)), "no strategy magic"),

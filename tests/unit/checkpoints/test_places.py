@@ -8,7 +8,7 @@ import pytest
 from recovery.checkpoints import remote
 from recovery.checkpoints.storage import Store
 from recovery.errors import Refused, Unreachable
-from recovery.pipelines.workspace_asking import _storage_problem
+from recovery.pipelines.workspace_asking import _look_at_storage
 from recovery.sources.live.delta import table_id
 
 PLACES_OF_NO_STORAGE = (
@@ -43,7 +43,7 @@ def test_a_place_that_is_no_storage_is_refused_before_anything_is_asked(
     with pytest.raises(Refused) as refused:
         Store.open(location)
     assert refused.value.code == "storage_scheme"
-    assert _storage_problem(location), "a pipeline's storage root is held to the same"
+    assert isinstance(_look_at_storage(location), str), "a pipeline's storage root is held to the same"
     assert asked == []
 
 

@@ -189,7 +189,7 @@ def test_wrong_invitation_links_are_slow_to_guess(client: Client) -> None:
 def test_a_new_account_name_and_mail_address_are_nobody_elses() -> None:
     person("ada", email="Ada@Corp.example")
     assert User.objects.get().email == "ada@corp.example"
-    with pytest.raises(Refused, match="somebody named ADA"):
+    with pytest.raises(Refused, match="someone named ADA"):
         person("ADA")
     with pytest.raises(Refused, match="mail address"):
         person("eve", email="ADA@corp.example")

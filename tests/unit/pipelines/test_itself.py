@@ -103,7 +103,7 @@ def test_a_change_by_somebody_in_between_is_not_overwritten(
         return answer
 
     monkeypatch.setattr(client, "get_pipeline", meanwhile)
-    with pytest.raises(Refused, match="changed by somebody else at the same moment"):
+    with pytest.raises(Refused, match="changed by someone else at the same moment"):
         starters.put(client, mode, mode.paused())
     assert (jobs.spec["storage"], jobs.spec["continuous"]) == ("s3://elsewhere", True)
 

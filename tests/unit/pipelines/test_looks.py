@@ -227,7 +227,7 @@ def test_an_iceberg_table_says_when_its_snapshot_may_be_expired(history: Path, t
     ("line", "described", "says", "expected"),
     [
         ("7", {"format": "rate"}, "any second can be made again", Standing.SAFE),
-        ('{"mine":7}', {"format": "mine"}, "nobody asked it", Standing.UNKNOWN),
+        ('{"mine":7}', {"format": "mine"}, "was not read", Standing.UNKNOWN),
     ],
 )
 def test_other_kinds_say_what_they_can(

@@ -1,9 +1,10 @@
 """A question is answered by a fork of its own: what that says is bounded, and its end is certain."""
 
 import json
+import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Question
     made.clear()
     yield made
     runners.end()
+
+
+def command_line(place: Path) -> str:
+    """What a process was started with; "" when it has ended."""
+    with suppress(OSError):
+        return place.read_text(errors="replace")
+    return ""
 
 
 def begun(asking: Questions, code: str, *, seconds: float = 60, gone: bool = False) -> Answering:
@@ -137,13 +145,13 @@ def test_no_more_are_answered_at_once_than_there_are_turns(asking: Questions) ->
 
 
 def test_what_the_code_started_ends_with_its_question(asking: Questions, tmp_path: Path) -> None:
-    code = (
-        "import subprocess\np = subprocess.Popen(['sleep', '600'])\n"
-        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid))\nanswer({GOOD!r})"
-    )
-    said(asking, code)
-    pid = int((tmp_path / "pid").read_text())
-    until(lambda: not alive(pid), "the end of what was left running", 10)
+    seconds = f"{600 + secrets.randbelow(10**6) / 10**6:.6f}"  # names the process: its id is that of the jail
+    said(asking, f"import subprocess\nsubprocess.Popen(['sleep', {seconds!r}])\nanswer({GOOD!r})")
+
+    def is_running() -> bool:
+        return any(seconds in line for line in map(command_line, Path("/proc").glob("[0-9]*/cmdline")))
+
+    until(lambda: not is_running(), "the end of what was left running", 10)
 
 
 def test_what_a_former_server_left_behind_is_removed(asking: Questions) -> None:

@@ -131,8 +131,8 @@ def test_a_start_of_delta_says_which_files_are_read_again_and_which_never(
     ("kind", "line", "told", "says"),
     [
         ("delta", DeltaOffset(TABLE, 2).as_json(), {"path": "/nowhere/at/all"}, "no Delta table"),
-        ("delta", DeltaOffset(TABLE, 2).as_json(), {}, "does not tell where"),
-        ("kafka", '{"t":{"0":1}}', {}, "does not tell where"),
+        ("delta", DeltaOffset(TABLE, 2).as_json(), {}, "does not show where"),
+        ("kafka", '{"t":{"0":1}}', {}, "does not show where"),
         (
             "kafka",
             '{"t":{"0":1}}',

@@ -43,7 +43,7 @@ def test_the_port_of_last_time_is_taken_again_and_one_in_use_is_one_sentence(hom
         (home / "supervisor.json").write_text(json.dumps({"kafka_port": port}))
         other.listen()
         with pytest.raises(
-            CannotStart, match=f"Port {port}, at which the demo's pipeline reads Kafka, is in use"
+            CannotStart, match=f"Port {port}, where the demo's pipeline reads Kafka, is in use"
         ):
             instance.kafka_port(home)
 

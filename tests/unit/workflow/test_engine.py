@@ -253,7 +253,7 @@ def test_two_people_cannot_both_move_a_recovery() -> None:
     plan(row, "stop")
     other = Recovery.objects.get(pk=row.pk)
     move(row, "running")
-    with pytest.raises(Refused, match="Somebody else"):
+    with pytest.raises(Refused, match="Someone else"):
         move(other, "cancelled")
 
 

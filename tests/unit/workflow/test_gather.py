@@ -72,7 +72,7 @@ def scene_of(code: str, *topics: str) -> gather.Scene:
     )
     report = CheckpointReport("/ck", "structured-streaming", 0, "q-1", 2, 2, progress)
     pipeline = SimpleNamespace(
-        workspace=SimpleNamespace(name="w"), environment="test", pipeline_id="p", name="p"
+        workspace=SimpleNamespace(name="w", roots=()), environment="test", pipeline_id="p", name="p"
     )
     flow: Any = SimpleNamespace(name="c.s.f", dataset="c.s.t", pipeline=pipeline)
     client: Any = None
@@ -168,7 +168,6 @@ def test_a_patch_reaches_the_plan_in_the_line_ends_of_its_file(
         raise Unreachable("That was all.")
 
     scene = scene_of("a\r\nb\r\n", "orders")
-    monkeypatch.setattr(gather, "prepare", lambda: None)
     monkeypatch.setattr(gather, "look", lambda flow: scene)
     monkeypatch.setattr(gather, "facts_of", facts_of)
     monkeypatch.setattr(gather, "between", lambda *a, **b: None)

@@ -261,7 +261,7 @@ def test_it_is_switched_off_by_a_setting(world: World, settings: Any) -> None:
     flow = a_flow()
     learning.learn_round()
     assert (world.read, world.asked) == (0, [])
-    assert "only a recovery studies here" in retention.not_learned(flow)
+    assert "only a recovery studies code here" in retention.not_learned(flow)
 
 
 def test_only_one_worker_studies_at_a_time(world: World) -> None:

@@ -225,7 +225,6 @@ def verifying(monkeypatch: pytest.MonkeyPatch) -> Any:
         standing = context(there, body(PATCH))
         standing.plan = None
         standing.recovery = SimpleNamespace(steps=SimpleNamespace(filter=lambda **_: steps))
-        monkeypatch.setattr(verify, "prepare", lambda: None)
         monkeypatch.setattr(verify, "look", lambda flow, known: looked_at(there))
         verify.run(standing)
 
