@@ -231,7 +231,9 @@ def test_spark_is_dead(stack: Stack, struck: Incident) -> None:
     with unchanged(stack, struck):
         stack.execute(change.format("http://127.0.0.1:1"))
         try:
-            assert "127.0.0.1:1" in refused(stack, "recover", struck.name, "--flow", struck.flow, code=2)
+            assert "questions service" in refused(
+                stack, "recover", struck.name, "--flow", struck.flow, code=2
+            )
         finally:
             stack.execute(change.format(stack.demo["pipelines_url"]))
 

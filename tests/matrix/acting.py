@@ -81,7 +81,9 @@ def _seed(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, s
 
 
 def _flow(world: World) -> Any:
-    pipeline = SimpleNamespace(spec={"storage": str(world.root)}, name="p", pipeline_id="p")
+    pipeline = SimpleNamespace(
+        spec={"storage": str(world.root)}, name="p", pipeline_id="p", workspace=SimpleNamespace(roots=())
+    )
     return SimpleNamespace(name=world.dataset, short=world.name, dataset=world.dataset, pipeline=pipeline)
 
 
