@@ -38,7 +38,6 @@ STORAGES: Final[dict[str, tuple[Any, str]]] = {
     "relative": ("some/where", ""),
     "long": ("/x" * 3000, ""),
     "long name": ("/" + "x" * 300, ""),
-    "NUL": ("/x\0y", "wrong_use"),
     "control characters": ("/x\x1b[2Jy", ""),
     "number": (7, "no_storage"),
     "list": (["/x"], "no_storage"),
