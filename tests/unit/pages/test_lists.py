@@ -6,6 +6,7 @@ import time
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from recovery.models import Flow, Token
 from recovery.pipelines.failures import FailurePhase, UpdateFailure
@@ -16,8 +17,12 @@ from tests.unit.pages.reading import proved, signed_in, text
 pytestmark = pytest.mark.django_db
 
 
-def test_without_a_workspace_the_page_says_what_comes_first(responder: Client) -> None:
-    assert "No workspace yet" in text(responder, "/")
+@pytest.mark.parametrize(("role", "leads"), [("admin", True), ("responder", False)])
+def test_without_a_workspace_the_page_leads_to_the_form_who_may_add_one(role: str, leads: bool) -> None:
+    page = text(signed_in(f.person(role)), "/")
+
+    assert 'data-code="no-workspace"' in page
+    assert (f'href="{reverse("workspace-add")}"' in page) is leads
 
 
 def test_without_a_pipeline_the_page_says_when_the_first_will_be_seen(responder: Client) -> None:
