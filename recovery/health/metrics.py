@@ -1,14 +1,28 @@
 """The numbers that a monitor reads, taken from the database (and, of queues, the broker) at the moment it asks.
 
-Eleven queries, however many recoveries there are. No process counts anything itself, so several web
+Twelve queries, however many recoveries there are. No process counts anything itself, so several web
 processes, a worker that was killed and a restart all give the same numbers.
 """
 
+import shutil
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from django.db.models import Count, DurationField, ExpressionWrapper, F, Max, Min, Sum
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db.models import (
+    CharField,
+    Count,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    Max,
+    Min,
+    QuerySet,
+    Sum,
+    Value,
+)
 from django.utils import timezone
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily as Gauge
@@ -17,7 +31,21 @@ from prometheus_client.core import SummaryMetricFamily as Summary
 from prometheus_client.registry import Collector
 
 from recovery.health import queues
-from recovery.models import AuditEntry, Flow, FlowInput, Heartbeat, Pipeline, Recovery, Step, Workspace
+from recovery.models import (
+    AuditEntry,
+    Delivery,
+    DeniedTry,
+    Flow,
+    FlowInput,
+    Heartbeat,
+    KeptStudy,
+    Message,
+    Pipeline,
+    Recovery,
+    Step,
+    TokenSighting,
+    Workspace,
+)
 from recovery.models.recovery import STATES
 from recovery.pipelines import retention
 from recovery.pipelines.failures import PipelineState
@@ -123,6 +151,36 @@ def audit(now: datetime) -> Iterable[Metric]:
     yield Gauge("reprise_audit_chain_head", "Number of the newest audit entry; it never falls.", head)
 
 
+PRUNED: Final[dict[str, Any]] = {
+    "deliveries": Delivery,
+    "denied tries": DeniedTry,
+    "messages": Message,
+    "sessions": Session,
+    "studies": KeptStudy,
+    "token sightings": TokenSighting,
+}
+"""What is removed by age: a number here that only grows says that nothing removes it."""
+
+
+def stored(now: datetime) -> Iterable[Metric]:
+    rows = Gauge("reprise_stored_rows", "Rows that are removed by age, by kind.", labels=["kind"])
+    counts: list[QuerySet[Any, Any]] = [
+        model.objects.order_by()
+        .annotate(kind=Value(kind, output_field=CharField()))
+        .values("kind")
+        .annotate(rows=Count("pk"))
+        .values_list("kind", "rows")
+        for kind, model in PRUNED.items()
+    ]
+    counted = dict(counts[0].union(*counts[1:], all=True))
+    for kind in PRUNED:
+        rows.add_metric([kind], counted.get(kind, 0))
+    yield rows
+    if settings.REPRISE_HOME.is_dir():
+        free = shutil.disk_usage(settings.REPRISE_HOME).free
+        yield Gauge("reprise_home_free_bytes", "What is free on the disk of REPRISE_HOME.", free)
+
+
 def life(now: datetime) -> Iterable[Metric]:
     made = Gauge(
         "reprise_heartbeat_age_seconds",
@@ -173,6 +231,7 @@ FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (
     queue_ages,
     polls,
     audit,
+    stored,
     life,
     unread,
 )

@@ -163,6 +163,16 @@ def test_the_numbers_of_an_empty_instance_are_there_and_nought(client: Client) -
     assert found[("reprise_audit_chain_head",)] == 0
 
 
+def test_what_is_removed_by_age_is_counted_with_the_space_that_is_left(client: Client) -> None:
+    client.force_login(factories.person("viewer"))
+
+    found = numbers(client)
+
+    assert found["reprise_stored_rows", "sessions"] == 1
+    assert found["reprise_stored_rows", "deliveries"] == 0
+    assert found[("reprise_home_free_bytes",)] > 0
+
+
 @pytest.mark.parametrize("many", [0, 3])
 def test_the_numbers_cost_the_same_however_many_rows_there_are(
     client: Client, django_assert_num_queries: DjangoAssertNumQueries, many: int
@@ -172,7 +182,7 @@ def test_the_numbers_cost_the_same_however_many_rows_there_are(
         Recovery.objects.update(active=False)
         heartbeats.beat("worker", f"host:{number}")
 
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         client.get("/metrics")
 
 
