@@ -2,11 +2,11 @@
 
 import hashlib
 import hmac
-import os
 import secrets
 from pathlib import Path
 
 from recovery.errors import Unreachable, WrongUse
+from recovery.foreign import ForeignFolder
 from recovery.server.models import ApiToken
 from recovery.server.problems import ApiProblem
 
@@ -33,14 +33,9 @@ def authenticate(header: str | None) -> ApiToken:
 def private_write(path: Path, text: str) -> None:
     """Write a file that only its owner may read, whole or not at all.
 
-    Written under another name first: a crash leaves the old file or the new one, never half a secret.
+    A crash leaves the old file or the new one, never half a secret.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(path)
+    ForeignFolder(path.parent).write(path.name, text.encode())
 
 
 def provide_token(path: Path, *, name: str = "token-file") -> str:

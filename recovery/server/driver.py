@@ -8,6 +8,7 @@ client is killed. The process that holds the JVM sees every query of the driver
 import contextlib
 import logging
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,12 +16,16 @@ from typing import Any
 from urllib.parse import unquote
 
 from recovery.errors import Unreachable, WrongUse
+from recovery.foreign import ForeignFolder
 from recovery.server.confinement import Confinement
 from recovery.server.gateway import Gateway, last_lines, launch, write_configuration
 from recovery.server.java import find_java
 
 USER = "reprise"
 METASTORE = "spark/metastore"  # in the home
+CONF = "driver/conf"  # in the home; what Spark runs for pipelines can read it, and write nothing in it
+APPLICATION = re.compile(r"[\w-]{1,100}\Z")
+LOG = logging.getLogger(__name__)
 ENDED_WELL = frozenset({"SUCCESSFUL", "EXCLUDED"})  # of the states in which Spark leaves a flow
 
 
@@ -153,8 +158,10 @@ class Driver:
     @property
     def event_log(self) -> Path:
         """The event log of this run of the driver, as Spark writes it."""
-        name = f"{self.session.sparkContext.applicationId}.inprogress"
-        return self.settings.home / "eventlog" / name
+        application = str(self.session.sparkContext.applicationId)
+        if not APPLICATION.match(application):
+            raise Unreachable(f"Spark calls itself {application[:100]!r}, which names no event log.")
+        return self.settings.home / "eventlog" / f"{application}.inprogress"
 
     def ensure_database(self, catalog: str, database: str) -> None:
         """Make the database of a pipeline when it is not there. Raises pyspark's exceptions."""
@@ -344,17 +351,24 @@ def plain_path(uri: str) -> str:
 
 
 def remove_old_logs(folder: Path, *, keep: int = 5) -> None:
-    """Event logs of former drivers, but for the newest."""
-    logs = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
-    for log in logs[:-keep]:
-        log.unlink(missing_ok=True)
+    """Event logs of former drivers, but for the newest. Pipelines' code may have left anything beside them."""
+    logs, there = ForeignFolder(folder), []
+    for name in logs.names():
+        with contextlib.suppress(OSError):
+            there.append((logs.facts(name).st_mtime_ns, name))
+    for _, name in sorted(there)[:-keep]:
+        try:
+            logs.remove(name)
+        except OSError as error:
+            LOG.warning("%r in %s cannot be removed: %s", name, folder, error.strerror)
 
 
 def prepare_folders(home: Path) -> None:
     """The folders that Spark writes into. Raises Unreachable when they cannot be made."""
     try:
-        for name in ("eventlog", "warehouse", "storage", "spark/tmp", "spark/conf", "logs"):
+        for name in ("eventlog", "warehouse", "storage", "spark", CONF, "logs"):
             (home / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        ForeignFolder(home / "spark").provide_folder("tmp")
         if (former := home / "metastore").exists() and not (home / METASTORE).exists():
             former.rename(
                 home / METASTORE
@@ -386,7 +400,7 @@ def start_driver(
 
     prepare_folders(settings.home)
     java = find_java(settings.home / "java")
-    conf = settings.home / "spark" / "conf"
+    conf = settings.home / CONF
     write_configuration(conf, settings.spark())
     log = settings.home / "logs" / "spark.log"
     gateway = launch(

@@ -6,11 +6,14 @@ without being parsed. Spark flushes each line as it happens (measured: 0.01 s).
 
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from recovery.foreign import ForeignFolder
 
 LOG = logging.getLogger(__name__)
 PREFIX = b'{"Event":"org.apache.spark.sql.streaming.StreamingQueryListener$'
@@ -100,7 +103,7 @@ class Tail:
         self.on_event = on_event
         self.reader = Reader()
         self.rest = bytearray()
-        self.skipping = False
+        self.skipping = self.complained = False
         self.position = 0
         self.ending = threading.Event()
         self.turn = threading.Lock()
@@ -124,13 +127,25 @@ class Tail:
     def catch_up(self) -> None:
         """Hand on every complete line that is there now. Any thread may ask for it."""
         with self.turn:
-            if not self.path.exists():
+            try:
+                handle = ForeignFolder(self.path.parent).open(self.path.name)
+            except FileNotFoundError:
                 return
-            with self.path.open("rb") as stream:
+            except OSError as error:
+                self.complain(error)
+                return
+            with os.fdopen(handle, "rb") as stream:
                 stream.seek(self.position)
                 while data := stream.read(CHUNK):
                     self.position += len(data)
                     self.take(data)
+
+    def complain(self, error: OSError) -> None:
+        """Say, once, that what lies there cannot be followed: the code of a pipeline has put it there."""
+        if not self.complained:
+            self.complained = True
+            LOG.error("Spark's event log %s cannot be read (%s): ends of flows are known from Spark alone.",
+                      self.path, error.strerror)  # fmt: skip
 
     def take(self, data: bytes) -> None:
         """The next bytes of the file: what ends a line is handed on, the rest waits for its end."""
@@ -150,7 +165,7 @@ class Tail:
         """One line; one that cannot be read is said and left, so that the next ones are not lost."""
         try:
             event = self.reader.read(line)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             LOG.exception("Spark's event log has a line that cannot be read: %r", line[:200])
             return
         if event is not None:

@@ -6,9 +6,9 @@ stop what is left on the driver and prove that nothing is, then write down the o
 before that leaves the update active in the database; the next start marks it FAILED.
 """
 
+import contextlib
 import logging
 import queue
-import shutil
 import signal
 import threading
 from pathlib import Path
@@ -18,6 +18,7 @@ from django.db import connections
 
 from recovery import trace, variables
 from recovery.blaming import find_code_failure
+from recovery.foreign import ForeignFolder
 from recovery.server import events, only_databricks, out_of_sight
 from recovery.server.causes import parse_chain
 from recovery.server.confinement import Confinement
@@ -129,7 +130,8 @@ class Execution(threading.Thread):
     def start_runner(self) -> None:
         """Copy the definitions, make the database, start the runner."""
         spec, driver = self.update.spec, self.instance.need_driver()
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ForeignFolder(self.folder.parent).make_folder(self.folder.name)
         snapshot = take_snapshot(spec, self.instance.workspace, self.folder / "source")
         validate_only = bool(self.update.options.get("validate_only"))
         # Spark cannot even define a graph in a database that is not there, so validate_only makes it too.
@@ -384,7 +386,8 @@ def update_folder(home: Path, update_id: str) -> Path:
 
 def remove_folder(home: Path, update_id: str) -> None:
     """Forget an update's files."""
-    shutil.rmtree(update_folder(home, update_id), ignore_errors=True)
+    with contextlib.suppress(OSError):
+        ForeignFolder(home / "updates").remove(update_id)
 
 
 def runner_links(raw: dict[str, Any]) -> list[dict[str, Any]]:

@@ -17,15 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from recovery import foreign
 from recovery.errors import Unreachable
 from recovery.server.confinement import Confinement
 from recovery.server.jail import innermost, start_jailed
 from recovery.server.java import Java
 
 START_SECONDS = 120
+LAST_BYTES = 1 << 16  # of a log, read for its last lines
+CONNECTION_BYTES = 1 << 12
 LOG4J = """\
 status = error
 rootLogger.level = warn
@@ -45,9 +48,11 @@ logger.datanucleus.level = error
 
 
 def last_lines(log: Path, count: int = 5) -> str:
-    """The last lines of a log that are not stack frames, for people."""
+    """The last lines of a log that are not stack frames, for people; the log may lie where pipelines' code writes."""
+    folder, name = foreign.split(log, 2)
     with contextlib.suppress(OSError):
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        text = folder.read_end(name, LAST_BYTES).decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " | ".join([line for line in lines if not line.startswith("at ")][-count:])
     return ""
 
@@ -84,7 +89,10 @@ class Gateway:
 
 
 def write_configuration(folder: Path, settings: dict[str, str]) -> None:
-    """Spark's configuration folder: ours alone, so that no other Spark on the machine speaks in."""
+    """Spark's configuration folder: ours alone, so that no other Spark on the machine speaks in.
+
+    Where the driver cannot write: the shell that starts the next one reads it, and so does Java.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / "log4j2.properties").write_text(LOG4J)
     lines = [f"{key} {value}" for key, value in sorted(settings.items())]
@@ -113,12 +121,14 @@ def launch(
 ) -> Gateway:
     """Start the JVM in a jail and wait for its gateway. `environment` holds its secrets too.
 
+    It can read `conf`, and for its start write in a new folder beside it; `temporary` is among what it can write.
+
     Raises Unreachable with the last lines of its log when it ends or stays silent for START_SECONDS.
     """
     import pyspark
 
     spark_home = Path(pyspark.__file__).parent
-    info_folder = Path(tempfile.mkdtemp(prefix="start-", dir=temporary))
+    info_folder = Path(tempfile.mkdtemp(prefix="start-", dir=conf.parent))
     info = info_folder / "connection"
     environment = environment | {
         "SPARK_HOME": str(spark_home),
@@ -134,7 +144,11 @@ def launch(
     try:
         process = start_jailed(
             [str(spark_home / "bin" / "spark-submit"), "pyspark-shell"],
-            confinement=confinement,
+            confinement=replace(
+                confinement,
+                readable=(*confinement.readable, conf),
+                writable=(*confinement.writable, info_folder),
+            ),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -161,6 +175,10 @@ def wait_for_connection(process: subprocess.Popen[bytes], info: Path, log: Path)
             process.kill()
             raise Unreachable(f"Spark did not start in {START_SECONDS} s: {last_lines(log)}. See {log}.")
         time.sleep(0.05)
-    raw = info.read_bytes()
-    port, length = struct.unpack_from("!ii", raw)
-    return port, raw[8 : 8 + length].decode()
+    try:
+        raw = foreign.ForeignFolder(info.parent).read(info.name, CONNECTION_BYTES)
+        port, length = struct.unpack_from("!ii", raw)
+        return port, raw[8 : 8 + length].decode()
+    except (OSError, struct.error, UnicodeDecodeError) as error:
+        process.kill()
+        raise Unreachable(f"Spark did not say where it listens: {error}. See {log}.") from error

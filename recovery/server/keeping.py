@@ -6,7 +6,6 @@ that.
 """
 
 import logging
-import shutil
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 
 from django.db import connections, transaction
 
+from recovery.foreign import ForeignFolder
 from recovery.server.events import now_ms
 from recovery.server.models import ACTIVE_STATES, Event, Pipeline, Update
 
@@ -22,7 +22,7 @@ FIRST_SECONDS: Final = 60.0
 SECONDS: Final = 3600.0
 """When the first look is, and how often one is made after it."""
 AT_ONCE: Final = 500
-"""Updates of a pipeline that one look forgets."""
+"""Updates of a pipeline that one look forgets, and names that one query asks about."""
 DAY_MS: Final = 86_400_000
 
 
@@ -85,16 +85,23 @@ def _tables(pipeline_id: str) -> dict[str, set[str]]:
 
 
 def _remove_folders(home: Path) -> int:
-    """Folders of updates that are no more."""
+    """Folders of updates that are no more, and what pipelines' code has left beside them. How many went."""
+    updates, gone = ForeignFolder(home / "updates"), 0
     try:
-        folders = {entry.name: entry for entry in (home / "updates").iterdir() if entry.is_dir()}
+        names = updates.names()
     except FileNotFoundError:
         return 0
-    known = set(Update.objects.filter(id__in=list(folders)).values_list("id", flat=True))
-    gone = [folders[name] for name in folders.keys() - known]
-    for folder in gone:
-        shutil.rmtree(folder, ignore_errors=True)
-    return len(gone)
+    known: set[str] = set()
+    for first in range(0, len(names), AT_ONCE):
+        some = [name for name in names[first : first + AT_ONCE] if name.isascii()]  # as all ids are
+        known.update(Update.objects.filter(id__in=some).values_list("id", flat=True))
+    for name in sorted(set(names) - known):
+        try:
+            updates.remove(name)
+            gone += 1
+        except OSError as error:
+            LOG.warning("%r among the folders of updates cannot be removed: %s", name, error.strerror)
+    return gone
 
 
 class Pruner(threading.Thread):

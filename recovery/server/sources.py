@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recovery import foreign
 from recovery.server.problems import ApiProblem
 from recovery.server.specs import root_of
-from recovery.server.workspace import Workspace, read_without_links
+from recovery.server.workspace import LARGEST, Workspace, read_without_links
 
 MOST_FILES = 1000
+MOST_KEPT = 10_000  # files and folders of a snapshot that is read
+MOST_BYTES = 256 * 1024 * 1024
 SUFFIXES = (".py", ".sql")
 
 
@@ -92,19 +95,33 @@ def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> S
         raise NoDefinitions(
             f"{root} holds {len(helpers)} source files; {MOST_FILES} are the most. Set root_path lower."
         )
+    into, name = foreign.split(folder, 2)
+    into.make_folder(_named(name, root))
     for path in dict.fromkeys(libraries + helpers):
-        copy = folder / path.lstrip("/")
-        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        copy.write_bytes(read_without_links(workspace.locate(path)))
-    (folder / root.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        copy = _named(name, path)
+        into.make_folder(copy.rpartition("/")[0])
+        into.write(copy, read_without_links(workspace.locate(path)))
     return Snapshot(folder, folder / root.lstrip("/"), tuple((p, folder / p.lstrip("/")) for p in libraries))
 
 
+def _named(folder: str, path: str) -> str:
+    """A workspace path below a folder."""
+    return "/".join([folder, *filter(None, path.split("/"))])
+
+
 def read_snapshot(folder: Path) -> list[tuple[str, str, bytes]]:
-    """(workspace path, sha256, bytes) of each file of a snapshot, sorted by path; empty when there is none."""
-    found = []
-    for file in sorted(f for f in folder.rglob("*") if f.is_file() and f.suffix != ".pyc"):
-        content = file.read_bytes()
-        path = "/" + file.relative_to(folder).as_posix()
-        found.append((path, hashlib.sha256(content).hexdigest(), content))
+    """(workspace path, sha256, bytes) of each file of a snapshot, sorted by path; empty when there is none.
+
+    The update may have changed what lies there: no link is followed. Raises OSError for more than a snapshot holds.
+    """
+    into, name = foreign.split(folder, 2)
+    try:
+        files = [file for file in into.files(name, most=MOST_KEPT) if not file.endswith(".pyc")]
+    except FileNotFoundError:
+        return []
+    found, room = [], MOST_BYTES
+    for file in files:
+        content = into.read(file, min(room, LARGEST))
+        room -= len(content)
+        found.append((file.removeprefix(name), hashlib.sha256(content).hexdigest(), content))
     return found

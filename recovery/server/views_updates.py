@@ -118,9 +118,18 @@ def beyond(after: tuple[str | int, ...], comparison: str) -> Q:
 def source(request: HttpRequest, pipeline_id: str, update_id: str) -> HttpResponse:
     """GET /x-reprise/pipelines/{id}/updates/{update_id}/source: the definition files that this update read."""
     update = find_update(find(pipeline_id), update_id)
+    try:
+        found = read_snapshot(update_folder(current().home, update.id) / "source")
+    except (
+        OSError
+    ) as error:  # a link in its place, or more in it than a snapshot holds: the update's code did that
+        text = (
+            f"The source of update {update_id} cannot be read back ({error.strerror}): the update changed it."
+        )
+        raise ApiProblem(404, "RESOURCE_DOES_NOT_EXIST", text) from error
     files = [
         {"path": path, "sha256": sha256, "content": base64.b64encode(content).decode()}
-        for path, sha256, content in read_snapshot(update_folder(current().home, update.id) / "source")
+        for path, sha256, content in found
     ]
     if not files:
         raise ApiProblem(404, "RESOURCE_DOES_NOT_EXIST", f"No source is kept of update {update_id}.")
