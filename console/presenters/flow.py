@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from console.presenters import below, dag, status, words
 from console.presenters.inventory import first_sentence, waiting_elsewhere
+from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, Recovery
 from recovery.pipelines.alone import health_of
 from recovery.pipelines.behind import since_of
@@ -70,6 +71,8 @@ def sentence(flow: Flow, diagnosis: dict[str, Any] | None, late: Sequence[below.
         return whole
     if late and flow.state == "ok":
         return below.sentence(list(late))
+    if flow.state == "unknown" and flow.condition:
+        return "How this flow is, is not known.", title_by_error(flow.error, flow.condition)
     return {
         "ok": ("This flow is as it should be.", "Its last update ended well. There is nothing to recover."),
         "running": ("An update is running.", "The page shows its result once the poller has seen it."),

@@ -173,7 +173,7 @@ def _badge(listed: Listed, recovery: OpenRecovery | None) -> status.Badge:
 
 def _condition(listed: Listed) -> str:
     """The code of what is wrong."""
-    if listed.state == "failed":
+    if listed.state in ("failed", "unknown"):
         return listed.condition
     return f"{listed.state}_{listed.behind_why}".upper() if listed.state in tuple(State) else ""
 
@@ -201,7 +201,7 @@ def _say_wrong(listed: Listed, recovery: OpenRecovery | None) -> str:
     if recovery is not None and recovery.state == "needs_attention":
         return recovery.reason or "The recovery needs a person."
     if listed.state == "unknown":
-        return UNKNOWN
+        return listed.says or UNKNOWN
     if listed.behind_why and listed.state in tuple(State):
         return below.say_behind(State(listed.state), Why(listed.behind_why))
     if listed.state != "failed":

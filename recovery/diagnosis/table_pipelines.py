@@ -89,6 +89,26 @@ ROWS: Final = (
         dont=("Do not reset a checkpoint: the flows use the same numbers again.",),
     ),
     Row(
+        code="SINK_NOT_READ",
+        conditions=("SINK_NOT_READ",),
+        family=FAMILY,
+        title="Updates of the flow ran that Reprise has not read: whether its file table passed rows over in them is "
+        "not known.",
+        damaged="not known",
+        reset=RESET_NO,
+        severity=3,
+        do=(
+            "Wait for the next polls: they read back what the Pipelines API still tells of.",
+            Advice(
+                "Where that is too little, compare the table with its source. A full refresh of this table ends the "
+                "doubt, while the source still has all rows.",
+                "full-refresh",
+                undoable=False,
+            ),
+        ),
+        dont=KEEP,
+    ),
+    Row(
         code="PIPELINE_CYCLE",
         conditions=("PIPELINE_CYCLE",),
         texts=(("circulardependencyexception",), ("circular dependency",)),

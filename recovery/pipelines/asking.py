@@ -13,13 +13,18 @@ from django.utils import timezone
 
 from recovery.errors import RepriseError, Unreachable
 from recovery.models import Workspace
-from recovery.pipelines import folding
+from recovery.pipelines import folding, losses
 from recovery.pipelines.client import ApiDenied, PipelinesClient
+from recovery.pipelines.events import ENDED
 from recovery.pipelines.workspaces import client_for
 
 UPDATES: Final = 15
 EVENTS: Final = 2000
 TIMEOUT: Final = 15.0
+BACK: Final = 10
+"""So many older updates that were never read are read at each poll, where a loss of rows could hide in them."""
+FARTHEST: Final = 250
+"""So far back the update is looked for that was counted last; what ran before is not known then."""
 AT_ONCE: Final = 8
 """Pipelines of a workspace that are asked for at the same time."""
 
@@ -27,11 +32,12 @@ AT_ONCE: Final = 8
 @dataclass(frozen=True)
 class Asked:
     """A pipeline to ask for: its entry in the list, the key of its row (None: it has none yet), and the updates that
-    the row keeps."""
+    the row keeps. `counted`: those of which the batches of its flows into file tables were counted last."""
 
     entry: Mapping[str, Any]
     row: int | None
     updates: Sequence[Mapping[str, Any]]
+    counted: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
@@ -39,13 +45,27 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Older:
+    """What was read back of updates that no poll has read. `updates`: newest first, from the newest one to the one that
+    was counted last; `readings`: of those that were read now; `left`: is there more to read? `missed`: updates that
+    were counted last, and of which the API tells no more."""
+
+    updates: Sequence[Mapping[str, Any]] = ()
+    readings: Sequence[folding.Reading] = ()
+    left: bool = False
+    missed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Reply:
     """What the API says of one pipeline: its own answer, its newest updates, newest first, and what was read of those
-    that had not been read yet, oldest first. `passing`: a copy that a validation made."""
+    that had not been read yet, oldest first. `older`: what else was read, for what it says of lost rows. `passing`: a
+    copy that a validation made."""
 
     answer: Mapping[str, Any]
     updates: Sequence[Mapping[str, Any]] = ()
     readings: Sequence[folding.Reading] = ()
+    older: Older = Older()
     passing: bool = False
 
 
@@ -100,7 +120,39 @@ def _ask(client: PipelinesClient, asked: Asked) -> Reply:
         return Reply(answer, passing=True)
     updates = _updates(client, asked.id, answer.get("latest_updates"), asked.updates)
     unread = [u for u in reversed(folding.real(updates)) if not folding.whole(u)]
-    return Reply(answer, updates, [_read(client, asked.id, u) for u in unread])
+    readings = [_read(client, asked.id, u) for u in unread]
+    return Reply(answer, updates, readings, _read_back(client, asked, updates, readings))
+
+
+def _read_back(
+    client: PipelinesClient,
+    asked: Asked,
+    updates: Sequence[Mapping[str, Any]],
+    readings: Sequence[folding.Reading],
+) -> Older:
+    """Read what ran since the update that was counted last, or all in sight where a table of files is seen first."""
+    if not asked.counted and not any(r.file_batches for r in readings):
+        return Older(updates)
+    listed, ids = updates, {u.get("update_id") for u in updates}
+    if not asked.counted <= ids:
+        known = {u.get("update_id"): u for u in updates}
+        farther = client.list_updates(asked.id, limit=FARTHEST)
+        listed = [known.get(u.get("update_id"), u) for u in farther if u.get("update_id")]
+    names = [str(u.get("update_id")) for u in listed]
+    missed = asked.counted.difference(names)
+    if missed or not asked.counted:
+        listed, missing = updates, len(updates)
+    else:
+        missing = max(names.index(name) for name in asked.counted)
+        listed = listed[: missing + 1]
+    now = {r.id for r in readings}
+    left = [
+        u
+        for u in reversed(listed[:missing])
+        if not losses.is_whole(u) and str(u.get("update_id")) not in now and u.get("state") in ENDED
+    ]
+    read = [_read(client, asked.id, u) for u in left[:BACK]]
+    return Older(listed, read, len(left) > len(read), missed)
 
 
 def _updates(

@@ -7,6 +7,7 @@ with the reason beside them.
 
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -24,7 +25,6 @@ from recovery.pipelines import across, behind, folding, listing, losses, retaggi
 from recovery.pipelines.asking import Asked, Clients, Reply
 from recovery.pipelines.client import ApiDenied
 from recovery.pipelines.errors import Busy
-from recovery.pipelines.events import when
 from recovery.pipelines.failures import (
     FailurePhase,
     PipelineHealth,
@@ -34,6 +34,7 @@ from recovery.pipelines.failures import (
     judge_pipeline,
     say_failure,
 )
+from recovery.pipelines.led import reruns_of
 
 log = logging.getLogger(__name__)
 
@@ -165,16 +166,29 @@ def _heads(updates: Sequence[Mapping[str, Any]]) -> str:
 def _asked(
     keys: Sequence[str], listed: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Pipeline]
 ) -> list[Asked]:
-    known = Pipeline.objects.filter(pk__in=[rows[key].pk for key in keys if key in rows])
-    updates = dict(known.values_list("pk", "updates"))
     held = {key: rows[key].pk for key in keys if key in rows}
-    return [Asked(listed[key], held.get(key), updates.get(held.get(key, 0), [])) for key in keys]
+    updates = dict(Pipeline.objects.filter(pk__in=held.values()).values_list("pk", "updates"))
+    counted: dict[int, set[str]] = defaultdict(set)
+    memories = Flow.objects.filter(pipeline__in=held.values()).exclude(sink_memory={})
+    for flow in memories.only("pipeline_id", "sink_memory"):
+        counted[flow.pipeline_id].add(str(flow.sink_memory.get("update") or ""))
+    return [_asked_for(listed[key], held.get(key), updates, counted) for key in keys]
+
+
+def _asked_for(
+    entry: Mapping[str, Any],
+    row: int | None,
+    updates: Mapping[int, Sequence[Mapping[str, Any]]],
+    counted: Mapping[int, set[str]],
+) -> Asked:
+    key = row or 0
+    return Asked(entry, row, updates.get(key, []), frozenset(counted.get(key, ())) - {""})
 
 
 def _keep(workspace: Workspace, asked: Asked, reply: Reply) -> None:
     """Write what changed of one pipeline."""
     answer, spec = reply.answer, reply.answer.get("spec") or {}
-    read = {r.id: folding.remembered(r) for r in reply.readings}
+    read = {r.id: folding.remembered(r) for r in (*reply.older.readings, *reply.readings)}
     remembered = [read.get(str(u["update_id"]), u) for u in reply.updates]
     told = str((spec.get("tags") or {}).get("environment") or workspace.environment)[:20]
     values = {
@@ -183,13 +197,14 @@ def _keep(workspace: Workspace, asked: Asked, reply: Reply) -> None:
         "state": str(answer.get("state") or asked.entry.get("state") or "")[:20],
         "spec": spec,
         "updates": remembered,
-        "heads": _heads(remembered),
+        "heads": "" if reply.older.left else _heads(remembered),
     }
     with transaction.atomic(), listing.together():
         held = Pipeline.objects.select_for_update().filter(pk=asked.row).first() if asked.row else None
         move = retagging.judge(held, told, timezone.now()) if held else None
         pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
-        _write_flows(pipeline, remembered, reply.readings)
+        back = [read.get(str(u["update_id"]), u) for u in reply.older.updates]
+        _write_flows(pipeline, remembered, reply, back)
         _write_health(pipeline, judge_pipeline(folding.real(remembered)))
         if held and move:
             retagging.note(held, move)
@@ -209,17 +224,25 @@ def _write_pipeline(
 
 
 def _write_flows(
-    pipeline: Pipeline, updates: Sequence[Mapping[str, Any]], readings: Sequence[folding.Reading]
+    pipeline: Pipeline,
+    updates: Sequence[Mapping[str, Any]],
+    reply: Reply,
+    back: Sequence[Mapping[str, Any]],
 ) -> None:
     """Write the flows that changed: an update that was read can change them, and for a pipeline that was never judged
-    what is known of its updates. What changed for readers in other pipelines, quiet ones too, is written with it."""
-    if not readings and pipeline.judged:
+    what is known of its updates. What changed for readers in other pipelines, quiet ones too, is written with it.
+
+    `back`: the updates as far back as batches into file tables have to be counted."""
+    readings, older = reply.readings, reply.older
+    if not readings and not older.readings and pipeline.judged:
         return
     rows = {f.name: f for f in Flow.objects.filter(pipeline=pipeline)}
     names = dict.fromkeys([*rows, *(n for r in readings for n in (*r.definitions, *r.statuses))])
     folded = {name: _folded(name, rows.get(name), updates, readings) for name in names}
     written = across.written_elsewhere(pipeline, behind.nodes_of(folded, rows))
-    folded = losses.over(folded, rows, updates, led=_led_by_recoveries(pipeline, updates), elsewhere=written)
+    folded = losses.over(
+        folded, rows, back, missed=older.missed, reruns=reruns_of(pipeline, back), elsewhere=written
+    )
     elsewhere = across.standings_elsewhere(pipeline, behind.nodes_of(folded, rows))
     moved: set[str] = set()
     for name, values in behind.over(folded, rows, updates, elsewhere).items():
@@ -241,18 +264,6 @@ def _write_flows(
         _drop_removed(pipeline, readings)
     if moved - {""}:
         across.judge_readers(pipeline, moved - {""})
-
-
-def _led_by_recoveries(pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Updates that began while a recovery of one of the pipeline's flows was open."""
-    periods = Recovery.objects.filter(flow__pipeline=pipeline).values_list("created_at", "ended_at")
-    spans = list(periods)
-    found = set()
-    for update in updates if spans else ():
-        began = when(update.get("creation_time"))
-        if began and any(start <= began and (end is None or began <= end) for start, end in spans):
-            found.add(str(update.get("update_id")))
-    return found
 
 
 def _write_health(pipeline: Pipeline, judged: PipelineHealth) -> None:

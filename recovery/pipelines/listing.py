@@ -147,7 +147,8 @@ def _row_of_pipeline(pipeline: Pipeline, has_flows: bool) -> Listed:
 def _row_of_flow(pipeline: Pipeline, flow: Flow, sources: Sequence[FlowInput], now: datetime) -> Listed:
     unread = retention.of(flow, sources, now)
     risks = [at for row in sources if (at := retention.at_risk_from(row, flow.state)) is not None]
-    says = say_error(flow.error, flow.condition) if flow.state == "failed" else ""
+    wrong = flow.state == "failed" or (flow.state == "unknown" and flow.condition)
+    says = say_error(flow.error, flow.condition) if wrong else ""
     messages = [str(cause.get("message", "")) for cause in flow.error if isinstance(cause, Mapping)]
     places = [row.place for row in sources]
     return Listed(

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ class LostRows(StrEnum):
 
     PASSED_OVER = "SINK_PASSED_OVER"  # its batch numbers began again below those that its table has
     SHARED = "SINK_SHARED"  # another flow writes the same file table
+    NOT_READ = "SINK_NOT_READ"  # updates ran that were not read: whether rows were lost is not known
 
 
 GIVES_WAY: Final = ("ok", "stopped")
@@ -39,8 +39,34 @@ class FileBatches:
 
 
 @dataclass(frozen=True)
+class Rerun:
+    """An update that a step of a recovery has started for its `flow`, by that recovery's sealed plan.
+
+    `next_batch`: the number with which the plan lets the flow go on; from there on a number is as planned, though the
+    table may have it. `heads`: of the plan's first update, the newest number that the table's own log had at the seal
+    (None: no number); empty where that is not known, and for later updates.
+    """
+
+    flow: str
+    next_batch: int
+    heads: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reruns:
+    """Of the recoveries of one pipeline. `by_update`: what their steps have started. `unnoted`: flows of which a step
+    may have started an update that it has not noted yet, each with the newest update before it (None: none)."""
+
+    by_update: Mapping[str, Rerun] = field(default_factory=dict)
+    unnoted: Mapping[str, str | None] = field(default_factory=dict)
+
+
+NO_RERUNS: Final = Reruns()
+
+
+@dataclass(frozen=True)
 class Loss:
-    """Rows that a file table passed over. `update`: in which, "" where it is out of sight."""
+    """Rows that a file table passed over, or may have. `update`: in which, "" where it is out of sight."""
 
     condition: LostRows
     since: datetime | None
@@ -87,67 +113,135 @@ def over(
     rows: Mapping[str, Flow],
     updates: Sequence[Mapping[str, Any]],
     *,
-    led: Collection[str] = (),
+    missed: Collection[str] = (),
+    reruns: Reruns = NO_RERUNS,
     elsewhere: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> dict[str, dict[str, Any]]:
     """`folded`: new values of each flow's row, by name; with the loss, and the state that follows.
 
-    `led`: updates that ran during a recovery of the flow's pipeline, which may have moved a table's log lawfully.
-    `elsewhere`: streaming flows of other pipelines, by the dataset that they write too.
+    `updates`: newest first, back to the one that was counted last, those that are still to be read among them.
+    `missed`: updates that were counted last and are not among those that the API still tells of. `reruns`: what
+    recoveries of the pipeline have started. `elsewhere`: streaming flows of other pipelines, by the dataset that they
+    write too.
     """
     found = dict(folded)
     for name, values in folded.items():
         row = rows.get(name)
         dataset = str(values.get("dataset", row.dataset if row else ""))
-        memory = _counted(updates, name, dataset, SinkMemory.from_row(row), led)
+        known = SinkMemory.from_row(row)
+        pending = _pending(updates, name, known, missed, reruns)
+        memory = _counted(pending.whole, name, dataset, known, pending.out_of_sight, reruns)
         if shared := _of_shared(name, dataset, folded, rows, updates, elsewhere.get(dataset, ())):
-            known = memory.loss
-            again = known is not None and known.condition is LostRows.SHARED
-            memory = replace(memory, loss=known if again else shared)
+            before = memory.loss
+            again = before is not None and before.condition is LostRows.SHARED
+            memory = replace(memory, loss=before if again else shared)
         found[name] = values | {"sink_memory": memory.as_json()}
-        if memory.loss is not None and values["state"] != "failed":
-            found[name] |= _fields(values["state"], memory.loss)
+        loss = memory.loss
+        if loss is None and pending.hidden is not None and memory.newest:
+            loss = _not_read(pending.hidden, name)
+        if loss is not None and values["state"] != "failed":
+            found[name] |= _fields(values["state"], loss)
     return found
 
 
 def _fields(state: str, loss: Loss) -> dict[str, Any]:
+    known = loss.condition is not LostRows.NOT_READ  # else nobody knows that it fails, nor since when
     return {
-        "state": "failed" if state in GIVES_WAY else state,
-        "failing_since": loss.since,
+        "state": ("failed" if known else "unknown") if state in GIVES_WAY else state,
+        "failing_since": loss.since if known else None,
         "failed_update": loss.update[:80],
         "condition": loss.condition.value,
         "error": [],
     }
 
 
+def _not_read(update: Mapping[str, Any], flow: str) -> Loss:
+    return Loss(LostRows.NOT_READ, _time(update, flow), str(update.get("update_id") or ""))
+
+
 def _counted(
-    updates: Sequence[Mapping[str, Any]], flow: str, dataset: str, known: SinkMemory, led: Collection[str]
+    pending: Sequence[Mapping[str, Any]],
+    flow: str,
+    dataset: str,
+    known: SinkMemory,
+    out_of_sight: bool,
+    reruns: Reruns,
 ) -> SinkMemory:
-    """`known` with the updates that were not counted yet; numbers that began again are a loss."""
+    """`known` with these updates, oldest first; numbers that began again are a loss."""
     loss, newest, counted = known.loss, dict(known.newest), known.update
-    for update in _not_counted(updates, known.update):
+    if out_of_sight and newest and loss is None:
+        loss = _not_read(pending[0] if pending else {}, flow)
+    for update in pending:
         if update.get("validate_only"):
             continue
-        name = str(update.get("update_id") or "")
-        if refreshed_in_full(update, flow, dataset):
+        counted = str(update.get("update_id") or "")
+        rerun = reruns.by_update.get(counted)
+        emptied = refreshed_in_full(update, flow, dataset)
+        if emptied:
             loss, newest = None, {}
-        if name in led:
-            newest = {}
         kept = (update.get("file_batches") or {}).get(flow)
-        if kept is not None:
-            ran = FileBatches(**kept)
-            if ran.first <= newest.get(ran.sink, -1) and loss is None:
-                loss = Loss(LostRows.PASSED_OVER, _time(update, flow), name)
-            newest[ran.sink] = max(ran.last, newest.get(ran.sink, -1))
-        counted = name
+        if kept is None:
+            continue
+        ran, planned = FileBatches(**kept), False
+        if rerun is not None and rerun.flow == flow:
+            planned = ran.first >= rerun.next_batch
+            for head in (
+                () if emptied else rerun.heads
+            ):  # the table's own log says more than what was seen of it
+                newest[ran.sink] = -1 if head is None else head
+        again = ran.first <= newest.get(ran.sink, -1)
+        if again and not planned and (loss is None or loss.condition is LostRows.NOT_READ):
+            loss = Loss(LostRows.PASSED_OVER, _time(update, flow), counted)
+        newest[ran.sink] = max(ran.last, newest.get(ran.sink, -1))
     return SinkMemory(newest, counted, loss)
 
 
-def _not_counted(updates: Sequence[Mapping[str, Any]], counted: str) -> list[Mapping[str, Any]]:
-    """Those after the update that was counted last, oldest first, up to one whose events are not all there."""
+@dataclass(frozen=True)
+class _Pending:
+    """Updates after the one that was counted last. `whole`: oldest first, those that can be counted now. `hidden`: one
+    that cannot be, though it is over and later ones are read. `out_of_sight`: the one that was counted last is not
+    among the updates, so what ran in between is not known."""
+
+    whole: Sequence[Mapping[str, Any]]
+    hidden: Mapping[str, Any] | None = None
+    out_of_sight: bool = False
+
+
+def _pending(
+    updates: Sequence[Mapping[str, Any]],
+    flow: str,
+    known: SinkMemory,
+    missed: Collection[str],
+    reruns: Reruns,
+) -> _Pending:
     oldest_first = list(reversed(updates))
-    at = next((n for n, u in enumerate(oldest_first) if counted and u.get("update_id") == counted), -1)
-    return list(takewhile(lambda u: u.get("read") or u.get("validate_only"), oldest_first[at + 1 :]))
+    ids = [str(u.get("update_id") or "") for u in oldest_first]
+    lost = known.update in missed
+    if known.update in ids:
+        at = ids.index(known.update) + 1
+    elif known.update and not lost:  # another poll has counted more than this one has seen
+        return _Pending(())
+    else:  # the watch begins after the newest one that was never read
+        at = max((n + 1 for n in range(len(ids)) if _is_hidden(oldest_first[n:])), default=0)
+    upto = len(ids)
+    if flow in reruns.unnoted:
+        before = reruns.unnoted[flow]
+        upto = ids.index(before) + 1 if before in ids else 0
+    end = next((n for n in range(at, len(ids)) if n >= upto or not is_whole(oldest_first[n])), len(ids))
+    left = oldest_first[end:]
+    hidden = left[0] if left and (is_whole(left[0]) or _is_hidden(left)) else None
+    return _Pending(oldest_first[at:end], hidden, lost)
+
+
+def _is_hidden(oldest_first: Sequence[Mapping[str, Any]]) -> bool:
+    """Is the first one not read, though a later one is?"""
+    first, *later = oldest_first
+    return not is_whole(first) and any(is_whole(u) and not u.get("validate_only") for u in later)
+
+
+def is_whole(update: Mapping[str, Any]) -> bool:
+    """Is all there of an update that counting it needs?"""
+    return bool(update.get("validate_only") or (update.get("read") and "file_batches" in update))
 
 
 def _of_shared(

@@ -43,7 +43,8 @@ class Command(RepriseCommand):
             "failing_since": flow.failing_since.isoformat() if flow.failing_since else None,
             "problem": pipeline.workspace.poll_error or None,
         }
-        if flow.state != "failed" and not flow.error:
+        unread = flow.state == "unknown" and flow.condition
+        if flow.state != "failed" and not flow.error and not unread:
             says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
             return Answer({**about, "diagnosis": None, "says": says}, says)
         from recovery.workflow.diagnosing import diagnose_flow

@@ -1,15 +1,18 @@
 """Rows that a file table passed over while every update completed: such a flow is never ok."""
 
 import json
+import math
 from collections.abc import Iterator
 
 import pytest
 
-from recovery.models import Flow, Pipeline, Recovery, Workspace
+from recovery.models import Flow, Listed, Pipeline, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Role
+from recovery.pipelines.asking import BACK
+from recovery.pipelines.folding import HISTORY
 from recovery.pipelines.inventory import refresh
 from tests.unit.people.run import run_json, token_of
-from tests.unit.pipelines.api import Api
+from tests.unit.pipelines.api import START, Api
 from tests.unit.pipelines.api import Pipeline as Shop
 from tests.unit.pipelines.stub import serving
 
@@ -40,18 +43,26 @@ def run(
     *,
     rows: int = 10,
     sink: str = FILES,
+    tables: dict[str, str] | None = None,
+    sinks: dict[str, str] | None = None,
     **info: object,
 ) -> None:
-    """A whole update whose flows run these batches into one table; no numbers: an idle look."""
+    """A whole update whose flows run these batches into one table, or into `tables`; no numbers: an idle look."""
     shop.begin(update, {}, **info)
     for flow in numbers:
-        told = {"output_dataset": TABLE, "input_datasets": [], "flow_type": "APPEND", "once": False}
+        told = {
+            "output_dataset": (tables or {}).get(flow, TABLE),
+            "input_datasets": [],
+            "flow_type": "APPEND",
+            "once": False,
+        }
         shop.event(update, "flow_definition", told, flow)
     if info.get("full_refresh_selection"):
         shop.event(update, "x_reprise_emptied", {"datasets": [TABLE]})
     for flow, batches in numbers.items():
         for batch in batches:
-            body = {"batchId": batch, "numInputRows": rows, "sources": [], "sink": {"description": sink}}
+            into = {"description": (sinks or {}).get(flow, sink)}
+            body = {"batchId": batch, "numInputRows": rows, "sources": [], "sink": into}
             shop.event(update, "stream_progress", {"progress_json": json.dumps(body)}, flow)
         shop.status(update, flow, "COMPLETED")
     shop.end(update, "COMPLETED")
@@ -63,7 +74,7 @@ def seen(workspace: Workspace, name: str = ONE) -> tuple[str, str]:
     return flow.state, flow.condition
 
 
-LOST, FINE = ("failed", "SINK_PASSED_OVER"), ("ok", "")
+LOST, FINE, UNREAD = ("failed", "SINK_PASSED_OVER"), ("ok", ""), ("unknown", "SINK_NOT_READ")
 
 
 def test_batch_numbers_that_begin_again_are_no_success_until_a_full_refresh(
@@ -133,19 +144,140 @@ def test_two_flows_into_one_file_table_are_not_ok(
     assert seen(workspace) == found
 
 
-def test_a_recovery_may_move_the_log_of_a_table_lawfully(api: Api, workspace: Workspace) -> None:
+def opened(flow: str, *, next_batch: int, head: int | None, result: dict[str, object]) -> Step:
+    """An open recovery of a flow, with the rerun step of its sealed plan."""
+    recovery = Recovery.objects.create(flow=Flow.objects.get(name=flow), created_by="ann", owner="ann")
+    Recovery.objects.filter(pk=recovery.pk).update(created_at=START)
+    body = {
+        "numbering": {"next_batch": next_batch, "query_id": "kept"},
+        "sink": {"kind": "files"},
+        "preconditions": {"sink": {"head": head, "fingerprint": ""}},
+    }
+    plan = Plan.objects.create(recovery=recovery, hash=f"{recovery.pk:064x}", body=body, sealed_by="ann")
+    return Step.objects.create(
+        recovery=recovery,
+        plan=plan,
+        ordinal=1,
+        kind="rerun",
+        idempotency_key=f"k{recovery.pk}",
+        result=result,
+    )
+
+
+OTHER = "FileSink[file:/tables/other]"
+
+
+def test_an_open_recovery_of_one_flow_hides_no_loss_of_another(api: Api, workspace: Workspace) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1], TWO: [0, 1]}, tables={TWO: "main.shop.other"}, sinks={TWO: OTHER})
+    seen(workspace)
+    opened(ONE, next_batch=1, head=1, result={"update_id": "u2", "updates": ["u2"]})
+    run(shop, "u2", {ONE: [1], TWO: [0]}, tables={TWO: "main.shop.other"}, sinks={TWO: OTHER})
+    assert (seen(workspace), seen(workspace, TWO)) == (FINE, LOST)
+
+
+@pytest.mark.parametrize(
+    ("next_batch", "head", "numbers", "found"),
+    [
+        (2, 2, [2], FINE),  # the planned batch is in the table already, and run again
+        (3, 2, [3], FINE),
+        (3, 2, [1], LOST),  # not from where the plan lets it go on
+        (0, None, [0], FINE),  # the table was made again before the seal: its log has no number
+    ],
+)
+def test_a_recovery_s_own_update_is_lawful_as_far_as_its_plan_says(
+    api: Api,
+    workspace: Workspace,
+    next_batch: int,
+    head: int | None,
+    numbers: list[int],
+    found: tuple[str, str],
+) -> None:
     shop = api.add("p1", "shop")
     run(shop, "u1", {ONE: [0, 1, 2]})
     seen(workspace)
-    recovery = Recovery.objects.create(flow=Flow.objects.get(), created_by="ann", owner="ann")
-    Recovery.objects.filter(pk=recovery.pk).update(created_at=shop.clock)
-    run(shop, "u2", {ONE: [1]})
+    opened(ONE, next_batch=next_batch, head=head, result={"updates": ["u2"], "update_id": "u2"})
+    run(shop, "u2", {ONE: numbers})
+    assert seen(workspace) == found
+    run(shop, "u3", {ONE: [numbers[-1] + 1]})
+    assert seen(workspace) == found
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_an_update_that_no_step_of_the_recovery_started_is_judged_as_ever(
+    api: Api, workspace: Workspace, active: bool
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1, 2]})
+    seen(workspace)
+    step = opened(ONE, next_batch=2, head=2, result={"updates": ["u2"], "update_id": "u2"})
+    run(shop, "u2", {ONE: [2]})
     assert seen(workspace) == FINE
-    Recovery.objects.filter(pk=recovery.pk).update(active=False, ended_at=shop.clock)
-    run(shop, "u3", {ONE: [2]})
-    assert seen(workspace) == FINE
-    run(shop, "u4", {ONE: [0]})
+    ended = None if active else shop.clock
+    Recovery.objects.filter(pk=step.recovery_id).update(active=active, ended_at=ended)
+    run(shop, "u3", {ONE: [0]})
     assert seen(workspace) == LOST
+
+
+def test_an_update_that_may_be_the_step_s_own_is_not_judged_before_that_is_noted(
+    api: Api, workspace: Workspace
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1, 2]})
+    seen(workspace)
+    step = opened(ONE, next_batch=2, head=2, result={"newest_before": "u1"})
+    Step.objects.filter(pk=step.pk).update(state="unknown")
+    run(shop, "u2", {ONE: [2]})
+    assert seen(workspace) == UNREAD
+    Step.objects.filter(pk=step.pk).update(state="done", result={"updates": ["u2"], "update_id": "u2"})
+    run(shop, "u3", {ONE: [3]})
+    assert seen(workspace) == FINE
+
+
+@pytest.mark.parametrize(("first", "found"), [(0, LOST), (2, FINE)])
+@pytest.mark.parametrize("many", [6, 12, 40])
+def test_updates_that_ran_between_two_polls_are_read_back(
+    api: Api, workspace: Workspace, many: int, first: int, found: tuple[str, str]
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]})
+    assert seen(workspace) == FINE
+    for number in range(many):
+        run(shop, f"v{number}", {ONE: [first + number]})
+    polls = math.ceil((many - HISTORY) / BACK)
+    until = UNREAD if found == FINE else found
+    assert [seen(workspace) for _ in range(polls)] == [until] * (polls - 1) + [found]
+
+
+def test_the_first_look_reads_every_update_in_sight_of_a_flow_into_a_file_table(
+    api: Api, workspace: Workspace
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1, 2]})
+    run(shop, "u2", {ONE: [0]})
+    for number in range(3, 12):
+        run(shop, f"u{number}", {ONE: [number]})
+    assert seen(workspace) == LOST
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_the_api_tells_of_no_more_is_not_known_until_a_full_refresh(
+    api: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]})
+    assert seen(workspace) == FINE
+    for number in range(2, 20):
+        run(shop, f"u{number}", {ONE: [number]})
+    shop.updates = shop.updates[:8]
+    assert seen(workspace) == UNREAD
+    run(shop, "u20", {ONE: [20]})
+    assert seen(workspace) == UNREAD
+    assert (Flow.objects.get().failing_since, Listed.objects.get().state) == (None, "unknown")
+    _, told = run_json(monkeypatch, token_of("ada", Role.VIEWER), "diagnose", "p1", "--flow", ONE)
+    assert told["diagnosis"]["condition"] == "SINK_NOT_READ"
+    run(shop, "u21", {ONE: [0]}, **({"full_refresh_selection": [TABLE]} if full else {}))
+    assert seen(workspace) == (FINE if full else LOST)
 
 
 def test_a_loss_outlives_a_failure_and_the_updates_that_showed_it(api: Api, workspace: Workspace) -> None:

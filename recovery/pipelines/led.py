@@ -1,0 +1,56 @@
+"""What recoveries have started in a pipeline, so far as it bears on the numbers of batches in tables of files.
+
+A recovery answers for the updates that its own steps have started, by their recorded ids, and for the table of its own
+flow. Whatever else ran while it was open is judged as at any other time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from recovery.models import Pipeline, Step
+from recovery.pipelines.events import when
+from recovery.pipelines.losses import Rerun, Reruns
+
+
+def reruns_of(pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]) -> Reruns:
+    """Of every recovery of the pipeline that was open since the oldest of these updates."""
+    oldest = min((at for u in updates if (at := when(u.get("creation_time")))), default=None)
+    open_then = Q(recovery__ended_at=None)
+    if isinstance(oldest, datetime):
+        open_then |= Q(recovery__ended_at__gte=oldest)
+    steps = Step.objects.filter(open_then, recovery__flow__pipeline=pipeline, kind="rerun")
+    steps = steps.exclude(plan=None).select_related("recovery__flow", "plan").order_by("pk")
+    by_update: dict[str, Rerun] = {}
+    unnoted: dict[str, str | None] = {}
+    for step in steps:
+        flow = step.recovery.flow.name
+        for name, rerun in _started(step, flow):
+            by_update.setdefault(name, rerun)
+        if _may_have_started(step):
+            unnoted[flow] = step.result["newest_before"]
+    return Reruns(by_update, unnoted)
+
+
+def _started(step: Step, flow: str) -> Iterator[tuple[str, Rerun]]:
+    """Every update that the step has noted, the first one first."""
+    told = [*(step.result.get("updates") or [step.result.get("ended")]), step.result.get("update_id")]
+    body: Mapping[str, Any] = step.plan.body if step.plan else {}
+    next_batch = int((body.get("numbering") or {}).get("next_batch") or 0)
+    for n, name in enumerate(dict.fromkeys(str(u) for u in told if u)):
+        yield name, Rerun(flow, next_batch, () if n else _heads(body))
+
+
+def _heads(body: Mapping[str, Any]) -> tuple[int | None, ...]:
+    """The newest number in the log of the plan's table of files, as read for the seal."""
+    sealed = (body.get("preconditions") or {}).get("sink") or {}
+    of_files = (body.get("sink") or {}).get("kind") == "files"
+    return (sealed["head"],) if of_files and "head" in sealed else ()
+
+
+def _may_have_started(step: Step) -> bool:
+    """Did an attempt come to its start, of which no update is noted?"""
+    looked = "newest_before" in step.result and not step.result.get("update_id")
+    return looked and step.state in ("running", "unknown")
