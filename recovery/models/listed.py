@@ -1,8 +1,11 @@
 """What lists show of flows and pipelines: a narrow copy, so that a list of thousands reads no error and no progress."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Final, TypeVar
 
-from django.db import models
+from django.apps import apps
+from django.db import connection, models, transaction
 from django.dispatch import Signal
 
 rows_changed: Final = Signal()
@@ -25,11 +28,33 @@ class OnLists(models.Model):
 M = TypeVar("M", bound=OnLists)
 
 
+def hold_pipelines(keys: Iterable[int]) -> None:
+    """Lock the rows of these pipelines until the transaction ends; in it alone.
+
+    Whoever changes something that lists show takes this lock before the change: two of them derive the list one after
+    the other, and the second one sees what the first has written. Before the change, always in this order, so that
+    they do not stand in each other's way. SQLite has one writer at a time.
+    """
+    if connection.features.has_select_for_update:
+        rows = apps.get_model("recovery", "Pipeline")._base_manager.select_for_update(no_key=True)
+        list(rows.filter(pk__in=set(keys)).order_by("pk").values_list("pk"))
+
+
+@contextmanager
+def _one_transaction() -> Iterator[None]:
+    """The caller's, where it has one."""
+    if connection.in_atomic_block:
+        yield
+    else:
+        with transaction.atomic():
+            yield
+
+
 class ListedQuerySet(models.QuerySet[M]):
     """Tells of every change to a column that lists show, so that nobody who writes one has to think of lists."""
 
     def update(self, **values: Any) -> int:
-        """As Django's; in the caller's transaction, where it has one."""
+        """As Django's, and the lists with it; in the caller's transaction, where it has one."""
         path = self.model.pipeline_path
         if not values.keys() & self.model.on_lists:
             return super().update(**values)
@@ -37,10 +62,12 @@ class ListedQuerySet(models.QuerySet[M]):
             changed = super().update(**values)
             page_changed.send(self.model)
             return changed
-        concerned = list(self.order_by().values_list(path, flat=True).distinct())
-        changed = super().update(**values)
-        if concerned:
-            rows_changed.send(self.model, pipelines=concerned)
+        with _one_transaction():
+            concerned = list(self.order_by().values_list(path, flat=True).distinct())
+            hold_pipelines(concerned)
+            changed = super().update(**values)
+            if concerned:
+                rows_changed.send(self.model, pipelines=concerned)
         return changed
 
 

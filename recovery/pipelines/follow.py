@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models.signals import post_delete, post_migrate, post_save
+from django.db import connection
+from django.db.models.signals import post_delete, post_migrate, post_save, pre_save
 
 from recovery.models import Flow, FlowInput, Pipeline, Recovery, Workspace
-from recovery.models.listed import page_changed, rows_changed
+from recovery.models.listed import hold_pipelines, page_changed, rows_changed
 
 
 def follow() -> None:
@@ -14,6 +15,7 @@ def follow() -> None:
     rows_changed.connect(_on_rows, dispatch_uid="lists")
     page_changed.connect(_on_page, dispatch_uid="lists")
     for model in (Flow, Pipeline, FlowInput):
+        pre_save.connect(_before_save, model, dispatch_uid="lists")
         post_save.connect(_on_save, model, dispatch_uid="lists")
         post_delete.connect(_on_delete, model, dispatch_uid="lists")
     for page_model in (Recovery, Workspace):
@@ -31,6 +33,11 @@ def _on_page(sender: object, **_: Any) -> None:
     from recovery.pipelines import listing
 
     listing.count_change()
+
+
+def _before_save(sender: object, instance: Flow | Pipeline | FlowInput, raw: bool = False, **_: Any) -> None:
+    if not raw and connection.in_atomic_block and (key := _pipeline_of(instance)) is not None:
+        hold_pipelines([key])
 
 
 def _on_save(sender: object, instance: Flow | Pipeline | FlowInput, raw: bool = False, **_: Any) -> None:

@@ -17,6 +17,7 @@ from recovery import encryption
 from recovery.audit import cleansing
 from recovery.errors import Refused
 from recovery.models import Flow, FlowInput
+from recovery.models.listed import hold_pipelines
 from recovery.sources import registry
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ def note_sources(
         return
     now = timezone.now()
     with transaction.atomic():
+        hold_pipelines([flow.pipeline_id])
         held = {row.index: row for row in FlowInput.objects.select_for_update().filter(flow=flow)}
         for index, one in enumerate(described):
             _note(flow, index, one, table, held.get(index), now)

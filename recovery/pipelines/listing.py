@@ -17,6 +17,7 @@ from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from recovery.models import Flow, FlowInput, Listed, ListVersion, Pipeline
+from recovery.models.listed import hold_pipelines
 from recovery.pipelines import retention
 from recovery.pipelines.alone import health_of
 from recovery.pipelines.behind import NOT_OK, since_of
@@ -82,7 +83,8 @@ def _count() -> None:
 
 
 def _keep(pipeline_ids: Sequence[int]) -> bool:
-    """Was anything written?"""
+    """Was anything written? One at a time derives the rows of a pipeline, and by what the one before has written."""
+    hold_pipelines(pipeline_ids)
     wanted = {(r.pipeline_id, r.flow_id): r for r in _derive(pipeline_ids)}
     gone, changed = [], False
     for row in Listed.objects.filter(pipeline__in=pipeline_ids):

@@ -1,0 +1,108 @@
+"""Two transactions that change one pipeline at the same moment: the list shows what both of them have written.
+
+Each has a connection of its own, on a database as an instance has it; the one derives its list while the other is
+between its change and its end.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import databases
+
+pytestmark = pytest.mark.database
+ROOT = Path(__file__).resolve().parents[3]
+WORK = """
+import json, os, sys
+from threading import Event, Thread
+os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
+import django; django.setup()
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.utils import timezone
+from recovery.models import Flow, FlowInput, Listed, Pipeline, Workspace
+from recovery.pipelines import listing
+from recovery.pipelines.inputs import note_sources
+
+call_command("migrate", verbosity=0)
+now = timezone.now()
+here = Workspace.objects.create(name="here", url="http://127.0.0.1:1", token_ref="env:X", environment="production")
+pipeline = Pipeline.objects.create(
+    workspace=here, pipeline_id="p", name="p", environment="production", state="IDLE", seen_at=now, judged="ok"
+)
+flow = Flow.objects.create(pipeline=pipeline, name="a.b.c", short="c", state="ok", updated_at=now)
+FILES = {"format": "csv", "path": "/in", "options": {}, "location": "/in"}
+SLOW = {
+    "pipeline": lambda: Pipeline.objects.filter(pk=pipeline.pk).update(name="q"),
+    "flow": lambda: Flow.objects.filter(pk=flow.pk).update(short="d"),
+    "source": lambda: note_sources(flow, [FILES]),
+    "saved": lambda: Pipeline.objects.get(pk=pipeline.pk).save(),
+}
+derived, ended = Event(), Event()
+real = listing._derive
+
+def derive(keys):
+    found = list(real(keys))
+    if connection.slow:
+        derived.set()
+        ended.wait(3)  # the other one, where nothing keeps it from ending
+    return found
+
+listing._derive = derive
+
+def slow(act):
+    connection.ensure_connection()
+    connection.slow = True
+    with transaction.atomic():
+        SLOW[act]()
+    connection.close()
+
+def fast():
+    connection.slow = False
+    derived.wait(30)
+    with transaction.atomic():
+        Flow.objects.filter(pk=flow.pk).update(state="failed", condition="X", failing_since=now)
+    ended.set()
+    connection.close()
+
+def one(act):
+    Flow.objects.filter(pk=flow.pk).update(state="ok", condition="", failing_since=None)
+    derived.clear(), ended.clear()
+    threads = [Thread(target=slow, args=(act,)), Thread(target=fast)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    row = Listed.objects.get(flow=flow)
+    return [row.state, row.broken, row.condition, Flow.objects.get().state]
+
+connection.slow = False
+print(json.dumps({act: one(act) for act in SLOW}))
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+    """What the list shows after each kind of change that another transaction came into."""
+    own = databases.fresh(os.environ.get(databases.VARIABLE, ""))
+    home = str(tmp_path_factory.mktemp("instance"))
+    done = subprocess.run(
+        [sys.executable, "-c", WORK],
+        cwd=ROOT,
+        env={**os.environ, **own, "REPRISE_HOME": home},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    answers: dict[str, list[object]] = json.loads(done.stdout.splitlines()[-1])
+    return answers
+
+
+@pytest.mark.parametrize("act", ["pipeline", "flow", "source", "saved"])
+def test_a_failure_that_comes_into_another_change_is_in_the_list(
+    found: dict[str, list[object]], act: str
+) -> None:
+    assert found[act] == ["failed", True, "X", "failed"]
