@@ -153,7 +153,8 @@ def _halted(step_id: int, fence: int) -> bool:
     why = _held_back(step) if step is not None else ""
     if step is None or not why:
         return False
-    Step.objects.filter(pk=step.pk).update(woken_at=None)  # else the reaper would wake it again
+    # else the reaper, or the sweep of a beginning that is due, would wake it again and again
+    Step.objects.filter(pk=step.pk).update(woken_at=None, look_at=None)
     if step.recovery.state in ("running", "verifying"):
         says = f"{why} before step {step.kind}. That step and those after it did not begin."
         move(step.recovery, "needs_attention", reason=says)

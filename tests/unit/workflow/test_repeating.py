@@ -181,6 +181,29 @@ def test_who_stops_the_run_does_not_wait_for_the_next_beginning(monkeypatch: Any
     assert Recovery.objects.get().state == "needs_attention"
 
 
+@pytest.mark.parametrize("act", [actions.stop_run, actions.pause_run])
+def test_a_beginning_that_was_halted_is_woken_by_who_resumes_and_by_no_sweep(
+    monkeypatch: Any, sent: list[Any], django_capture_on_commit_callbacks: Any, act: Any
+) -> None:
+    step = standing("backup")
+    attempt(monkeypatch, step, Unreachable("Spark starts."))
+    act(recovery_id=step.recovery_id, by=RESPONDER)
+    Step.objects.update(look_at=timezone.now() - timedelta(seconds=4))
+    tasks.sweep_looks()
+    assert sent == [("run_step", 0.0)]
+    engine.run_step(step.pk, step.fence)
+    Step.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
+    for _ in range(3):
+        tasks.sweep_looks()
+        tasks.reap()
+    step.refresh_from_db()
+    assert (sent, step.state, repeating.next_repeat(step)) == ([("run_step", 0.0)], "pending", None)
+    monkeypatch.setattr("recovery.workflow.broker.check", lambda: None)
+    with django_capture_on_commit_callbacks(execute=True):
+        actions.execute(recovery_id=step.recovery_id, by=RESPONDER)
+    assert sent == [("run_step", 0.0)] * 2
+
+
 @pytest.mark.parametrize(("field", "task"), [("facts", "gather_facts"), (studies.LOOK, "look_positions")])
 def test_a_look_whose_worker_died_is_begun_again_twice_and_then_says_so(
     monkeypatch: Any, django_capture_on_commit_callbacks: Any, field: str, task: str
