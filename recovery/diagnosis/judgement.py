@@ -1,7 +1,7 @@
 """From conditions to a diagnosis in people's words, checked against the checkpoint where it was read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from recovery.blaming import find_code_failure, first_sentence
@@ -11,9 +11,12 @@ from recovery.diagnosis import platforms, table
 from recovery.diagnosis.advice import Advice, Meant
 from recovery.diagnosis.parsing import Condition, chain_of, innermost, parse
 from recovery.diagnosis.platforms import Where
+from recovery.diagnosis.programs import for_program
 from recovery.diagnosis.row import KEEP, Row
 
 FAMILY_UNKNOWN: Final = "unknown"
+NO_FAILURE: Final = "no-failure-recognised"
+"""Condition of a text that a person gave, in which nothing of Spark's fails that we know."""
 
 
 @dataclass
@@ -40,6 +43,19 @@ class Evidence:
     new_text: str = ""
     chain: Sequence[Mapping[str, str]] = ()
     of_flow: bool = True
+    #: of a plain program, which has no pipeline around it
+    program: bool = False
+    #: of the checkpoint that was read, what speaks of itself and not of this error; else as `report`
+    beside: CheckpointReport | None = None
+    #: why there is no report
+    unread: str = "The checkpoint could not be read from here, so this rests on the error alone."
+
+    def ours(self, text: str) -> str:
+        """One of our sentences in the words of what failed."""
+        return for_program(text) if self.program else text
+
+    def advised(self, advice: Sequence[Advice]) -> list[Advice]:
+        return [replace(one, says=self.ours(one.says)) for one in advice]
 
 
 def diagnose(
@@ -53,6 +69,8 @@ def diagnose(
     condition: str = "",
     of_flow: bool = True,
     where: Where | None = None,
+    beside: CheckpointReport | None = None,
+    unread: str = "",
 ) -> dict[str, Any]:
     """The diagnosis of a failure, as plain JSON (the shape of `recovery.diagnosis` in docs/wiring.md).
 
@@ -62,20 +80,32 @@ def diagnose(
     `operators_code`: Spark's names of the stateful operators of the code as it is, where somebody knows;
     `old_text`, `new_text`: the code that last worked and the code that failed. Never raises; an error that
     the table does not know is said to be unknown. `where`: what the workspace and the sink let one do; None: all.
+    `beside`: a checkpoint whose damage is to be said, and which explains nothing of this error, as it is of another
+    query. `unread`: why there is no report of the checkpoint, in a sentence.
     """
+    place = where or Where()
     chain = chain_of(causes)
-    conditions = parse(chain)
+    conditions = [] if condition == NO_FAILURE else parse(chain, pipelines=not place.program)
     reason = innermost(conditions)
     row = reason.row if reason else table.named(condition) if condition else None
     text = "\n".join(c["message"] for c in chain)
     evidence = Evidence(
-        row, text, report, _operators(text, report, operators_code), old_text, new_text, chain, of_flow
+        row,
+        text,
+        report,
+        _operators(text, report, operators_code),
+        old_text,
+        new_text,
+        chain,
+        of_flow,
+        place.program,
+        beside,
+        unread or Evidence.unread,
     )
-    judged = _judge(evidence, chain)
-    place = where or Where()
+    judged = _nothing(evidence) if condition == NO_FAILURE else _judge(evidence, chain)
     platforms.fit_advice(judged, row, place)
     return {
-        "condition": reason.name if reason else condition if row else "",
+        "condition": reason.name if reason else condition if row or condition == NO_FAILURE else "",
         "family": row.family if row else FAMILY_UNKNOWN,
         "title": judged.title,
         "says": " ".join(judged.says),
@@ -127,18 +157,37 @@ def _operators(text: str, report: CheckpointReport | None, code: tuple[str, ...]
 def _judge(evidence: Evidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
     row = evidence.row
     if row is None:
-        judged = _unknown(chain)
+        judged = _unknown(chain, evidence)
     else:
-        judged = Judgement(row.title, row.damaged, row.severity, list(row.advice), list(row.dont))
+        ours = evidence.ours
+        judged = Judgement(
+            ours(row.title),
+            ours(row.damaged),
+            row.severity,
+            evidence.advised(row.advice),
+            list(map(ours, row.dont)),
+        )
         check = CHECKS.get(row.code)
         if check:
             check(judged, evidence)
     if evidence.of_flow:
-        _add_blockers(judged, evidence.report)
+        _add_blockers(judged, evidence)
     return judged
 
 
-def _unknown(chain: Sequence[Mapping[str, str]]) -> Judgement:
+def _nothing(evidence: Evidence) -> Judgement:
+    """Of a text in which no failure of Spark is recognised: nothing is guessed; a checkpoint's own damage is said."""
+    judged = Judgement("The text holds no failure of Spark that is recognised.", "not known", 1, [], [])
+    if evidence.chain:
+        kind = evidence.chain[-1]["class_name"].rsplit(".", 1)[-1]
+        says = _error_sentence(evidence.chain)
+        named = says if not kind or says.startswith(kind) else f"{kind}: {says}"
+        judged.says.append(f"What it ends in is not known to be Spark's: {named}")
+    _add_blockers(judged, evidence)
+    return judged
+
+
+def _unknown(chain: Sequence[Mapping[str, str]], evidence: Evidence) -> Judgement:
     if not chain:
         return Judgement(
             title="No error is recorded for this flow.",
@@ -148,7 +197,7 @@ def _unknown(chain: Sequence[Mapping[str, str]]) -> Judgement:
             dont=list(KEEP),
         )
     return Judgement(
-        title="Spark stopped the flow with an error that Reprise does not know.",
+        title=evidence.ours("Spark stopped the flow with an error that Reprise does not know."),
         damaged="not known",
         severity=3,
         advice=[
@@ -161,10 +210,12 @@ def _unknown(chain: Sequence[Mapping[str, str]]) -> Judgement:
     )
 
 
-def _add_blockers(judged: Judgement, report: CheckpointReport | None) -> None:
+def _add_blockers(judged: Judgement, evidence: Evidence) -> None:
     """What the checkpoint itself shows outweighs what the error says."""
+    report = evidence.report or evidence.beside
+    if evidence.report is None:
+        judged.says.append(evidence.unread)
     if report is None:
-        judged.says.append("The checkpoint could not be read from here, so this rests on the error alone.")
         return
     blockers = report.blockers
     if not blockers:
@@ -178,7 +229,8 @@ def _add_blockers(judged: Judgement, report: CheckpointReport | None) -> None:
     judged.damaged = f"{', '.join(found)}{more}"
     judged.severity = max(judged.severity, 4)
     judged.says.append("The checkpoint itself says: " + " ".join(f.says for f in blockers[:3]))
-    judged.advice = [*(Advice(do) for do in dict.fromkeys(f.do for f in blockers[:3])), *judged.advice]
+    mends = [Advice(evidence.ours(do)) for do in dict.fromkeys(f.do for f in blockers[:3])]
+    judged.advice = [*mends, *judged.advice]
 
 
 def _stateful_steps(judged: Judgement, evidence: Evidence) -> None:
@@ -186,16 +238,16 @@ def _stateful_steps(judged: Judgement, evidence: Evidence) -> None:
     title = ops.title(found)
     if title is None or found.checkpoint is None or found.code is None:
         return
-    judged.title = title
+    judged.title = evidence.ours(title)
     stored = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.checkpoint) or "none"
     running = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.code) or "none"
     judged.says.append(f"Stateful steps in the checkpoint: {stored}; in the code: {running}.")
     judged.says.append("Position and state are as the last good batch left them.")
     gone, new = ops.missing(found.checkpoint, found.code), ops.missing(found.code, found.checkpoint)
     if gone and not found.code:
-        judged.advice = _without_state(gone)
+        judged.advice = evidence.advised(_without_state(gone))
     elif gone or new:
-        judged.advice = _with_other_state(new, gone)
+        judged.advice = evidence.advised(_with_other_state(new, gone))
     _name_the_line(judged, evidence, [*gone, *new])
 
 
@@ -354,6 +406,7 @@ CHECKS: Final[Mapping[str, Callable[[Judgement, Evidence], None]]] = {
     "CONCURRENT_STREAM_LOG_UPDATE": _concurrent,
     "batch-missing": _batch_missing,
     "PIPELINE_CODE_FAILED": _name_the_error,
+    "PROGRAM_CODE_FAILED": _name_the_error,
     "PIPELINE_FAILED": _name_the_error,
     "PIPELINE_CYCLE": _quote_the_error,
     "PIPELINE_NO_COMPUTE": _quote_the_error,

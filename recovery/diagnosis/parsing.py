@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from recovery.diagnosis import table
 from recovery.diagnosis.row import Row
+from recovery.diagnosis.table_pipelines import FAMILY as PIPELINES
 
 TOKEN: Final = re.compile(r"\[([A-Z][A-Z0-9_]{1,120}(?:\.[A-Z0-9_]{1,120})?)\]")
 WRAPPERS: Final = frozenset({"STREAM_FAILED", "PIPELINE_RUN_FAILED"})
@@ -55,10 +56,11 @@ def _cut(text: str, most: int = MOST_TEXT) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
 
 
-def parse(causes: Sequence[Mapping[str, Any]] | str | None) -> list[Condition]:
+def parse(causes: Sequence[Mapping[str, Any]] | str | None, *, pipelines: bool = True) -> list[Condition]:
     """Conditions of a chain, outermost first, wrappers left out; the last one is the innermost.
 
-    Texts count only where no cause carries a condition that the table knows.
+    Texts count only where no cause carries a condition that the table knows. `pipelines`: whether the words of a
+    pipeline's failures may be meant, which are common words in the log of any other program.
     """
     chain = chain_of(causes)
     found = [
@@ -67,7 +69,7 @@ def parse(causes: Sequence[Mapping[str, Any]] | str | None) -> list[Condition]:
     real = [c for c in found if not _wraps(c.name)]
     if any(c.row for c in real):
         return real
-    texts = [c for at, cause in enumerate(chain) for c in _texts(at, cause)]
+    texts = [c for at, cause in enumerate(chain) for c in _texts(at, cause, pipelines=pipelines)]
     if texts:
         return [*real, *texts]
     return real or [c for c in found if c.row and c.name.endswith(WRAPPER_END)]
@@ -91,13 +93,14 @@ def _tokens(cause: Mapping[str, str]) -> list[str]:
     return [t for t in TOKEN.findall(cause["message"]) if t not in LEVELS and ("_" in t or table.named(t))]
 
 
-def _texts(at: int, cause: Mapping[str, str]) -> list[Condition]:
+def _texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[Condition]:
     lowered = (
         f"{cause['class_name']}: {cause['message']}".lower()
         if cause["class_name"]
         else cause["message"].lower()
     )
-    row = next(table.said(lowered), None)
+    may_be = pipelines or "sql.pipelines." in lowered
+    row = next((row for row in table.said(lowered) if may_be or row.family != PIPELINES), None)
     return [Condition(row.code, at, row)] if row else []
 
 

@@ -38,6 +38,8 @@ class Where:
     pipeline_id: str = ""
     #: the flow's name as the API sends it
     flow: str = ""
+    #: a program of somebody's own, without a pipeline around it
+    program: bool = False
 
 
 class Advised(Protocol):

@@ -63,6 +63,11 @@ ROWS: Final = (
     Row(
         code="STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
         conditions=("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
+        texts=(
+            ("provided schema doesn't match to the schema for existing state",),
+            ("provided key schema does not match existing state key schema",),
+            ("provided value schema does not match existing state value schema",),
+        ),
         family=FAMILY,
         title="A stateful step of the code stores other columns than its state in the checkpoint has.",
         damaged="nothing",
@@ -249,5 +254,19 @@ ROWS: Final = (
             ),
         ),
         dont=KEEP,
+    ),
+    Row(
+        code="PROGRAM_CODE_FAILED",
+        conditions=("PROGRAM_CODE_FAILED",),
+        family=FAMILY,
+        title="The program's own code raises an error.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=2,
+        do=(
+            "Correct the code at the line that the error names, or the data that it cannot take.",
+            "Then start the program again: the batch that was planned is run again with the new code.",
+        ),
+        dont=("Do not reset the checkpoint: it has nothing to do with this failure.",),
     ),
 )

@@ -13,6 +13,7 @@ ROWS: Final = (
         conditions=("KAFKA_DATA_LOSS", "KAFKA_DATA_LOSS.*"),
         texts=(
             ("some data may have been lost",),
+            ("offset was changed from", "some data may have been missed"),
             ("partitions ", " have been deleted"),
             ("partitions ", " are gone"),
             ("cannot find earliest offsets of",),
@@ -74,6 +75,7 @@ ROWS: Final = (
             "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
             "DELTA_STREAMING_TRAILING_COMMIT_MISSING",
         ),
+        texts=(("but the earliest available version in the _delta_log directory is",),),
         family=FAMILY,
         title="The source table's log was cleaned past the version that is read next.",
         damaged="changes that were not read yet",
@@ -106,6 +108,7 @@ ROWS: Final = (
     Row(
         code="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         conditions=("DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",),
+        texts=(("was reading from an unexpected delta table",),),
         family=FAMILY,
         title="The source table was recreated, or the code reads another one.",
         damaged="nothing",
@@ -120,6 +123,10 @@ ROWS: Final = (
     Row(
         code="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
         conditions=("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE"),
+        texts=(
+            ("detected a data update", "in the source table"),
+            ("detected deleted data", "from streaming source"),
+        ),
         family=FAMILY,
         title="Rows of the source table were changed or deleted, which a plain stream cannot carry.",
         damaged="nothing",
@@ -234,7 +241,12 @@ ROWS: Final = (
     ),
     Row(
         code="input-file-gone",
-        conditions=("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND"),
+        conditions=(
+            "FAILED_READ_FILE.FILE_NOT_EXIST",
+            "FAILED_READ_FILE.DBR_FILE_NOT_EXIST",
+            "PATH_NOT_FOUND",
+        ),
+        texts=(("it is possible the underlying files have been updated",),),
         family=FAMILY,
         title="An input file that a batch was going to read is gone.",
         damaged="data that was not read yet",
@@ -286,6 +298,77 @@ ROWS: Final = (
         do=(
             "Follow the message.",
             "CHECKPOINT_FORMAT_V1_NOT_SUPPORTED needs a new checkpoint of state format 2, seeded with the progress.",
+        ),
+        dont=KEEP,
+    ),
+    Row(
+        code="kafka-away",
+        texts=(
+            ("timed out waiting for a node assignment",),
+            ("expired before the position for partition",),
+            ("timeout expired while fetching topic metadata",),
+            ("no resolvable bootstrap urls given",),
+            ("does not host this topic-partition",),
+            ("saslauthenticationexception",),
+            ("topicauthorizationexception",),
+            ("groupauthorizationexception",),
+        ),
+        family=FAMILY,
+        title="Kafka does not answer this query, or does not let it in.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=2,
+        do=(
+            "Check from a machine of the executors that the brokers answer, that the topic is there, and that the "
+            "login may read it. Then start again.",
+            "Look at the topic's retention meanwhile: what ages out before the query runs again is lost.",
+        ),
+        dont=KEEP,
+    ),
+    Row(
+        code="DATA_SOURCE_NOT_FOUND",
+        conditions=("DATA_SOURCE_NOT_FOUND",),
+        texts=(("failed to find data source:",),),
+        family=FAMILY,
+        title="Spark does not have the connector that the code asks for.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=2,
+        do=(
+            "Start with the connector's package for this very version of Spark and Scala (spark.jars.packages, or a "
+            "jar in the image).",
+        ),
+        dont=KEEP,
+    ),
+    Row(
+        code="UNKNOWN_FIELD_EXCEPTION",
+        conditions=("UNKNOWN_FIELD_EXCEPTION", "UNKNOWN_FIELD_EXCEPTION.*"),
+        texts=(("unknownfieldexception",),),
+        family=FAMILY,
+        title="Auto Loader met columns that it did not know, noted them, and stopped so that they are taken up.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=1,
+        do=("Just start again: the new columns are in the schema now.",),
+        dont=KEEP,
+    ),
+    Row(
+        code="out-of-memory",
+        texts=(
+            ("outofmemoryerror",),
+            ("gc overhead limit exceeded",),
+            ("killed by yarn for exceeding",),
+            ("executorlostfailure", "exit code 137"),
+            ("executorlostfailure", "exit status: 137"),
+        ),
+        family=FAMILY,
+        title="An executor or the driver ran out of memory.",
+        damaged="nothing: a batch that was cut short is run again",
+        reset=RESET_NO,
+        severity=2,
+        do=(
+            "Give executors more memory, or let a batch read less (maxOffsetsPerTrigger, maxFilesPerTrigger, "
+            "maxBytesPerTrigger), then start again. A batch that is planned already keeps its size.",
         ),
         dont=KEEP,
     ),

@@ -1,0 +1,84 @@
+"""The diagnosis of a text that a person has of a failed stream, alone or with its checkpoint. Pure."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from recovery.checkpoints.report import CheckpointReport
+from recovery.diagnosis import judgement, parsing
+from recovery.diagnosis.failure_text import FailureText, read_failure
+from recovery.diagnosis.judgement import NO_FAILURE
+from recovery.diagnosis.platforms import Where
+
+PROGRAM_CODE: Final = "PROGRAM_CODE_FAILED"
+COMMON_WORDS: Final = frozenset(
+    {"broken-json", "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY", "source-kind-changed", "batch-missing",
+     "out-of-memory", "kafka-away", "input-file-gone"}
+)  # fmt: skip
+"""Rows whose words other programs say too: they count only where Spark has to do with it."""
+NO_CHECKPOINT: Final = "No checkpoint was given, so this rests on the text alone."
+
+
+@dataclass(frozen=True)
+class TextDiagnosis:
+    """`found`: in the shape of a flow's diagnosis. `is_of_another_query`: the checkpoint is of another one than the
+    text, so neither explains the other."""
+
+    failure: FailureText
+    found: dict[str, Any]
+    is_of_another_query: bool = False
+
+    @property
+    def is_recognised(self) -> bool:
+        return bool(self.found["condition"] != NO_FAILURE)
+
+
+def diagnose_text(
+    text: str, *, report: CheckpointReport | None = None, unread: str = NO_CHECKPOINT
+) -> TextDiagnosis:
+    """The diagnosis of the last failure in a text. `report`: of the checkpoint that was given with it; `unread`: why
+    there is none, in a sentence. Never raises."""
+    failure = read_failure(text)
+    if report is not None and report.format == "none":
+        unread = f"There is no checkpoint at {report.location}, so this rests on the text alone."
+        report = None
+    other = report is not None and _differs(failure.query_id, report.query_id)
+    if other and report is not None:
+        unread = (
+            f"The text is of query {failure.query_id}, the checkpoint of query {report.query_id}: neither explains the "
+            "other, unless the checkpoint was made new in between."
+        )
+    found = judgement.diagnose(
+        causes=failure.causes,
+        report=None if other else report,
+        beside=report if other else None,
+        condition=_condition(failure),
+        where=Where(program=True),
+        unread=unread,
+    )
+    return TextDiagnosis(failure, {**found, "says": _says(failure, found["says"])}, other)
+
+
+def _differs(of_text: str, of_checkpoint: str | None) -> bool:
+    return bool(of_text and of_checkpoint) and of_text.lower() != str(of_checkpoint).lower()
+
+
+def _condition(failure: FailureText) -> str:
+    """What the text is called where Spark's own conditions and the table do not name it; "": an unknown failure."""
+    reason = parsing.innermost(parsing.parse(failure.causes, pipelines=False))
+    if reason is not None and reason.row is not None:
+        is_named = any(f"[{reason.name}]" in cause["message"] for cause in failure.causes)
+        is_sure = is_named or failure.is_spark or reason.row.code not in COMMON_WORDS
+        return "" if is_sure else NO_FAILURE
+    if not failure.is_spark:
+        return NO_FAILURE
+    return PROGRAM_CODE if reason is None and failure.is_code else ""
+
+
+def _says(failure: FailureText, says: str) -> str:
+    more = [
+        "Spark logged it as a warning only, so the task may have been run again and have ended well."
+        if failure.is_warning
+        else "",
+        "Only the end of the text was read, as it is very long." if failure.is_cut else "",
+    ]
+    return " ".join(filter(None, (says, *more)))
