@@ -52,5 +52,6 @@ def _heads(body: Mapping[str, Any]) -> tuple[int | None, ...]:
 
 def _may_have_started(step: Step) -> bool:
     """Did an attempt come to its start, of which no update is noted?"""
-    looked = "newest_before" in step.result and not step.result.get("update_id")
-    return looked and step.state in ("running", "unknown")
+    result = step.result  # as workflow.own_updates.is_unnoted
+    unnoted = "newest_before" in result and result.get("unnoted", True) and not result.get("update_id")
+    return bool(unnoted) and step.state in ("running", "unknown", "pending")

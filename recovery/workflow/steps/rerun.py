@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recovery.errors import Interrupted, Refused
+from django.utils import timezone
+
+from recovery.errors import Interrupted, OutcomeUnknown, Refused, RepriseError
 from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of, was_cut
@@ -12,6 +14,7 @@ from recovery.pipelines.workspaces import client_for
 from recovery.workflow import reviewed
 from recovery.workflow.evidence import places, remade, seen
 from recovery.workflow.gather import look
+from recovery.workflow.own_updates import Asked, Found, find_own, is_unnoted, judged_by_a_person
 from recovery.workflow.readers import Readers
 from recovery.workflow.repeating import resets
 from recovery.workflow.steps.base import Context, Probed, Waits, saw
@@ -21,7 +24,7 @@ SECONDS = 6 * 3600
 
 
 def run(context: Context) -> Waits:
-    """Start at most one update, whatever happened before: the newest update id is kept before the start."""
+    """Start at most one update, whatever happened before: what proves whose an update is, is kept before the start."""
     return begin(context, _start)
 
 
@@ -65,14 +68,22 @@ def _start(context: Context) -> str:
 
 def start(context: Context, body: Mapping[str, Any], **noted: Any) -> str:
     """Start the one update of this step. What is needed to find it again is kept before, with `noted`."""
-    context.watch.keep(newest_before=newest(context.client, context.pipeline_id), **noted)
+    before = newest(context.client, context.pipeline_id)
+    asked = Asked.now(body, timezone.now())
+    context.watch.keep(newest_before=before, asked=asked.as_dict(), unnoted=True, unclear=[], **noted)
     context.watch.guard()
     try:
         update_id = context.client.start_update(context.pipeline_id, **body)
+    except OutcomeUnknown:
+        raise
     except ActiveUpdate as other:
+        context.watch.keep(unnoted=False)
         raise Refused(
             f"Update {other.update_id} is already active, started by someone else. Stop it, then resume this step."
         ) from other
+    except RepriseError:
+        context.watch.keep(unnoted=False)  # it is known that none was started
+        raise
     _note(context, update_id)
     context.log(f"Update {update_id} accepted. Accepted is not yet success.")
     return update_id
@@ -84,7 +95,8 @@ def _note(context: Context, update_id: str) -> None:
 
 
 def _noted(result: Mapping[str, Any], update_id: str) -> dict[str, Any]:
-    return {"update_id": update_id, "updates": list(dict.fromkeys([*updates(result), update_id]))}
+    every = list(dict.fromkeys([*updates(result), update_id]))
+    return {"update_id": update_id, "updates": every, "unnoted": False}
 
 
 def updates(result: Mapping[str, Any]) -> list[str]:
@@ -107,32 +119,36 @@ def selected(tables: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _started_before(context: Context) -> str | None:
-    """An update that an earlier attempt of this step started but could not note down."""
-    if "newest_before" not in context.step.result:
+    """The update that an earlier attempt of this step started but could not note down. Raises OutcomeUnknown where it
+    is neither proven nor ruled out that one of those that appeared is it."""
+    if not is_unnoted(context.step.result):
         return None
-    found = since(context.client, context.pipeline_id, context.step.result["newest_before"])
-    found = [u for u in found if u != context.step.result.get("ended")]
-    if found:
-        _note(context, found[-1])
-        context.log(f"Update {found[-1]} was started by this step before; watching it.")
-    return found[-1] if found else None
+    found = find_own(context.client, context.pipeline_id, context.step.result)
+    if found.own:
+        _note(context, found.own)
+        context.log(f"Update {found.own} was started by this step before; watching it.")
+        return found.own
+    if not found.proven and not _settled_by_a_person(context.step, found):
+        raise OutcomeUnknown(_unclear(found), code="whose_update")
+    return None
+
+
+def _settled_by_a_person(step: Step, found: Found) -> bool:
+    return bool(step.result.get("unclear")) and set(found.unclear) <= judged_by_a_person(step)
+
+
+def _unclear(found: Found) -> str:
+    """Why it is not known whether the step has started an update."""
+    if not found.unclear:
+        return "There are more updates since then than can be looked through."
+    names = ", ".join(found.unclear)
+    return f"Whether this step or somebody else started update {names} is neither proven nor ruled out."
 
 
 def newest(client: PipelinesClient, pipeline_id: str) -> str | None:
     """Id of the newest update, None when there never was one."""
     updates = client.list_updates(pipeline_id, limit=1)
     return updates[0]["update_id"] if updates else None
-
-
-def since(client: PipelinesClient, pipeline_id: str, before: str | None) -> list[str]:
-    """Ids of updates newer than `before`, newest first, dry runs left out."""
-    found = []
-    for update in client.list_updates(pipeline_id, limit=25):
-        if update["update_id"] == before:
-            break
-        if not update.get("validate_only"):
-            found.append(update["update_id"])
-    return found
 
 
 def find_end_of(context: Context, update_id: str) -> str | None:
@@ -178,15 +194,12 @@ def probe(step: Step) -> Probed:
     flow = step.recovery.flow
     client = client_for(flow.pipeline.workspace)
     update_id = step.result.get("update_id")
-    if update_id is None and "newest_before" in step.result:
-        found = [
-            u
-            for u in since(client, flow.pipeline.pipeline_id, step.result["newest_before"])
-            if u != step.result.get("ended")
-        ]
-        if len(found) > 1:
-            return Probed("unclear", [saw(None, f"Updates {', '.join(found)} were started meanwhile.")])
-        update_id = found[0] if found else None
+    if update_id is None and is_unnoted(step.result):
+        found = find_own(client, flow.pipeline.pipeline_id, step.result)
+        if not found.proven:
+            kept = {**step.result, "unclear": list(found.unclear) or ["more"]}
+            return Probed("unclear", [saw(None, _unclear(found))], kept)
+        update_id = found.own or None
     # what a reset or a full refresh may have thrown away is a person's to judge
     harmless = "not_done" if resets(step.args) else "repeat"
     if update_id is None:

@@ -80,16 +80,14 @@ def test_whether_what_is_below_is_refreshed_is_a_choice_that_the_plan_rests_on()
 def test_the_refresh_selects_what_is_below_and_is_started_once(context: Any) -> None:  # noqa: F811
     asked: list[dict[str, Any]] = []
     start = context.client._start
-    context.client._start = lambda pipeline, **body: (asked.append(body), start(pipeline))[1]
+    context.client._start = lambda pipeline, **body: (asked.append(body), start(pipeline, **body))[1]
     context.step.args = {"refresh": ["v", "w"], "flows": ["v", "w"]}
     with pytest.raises(Refused):
         run(context, refresh)
     assert asked == [{"refresh_selection": ["v", "w"]}]
     assert rerun.updates(context.step.result) == ["u-1"]
-    context.step.result = {
-        "newest_before": "u-0",
-        "updates": [],
-    }  # its worker was killed before it could note the id
+    noted = {"newest_before": "u-0", "asked": context.step.result["asked"]}
+    context.step.result = {**noted, "updates": []}  # its worker was killed before it could note the id
     with pytest.raises(Refused):
         run(context, refresh)
     assert len(asked) == 1
