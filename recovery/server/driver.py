@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from recovery.errors import Unreachable, WrongUse
 from recovery.foreign import ForeignFolder
 from recovery.server.confinement import Confinement
+from recovery.server.eventlog import FOLDER_PREFIX
 from recovery.server.gateway import Gateway, last_lines, launch, write_configuration
 from recovery.server.java import find_java
 
@@ -76,7 +77,8 @@ class Settings:
                 self.home / "eventlog"
             ).as_uri(),  # the one setting that Spark reads as a URI
             "spark.eventLog.compress": "false",
-            "spark.eventLog.rolling.enabled": "false",
+            "spark.eventLog.rolling.enabled": "true",
+            "spark.eventLog.rolling.maxFileSize": "32m",
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.javax.jdo.option.ConnectionURL": derby,
             "spark.hadoop.hive.exec.scratchdir": str(temporary),
@@ -157,11 +159,11 @@ class Driver:
 
     @property
     def event_log(self) -> Path:
-        """The event log of this run of the driver, as Spark writes it."""
+        """The folder of this driver's event log, as Spark names it."""
         application = str(self.session.sparkContext.applicationId)
         if not APPLICATION.match(application):
             raise Unreachable(f"Spark calls itself {application[:100]!r}, which names no event log.")
-        return self.settings.home / "eventlog" / f"{application}.inprogress"
+        return self.settings.home / "eventlog" / f"{FOLDER_PREFIX}{application}"
 
     def ensure_database(self, catalog: str, database: str) -> None:
         """Make the database of a pipeline when it is not there. Raises pyspark's exceptions."""

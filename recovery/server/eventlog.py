@@ -2,6 +2,9 @@
 
 Only three kinds of line matter (StreamingQueryListener's events); the others, most of the file, are skipped
 without being parsed. Spark flushes each line as it happens (measured: 0.01 s).
+
+Spark rolls its log: `eventlog_v2_<application>/events_<n>_<application>`, n from 1. It closes a file before it opens
+the next, so a file is whole once the next one is there, and is removed once it has been read.
 """
 
 import json
@@ -95,11 +98,18 @@ def session_of(tag: str) -> str:
     return session if operation and user.startswith(TAG) else ""
 
 
+FOLDER_PREFIX = "eventlog_v2_"
+KEPT_FILES = 1
+"""Files that stay when they have been read, for people, besides the one that grows."""
+
+
 class Tail:
-    """A thread that follows one growing file."""
+    """A thread that follows the rolled log of one application; `path` is its folder."""
 
     def __init__(self, path: Path, on_event: Callable[[QueryEvent], None]) -> None:
         self.path = path
+        self.logs = ForeignFolder(path.parent)
+        self.file_index = 1
         self.on_event = on_event
         self.reader = Reader()
         self.rest = bytearray()
@@ -128,17 +138,42 @@ class Tail:
         """Hand on every complete line that is there now. Any thread may ask for it."""
         with self.turn:
             try:
-                handle = ForeignFolder(self.path.parent).open(self.path.name)
+                # asked before reading: what is read to its end afterwards is whole
+                while self.has_file(self.file_index + 1):
+                    self.read_on()
+                    self.turn_over()
+                self.read_on()
             except FileNotFoundError:
                 return
             except OSError as error:
                 self.complain(error)
-                return
-            with os.fdopen(handle, "rb") as stream:
-                stream.seek(self.position)
-                while data := stream.read(CHUNK):
-                    self.position += len(data)
-                    self.take(data)
+
+    def file_name(self, index: int) -> str:
+        """Of one file of the log, from the folder of all logs."""
+        return f"{self.path.name}/events_{index}_{self.path.name.removeprefix(FOLDER_PREFIX)}"
+
+    def has_file(self, index: int) -> bool:
+        """Whether Spark has begun this file. Raises OSError for what is no folder of logs."""
+        try:
+            self.logs.facts(self.file_name(index))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def read_on(self) -> None:
+        """Take what the current file has gained. Raises OSError."""
+        with os.fdopen(self.logs.open(self.file_name(self.file_index)), "rb") as stream:
+            stream.seek(self.position)
+            while data := stream.read(CHUNK):
+                self.position += len(data)
+                self.take(data)
+
+    def turn_over(self) -> None:
+        """Go on with the next file, and remove what has been read. Raises OSError."""
+        self.file_index, self.position = self.file_index + 1, 0
+        self.rest, self.skipping = bytearray(), False
+        if (old := self.file_index - 1 - KEPT_FILES) > 0:
+            self.logs.remove(self.file_name(old))
 
     def complain(self, error: OSError) -> None:
         """Say, once, that what lies there cannot be followed: the code of a pipeline has put it there."""

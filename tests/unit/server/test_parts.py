@@ -73,6 +73,36 @@ def test_no_record_or_one_of_another_boot_ends_nothing(tmp_path: Path, content: 
     assert Children(tmp_path / "pids").end_left_over() == 0
 
 
+def first_file(logs: Path) -> Path:
+    """Where Spark begins the log of application `app`."""
+    folder = logs / "eventlog_v2_app"
+    folder.mkdir()
+    return folder / "events_1_app"
+
+
+def test_the_tail_follows_a_log_that_rolls_and_removes_what_it_has_read(tmp_path: Path) -> None:
+    seen: list[QueryEvent] = []
+    first = first_file(tmp_path)
+    tail = Tail(first.parent, seen.append)
+
+    def write(index: int, run: str) -> None:
+        with (first.parent / f"events_{index}_app").open("ab") as stream:
+            stream.write(line("QueryStartedEvent", id="q", runId=run, name="n", jobTags=[TAG]) + b"\n")
+
+    tail.catch_up()
+    write(1, "r1")
+    tail.catch_up()
+    write(1, "r2")
+    for index in (2, 3, 4):
+        write(index, f"r{index + 1}")
+    tail.catch_up()
+    write(4, "r6")
+    tail.catch_up()
+
+    assert [event.run_id for event in seen] == ["r1", "r2", "r3", "r4", "r5", "r6"]
+    assert sorted(file.name for file in first.parent.iterdir()) == ["events_3_app", "events_4_app"]
+
+
 def test_the_tail_hands_on_whole_lines_only_and_survives_a_bad_one(tmp_path: Path) -> None:
     seen: list[QueryEvent] = []
     arrived = threading.Event()
@@ -82,8 +112,8 @@ def test_the_tail_hands_on_whole_lines_only_and_survives_a_bad_one(tmp_path: Pat
         if event.kind == "terminated":
             arrived.set()
 
-    log = tmp_path / "app.inprogress"
-    tail = Tail(log, take)
+    log = first_file(tmp_path)
+    tail = Tail(log.parent, take)
     tail.start()
     started = line("QueryStartedEvent", id="q", runId="r", name="n", jobTags=[TAG]) + b"\n"
     with log.open("ab", buffering=0) as stream:

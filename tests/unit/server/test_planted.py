@@ -166,27 +166,33 @@ def test_old_event_logs_go_and_the_newest_stay_whatever_lies_beside_them(home: P
     assert (home / "workspace/p/a.py").exists()
 
 
+def first_file(home: Path) -> Path:
+    """Where Spark begins the log of application local-1."""
+    (home / "eventlog/eventlog_v2_local-1").mkdir()
+    return home / "eventlog/eventlog_v2_local-1/events_1_local-1"
+
+
 @pytest.mark.parametrize("planted", [*PLANTED, "a link to a log"])
 def test_an_event_log_that_is_no_file_is_not_followed_and_keeps_nobody_waiting(
     home: Path, planted: str
 ) -> None:
-    log, seen = home / "eventlog/local-1.inprogress", list[QueryEvent]()
+    log, seen = first_file(home), list[QueryEvent]()
     (home / "elsewhere").write_bytes(STARTED)
     if planted == "a link to a log":
         log.symlink_to(home / "elsewhere")
     else:
         PLANTED[planted](log)
 
-    Tail(log, seen.append).catch_up()
+    Tail(log.parent, seen.append).catch_up()
     assert seen == []
 
 
 def test_a_line_of_the_event_log_that_no_parser_can_hold_does_not_end_the_tail(home: Path) -> None:
-    log, seen = home / "eventlog/local-1.inprogress", list[QueryEvent]()
+    log, seen = first_file(home), list[QueryEvent]()
     deep = STARTED.replace(b'"name":"f"', b'"name":' + b"[" * 200_000)
     log.write_bytes(deep + STARTED.replace(b'["Spark', b'["", "Spark'))
 
-    Tail(log, seen.append).catch_up()
+    Tail(log.parent, seen.append).catch_up()
     assert [event.kind for event in seen] == ["started"]
 
 
