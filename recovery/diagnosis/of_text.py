@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
 from recovery.diagnosis import judgement, parsing
 from recovery.diagnosis.failure_text import FailureText, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE
 from recovery.diagnosis.platforms import Where
+from recovery.diagnosis.verdict import judge_flow
 
 PROGRAM_CODE: Final = "PROGRAM_CODE_FAILED"
 COMMON_WORDS: Final = frozenset(
@@ -15,6 +16,8 @@ COMMON_WORDS: Final = frozenset(
      "out-of-memory", "kafka-away", "input-file-gone"}
 )  # fmt: skip
 """Rows whose words other programs say too: they count only where Spark has to do with it."""
+WHAT_TO_GIVE: Final = "Give the end of the driver's log, or the whole exception with its causes."
+WHOSE_TEXT: Final = "Give the text of this checkpoint's query, or the checkpoint of the text's."
 NO_CHECKPOINT: Final = "No checkpoint was given, so this rests on the text alone."
 
 
@@ -56,6 +59,23 @@ def diagnose_text(
         unread=unread,
     )
     return TextDiagnosis(failure, {**found, "says": _says(failure, found["says"])}, other)
+
+
+def with_failure(report: CheckpointReport, told: TextDiagnosis) -> tuple[Finding, ...]:
+    """The report's findings with what the text adds to them, blockers first: nobody may take a checkpoint for sound
+    whose program fails, or may fail."""
+    if not told.is_recognised:
+        return (*report.findings, _doubt("NO_FAILURE_RECOGNISED", told.found["title"], WHAT_TO_GIVE))
+    if told.is_of_another_query:
+        says = f"The text is of query {told.failure.query_id}, this checkpoint of query {report.query_id}."
+        return (*report.findings, _doubt("ERROR_OF_ANOTHER_QUERY", says, WHOSE_TEXT))
+    code = told.found["operators"]["code"]
+    judged = judge_flow(report, code=code, failed=True, why_failed=told.found["title"], is_flow=False)
+    return tuple(dict.fromkeys(judged.findings))
+
+
+def _doubt(code: str, says: str, do: str) -> Finding:
+    return Finding(code, Severity.WARNING, says, do, outcome=Outcome.UNKNOWN)
 
 
 def _differs(of_text: str, of_checkpoint: str | None) -> bool:

@@ -96,8 +96,9 @@ def judge_flow(
     why_failed: str = "",
     others: Sequence[Finding] = (),
     file_table: bool = False,
+    is_flow: bool = True,
 ) -> Verdict:
-    """The verdict on a flow.
+    """The verdict on a flow; with `is_flow` False on a stream of somebody's own, by the text of its failure.
 
     `report`: its checkpoint. `code`: Spark's names of the stateful operators of the code that ran last, by id; None:
     not known. `failed`: whether its last run failed, `why_failed`: the sentence of that failure. `others`: what other
@@ -110,7 +111,7 @@ def judge_flow(
     skips = () if report.last_committed is None or not file_table else (_skips(report.last_committed),)
     own = (*unfit, *others, *skips, *report.findings)
     blocked = any(f.severity is Severity.BLOCKER for f in own)
-    failure = (_failure(why_failed),) if failed and not blocked else ()
+    failure = (_failure(why_failed, is_flow=is_flow),) if failed and not blocked else ()
     order = list(Severity)
     findings = tuple(sorted((*own, *failure), key=lambda f: order.index(f.severity)))
     outcomes = list(Outcome)
@@ -128,6 +129,7 @@ def judge_flow(
 
 #: codes of findings that are about how code and checkpoint fit, and say nothing against the checkpoint itself
 UNFIT = ("STATE_OPERATOR_NOT_IN_CODE", "STATE_OPERATOR_NOT_IN_CHECKPOINT", "STATE_OPERATOR_DIFFERS")
+LAST_RUN_FAILED = "LAST_RUN_FAILED"
 REFUSES = "Refuses to start: STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA."
 
 
@@ -181,11 +183,12 @@ def _skips(last: int) -> Finding:
     )
 
 
-def _failure(why: str) -> Finding:
+def _failure(why: str, *, is_flow: bool) -> Finding:
+    diagnose = "Diagnose the flow" if is_flow else "See what the diagnosis of the text says to do"
     return Finding(
-        "LAST_RUN_FAILED",
+        LAST_RUN_FAILED,
         Severity.WARNING,
-        f"The last run of this flow failed. {why}".rstrip(),
-        "Diagnose the flow: what makes it fail is not in the checkpoint's files.",
+        f"The last run of this {'flow' if is_flow else 'stream'} failed. {why}".rstrip(),
+        f"{diagnose}: what makes it fail is not in the checkpoint's files.",
         outcome=Outcome.UNKNOWN,
     )

@@ -17,17 +17,26 @@ from recovery.checkpoints.report import (
     StateOperator,
 )
 from recovery.checkpoints.survey import Survey
-from recovery.diagnosis.verdict import UNFIT
+from recovery.diagnosis.of_text import TextDiagnosis
+from recovery.diagnosis.verdict import LAST_RUN_FAILED, UNFIT
+from recovery.management.commands import _diagnosis
 from recovery.sinks.base import SinkReport
 from recovery.sources import labels
 
 ORDER = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
 SHOWN_FILES = 20
+DOUBTS = {  # findings beside which a checkpoint without damage is not called sound
+    LAST_RUN_FAILED: "Its program fails all the same",
+    "ERROR_OF_ANOTHER_QUERY": "Whether its program runs is not known",
+    "NO_FAILURE_RECOGNISED": "Whether its program runs is not known",
+}
 SAME_CODE = ", with the code that wrote it"  # files cannot show whether another code fits them
 
 
-def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
-    """The report as a person reads it."""
+def lines(
+    report: CheckpointReport, sink: SinkReport | None, failed: TextDiagnosis | None = None
+) -> Iterator[str]:
+    """The report as a person reads it. `failed`: what is said of the text with which its program failed."""
     yield verdict(report)
     yield ""
     yield f"Checkpoint   {shown(report.location)}"
@@ -49,6 +58,10 @@ def lines(report: CheckpointReport, sink: SinkReport | None) -> Iterator[str]:
         yield f"Sink         {sink_words(sink)}"
     yield f"Size         {report.size_bytes:,} bytes in all"
     yield from findings(report.findings)
+    if failed is not None and failed.is_recognised:
+        yield from ("", "Why it failed, by the text", shown(failed.found["title"]))
+        yield f"Condition    {shown(failed.found['condition'] or 'none that Spark names')}"
+        yield from _diagnosis.body(failed.found)
 
 
 def findings(found: Sequence[Finding]) -> Iterator[str]:
@@ -70,11 +83,13 @@ def verdict(report: CheckpointReport) -> str:
     """One line that says whether it is sound."""
     count = len(report.blockers)
     if count and all(f.code in UNFIT for f in report.blockers):
-        return "Sound, but the code that ran last does not fit it. See below what to do."
+        return "No damage found, but the code that ran last does not fit it. See below what to do."
     if count:
         return f"Not sound: {count} blocker{'' if count == 1 else 's'}. See below what to do."
     if report.format == "none":
         return "Empty: there is no checkpoint here."
+    if doubts := [f.code for f in report.findings if f.code in DOUBTS]:
+        return f"No damage found. {DOUBTS[doubts[0]]}: see {doubts[0]}."
     if report.outcome is Outcome.OPEN:
         return f"No damage found. Whether the next run goes on depends on what no file shows: see {_open(report)}."
     warnings = sum(f.severity is Severity.WARNING for f in report.findings)

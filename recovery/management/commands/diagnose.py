@@ -1,14 +1,18 @@
-"""`manage.py diagnose PIPELINE`: why a flow fails, what is damaged, what to do and what not to do."""
+"""`manage.py diagnose PIPELINE`, or `--error FILE`: why a flow, or a stream of one's own, fails, and what to do."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from textwrap import fill
 from typing import Any, Final
 
+from recovery.checkpoints import access
 from recovery.diagnosis.advice import Meant, asks_meant, recommended, stored_advice
 from recovery.diagnosis.platforms import Storage
 from recovery.diagnosis.row import SEVERITIES
+from recovery.errors import WrongUse
+from recovery.management.commands import _error_text
 from recovery.management.commands._base import Answer, RepriseCommand, ago, plain
+from recovery.management.commands._diagnosis import body, points
 from recovery.models import Flow, Pipeline
 from recovery.names import shown
 from recovery.people.roles import Right
@@ -17,18 +21,51 @@ from recovery.pipelines.find import find_flow, find_fresh
 
 
 class Command(RepriseCommand):
-    """Exit 0: the flow is not failing; 1: it or its pipeline is; 2: no such pipeline or flow, or workspace away."""
+    """Exit 0: the flow is not failing; 1: it or its pipeline is; 2: no such pipeline or flow, or workspace away.
 
-    help = "Explains why a flow fails."
+    With `--error`, 1: the text holds a failure, or none that is recognised, as no text proves that a stream is well;
+    2: the text cannot be read. It needs no token and no instance: it reads what the person at the machine can read.
+    """
+
+    help = (
+        "Explains why a flow fails; with --error, why a stream of your own does, by the text of its failure: the end "
+        "of a driver's log, or an exception."
+    )
     right = Right.VIEW
+    examples = """\
+examples:
+  bin/manage diagnose customers
+  bin/manage diagnose --error driver.log --checkpoint s3://bucket/checkpoints/clicks
+  kubectl logs clicks-driver | bin/manage diagnose --error -"""
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("pipeline", help="Id or unique name of the pipeline.")
+        parser.add_argument("pipeline", nargs="?", help="Id or unique name of the pipeline.")
+        parser.add_argument(
+            "--error",
+            metavar="FILE",
+            help="Text of a failed stream that is no flow here; - for stdin. No pipeline then.",
+        )
+        parser.add_argument(
+            "--checkpoint",
+            metavar="PATH",
+            help="With --error: that stream's checkpoint, a path or URL. It is only read.",
+        )
         parser.add_argument(
             "--flow", help="Name, last part of the name, or target table; default: the failing one."
         )
 
+    def _checked_answer(self, options: dict[str, Any]) -> Answer:
+        if options["error"] is None:
+            return super()._checked_answer(options)
+        return self.answer(options)  # a text that is at hand is no flow of anybody's: no right is asked for
+
     def answer(self, options: dict[str, Any]) -> Answer:
+        if options["error"] is not None:
+            return _answer_of_text(options)
+        if options["pipeline"] is None or options["checkpoint"] is not None:
+            raise WrongUse(
+                "Name a pipeline; or give --error with the text of a failed stream, and --checkpoint beside it."
+            )
         pipeline = find_fresh(options["pipeline"], self.actor)
         failure = failure_from(pipeline.failure)
         if options["flow"] is None and pipeline.judged == "failed" and failure and failure.is_whole:
@@ -51,6 +88,14 @@ class Command(RepriseCommand):
 
         found = diagnose_flow(flow)
         return Answer({**about, "diagnosis": found}, text(flow, found), exit_code=1)
+
+
+@access.anywhere()  # who is at the machine names the places, with that machine's rights
+def _answer_of_text(options: dict[str, Any]) -> Answer:
+    """Of a text alone, or with its checkpoint. Raises WrongUse."""
+    if options["pipeline"] is not None or options["flow"] is not None:
+        raise WrongUse("--error is for a stream that is no flow here: leave out the pipeline and --flow.")
+    return _error_text.answer_of_text(_error_text.read_text(options["error"]), options["checkpoint"])
 
 
 def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:
@@ -76,8 +121,8 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:
         else f"Failing    last in update {shown(failure.update_id)}",
         f"Condition  {shown(found['condition'] or 'none that Spark names')}",
         "", fill(plain(say_failure(failure)), 100),
-        "", "Do", *_points(found["do"]), "", "Do not",
-        *_points(t.removeprefix("Do not ") for t in found["dont"]),
+        "", "Do", *points(found["do"]), "", "Do not",
+        *points(t.removeprefix("Do not ") for t in found["dont"]),
     ]  # fmt: skip
     if found["causes"]:
         lines += ["", "The error", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
@@ -99,15 +144,7 @@ def text(flow: Flow, found: dict[str, Any]) -> str:
         f"Damaged    {plain(found['damaged'])}",
         f"Severity   {found['severity']} of 5, {SEVERITIES[found['severity']]}",
     ]
-    if found["says"]:
-        lines += ["", fill(plain(found["says"]), 100)]
-    lines += ["", "Do", *_points(found["do"])]
-    if found["dont"]:
-        lines += ["", "Do not"]
-        lines += _points(t.removeprefix("Do not ") for t in found["dont"])
-    if found["causes"]:
-        lines += ["", "Spark says", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
-    return "\n".join([*lines, "", *_next(flow, found)])
+    return "\n".join([*lines, *body(found), "", *_next(flow, found)])
 
 
 NO_STRATEGY: Final = (
@@ -132,7 +169,3 @@ def _next(flow: Flow, found: Mapping[str, Any]) -> list[str]:
         for says, one in ways
         if one is not None and one.strategy
     ]
-
-
-def _points(texts: Iterable[str]) -> list[str]:
-    return [fill(plain(t), 100, initial_indent="  - ", subsequent_indent="    ") for t in texts]

@@ -11,7 +11,9 @@ from recovery.checkpoints.absent import UNTOLD, KeepsState
 from recovery.checkpoints.batches import compare, read_batch
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.survey import is_storage_root, survey
+from recovery.diagnosis.of_text import diagnose_text, with_failure
 from recovery.errors import WrongUse
+from recovery.management.commands import _error_text
 from recovery.management.commands import _inspecting as texts
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.models import Flow
@@ -22,7 +24,10 @@ SECONDS_BETWEEN = 0.5  # two words of progress
 
 
 class Command(RepriseCommand):
-    """Exit 0: sound; 1: there is a blocker, or a file of the batch cannot be read; 2: the path cannot be read."""
+    """Exit 0: sound; 1: there is a blocker, or a file of the batch cannot be read; 2: the path cannot be read.
+
+    With `--error` never 0: where its program fails, a checkpoint without damage is not all that matters.
+    """
 
     help = (
         "Judges the checkpoint in a directory or URL: what it is, its progress, what is wrong, what to do. Of a "
@@ -52,6 +57,12 @@ class Command(RepriseCommand):
             "may have lost it, or never had any.",
         )
         parser.add_argument(
+            "--error",
+            metavar="FILE",
+            help="Text with which the program over this checkpoint failed, the end of a driver's log or an exception; "
+            "- for stdin. It is taken into the verdict.",
+        )
+        parser.add_argument(
             "--batch",
             type=int,
             metavar="N",
@@ -67,7 +78,12 @@ class Command(RepriseCommand):
             return _batch(options)
         if options["beside"] is not None:
             raise WrongUse("--beside compares with another batch: give --batch N too.")
+        text = None if options["error"] is None else _error_text.read_text(options["error"])
         if is_storage_root(options["path"]):
+            if text is not None:
+                raise WrongUse(
+                    "--error is of one stream: name its own checkpoint, not a storage root with several."
+                )
             return _survey(options["path"])
         report = inspect(
             options["path"],
@@ -82,13 +98,18 @@ class Command(RepriseCommand):
         known = verdicts.known_flow(report)
         if known is not None:  # with what the instance knows of the code that runs on it
             report = _of_flow(*known, report)
+        failed = None if text is None else diagnose_text(text, report=report)
+        if failed is not None:
+            report = replace(report, findings=with_failure(report, failed))
         sink = _read_sink(options["sink"], report.query_id) if options["sink"] else None
         told = report.as_dict()
         for source, progress in zip(told["sources"], report.sources, strict=True):
             source["label"] = labels.words(progress)
         name = None if known is None else {"pipeline": known[0].pipeline.name, "name": known[0].name}
-        data = {**told, "sink": sink.as_dict() if sink else None, "flow": name}
-        return Answer(data, "\n".join(texts.lines(report, sink)), exit_code=1 if report.blockers else 0)
+        found = failed.found if failed else None
+        data = {**told, "sink": sink.as_dict() if sink else None, "flow": name, "diagnosis": found}
+        bad = bool(report.blockers or failed)
+        return Answer(data, "\n".join(texts.lines(report, sink, failed)), exit_code=int(bad))
 
 
 def _read_sink(location: str, query_id: str | None) -> SinkReport:
@@ -112,7 +133,7 @@ def _of_flow(flow: Flow, root: str, report: CheckpointReport) -> CheckpointRepor
 
 def _batch(options: dict[str, Any]) -> Answer:
     """One batch, or what differs between two."""
-    for given in ("sink", "deep", "inputs", "keeps_state"):
+    for given in ("sink", "deep", "inputs", "keeps_state", "error"):
         if options[given]:
             raise WrongUse(
                 f"--{given.replace('_', '-')} judges the whole checkpoint: leave it out with --batch."
