@@ -328,4 +328,6 @@ def _inner(value: Any) -> str:
     if isinstance(value, list):
         shown = ", ".join(_inner(v) for v in value[:6])
         return (shown + (f" and {len(value) - 6} more" if len(value) > 6 else "")) or "none"
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return json.dumps(
+        value, ensure_ascii=False, sort_keys=True, separators=(",", ":")
+    )  # as Spark writes offsets

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from console.presenters import below, status, words
-from console.presenters.reviewing import AcceptedRow, expected, plain
+from console.presenters import status, words
+from console.presenters.measured import say_measured
+from console.presenters.reviewing import AcceptedRow, expected
 from console.presenters.wizard import Rung
 from recovery.sources.base import Bound, stored_bound
-from recovery.strategies.downstream import AGREES
 from recovery.verification import words as proof
 from recovery.verification.outcome import MeasuredRows, stored_outcome
 from recovery.workflow.reporting import failed_at
@@ -162,7 +162,7 @@ def criteria(measured: Mapping[str, Any], planned: Sequence[Mapping[str, Any]]) 
             number,
             str(c["says"]),
             expected(str(c["code"]), c.get("expected")),
-            _measured(str(c["code"]), c.get("measured")),
+            say_measured(str(c["code"]), c.get("measured")),
             _result(c),
             str(c.get("why") or ""),
             str(c["code"]),
@@ -179,10 +179,6 @@ def _result(of: Mapping[str, Any]) -> status.Badge:
     if of.get("ok") is True and accepted:
         return status.Badge("attention", "Holds, as accepted")
     return status.holds(of.get("ok"))
-
-
-def _measured(code: str, value: Any) -> str:
-    return below.measured(value) if code == AGREES and isinstance(value, list) else plain(value)
 
 
 def counted(rows: Sequence[CriterionRow]) -> str:

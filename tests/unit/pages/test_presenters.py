@@ -17,6 +17,7 @@ from console.presenters import (
     verifying,
     wizard,
 )
+from console.presenters.measured import say_measured
 from recovery.checkpoints.report import Finding, Severity
 from recovery.diagnosis import guide
 from recovery.diagnosis.advice import Meant, meant_of
@@ -270,6 +271,61 @@ def test_an_error_is_told_by_its_first_sentence(message: str, said: str) -> None
 )
 def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
     assert reviewing.plain(value) == said
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "said"),
+    [
+        (
+            "EACH_FILE_ONCE",
+            {"files": 7, "missing": 0, "more_than_once": 0},
+            "7 files, 0 missing, 0 twice",
+        ),
+        (
+            "EACH_FILE_ONCE",
+            {"files": 0, "missing": 0, "more_than_once": 0, "positions": {"0": {"t": {"0": 9}}}},
+            'reached 0 {"t":{"0":9}}',
+        ),
+        ("EACH_FILE_ONCE", {"files": 0, "missing": 2, "more_than_once": 0}, "0 files, 2 missing, 0 twice"),
+        (
+            "ROWS_OF_BEFORE_UNTOUCHED",
+            {"rows": 12, "files": 6, "touched": 0, "rewritten": 0},
+            "12 rows in 6 files, 0 files changed",
+        ),
+        (
+            "ROWS_OF_BEFORE_UNTOUCHED",
+            {"rows": 12, "files": None, "touched": 0, "rewritten": 3, "vanished": 1},
+            "12 rows, 1 row gone",
+        ),
+        (
+            "TABLE_GREW_BY_NEW_BATCHES",
+            {"before": 12, "after": 20, "new_batches": 8},
+            "12 → 20 rows, 8 by the new batches",
+        ),
+        (
+            "EVERY_ROW_ONCE",
+            {"expected": 8, "found": 7, "missing": 1, "extra": 0, "repeats_added": 2},
+            "7 of 8 rows, 1 missing, 0 too many, 2 repeat a key",
+        ),
+        ("EVERY_ROW_ONCE", {"records": 3, "of_others": 1}, "records 3, of others 1"),
+        (
+            "NO_KEY_TWICE",
+            {"rows": 2, "keys": 1, "accepted": 0, "table_keys": 19, "key": ["id"]},
+            "2 rows with a key that is there twice; 19 keys in the table",
+        ),
+        ("NOTHING_ELSE_CHANGED", {"watched": 2, "changed": []}, "2 watched, none changed"),
+        (
+            "FURTHER_UPDATE_ADDS_NOTHING",
+            {"rows_before": 20, "rows_after": 20, "data_files": 0},
+            "20 → 20 rows, 0 data files changed",
+        ),
+        ("FURTHER_UPDATE_ADDS_NOTHING", {"state": "FAILED"}, "it ended as FAILED"),
+        ("A_CODE_OF_LATER", {"files": 1}, "files 1"),
+        ("EVERY_ROW_ONCE", None, "not measured"),
+    ],
+)
+def test_what_a_criterion_measured_is_said_in_words(code: str, value: object, said: str) -> None:
+    assert say_measured(code, value) == said
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""What each criterion measured, in words: a line beside what it expected. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from console.presenters import below
+from console.presenters.reviewing import plain
+from console.presenters.words import count, number
+from recovery.strategies.downstream import AGREES
+from recovery.verification import criteria
+
+
+def say_measured(code: str, value: Any) -> str:
+    """The words of a measured value; one of a criterion without words here, or of another version's shape, as it is."""
+    if code == AGREES and isinstance(value, list):
+        return below.measured(value)
+    words = WORDS.get(code)
+    if words is None or not isinstance(value, Mapping):
+        return plain(value)
+    try:
+        return words(value)
+    except KeyError:  # measured by another version
+        return plain(value)
+
+
+def _files(of: Mapping[str, Any]) -> str:
+    # a topic and a Delta table have positions in place of files
+    reached = f"; reached {plain(of['positions'])}" if of.get("positions") else ""
+    if not (of["files"] or of["missing"] or of["more_than_once"]):
+        return reached.removeprefix("; ") or "no files: its batches follow each other"
+    counted = (
+        f"{count(of['files'], 'file')}, {number(of['missing'])} missing, {number(of['more_than_once'])} twice"
+    )
+    return f"{counted}{reached}"
+
+
+def _rows_of_before(of: Mapping[str, Any]) -> str:
+    files = "" if of["files"] is None else f" in {count(of['files'], 'file')}"
+    changed = f", {count(of['touched'], 'file')} changed" if of["files"] is not None or of["touched"] else ""
+    vanished = f", {count(of['vanished'], 'row')} gone" if of.get("vanished") else ""
+    return f"{count(of['rows'], 'row')}{files}{changed}{vanished}"
+
+
+def _growth(of: Mapping[str, Any]) -> str:
+    vanished = f", {count(of['vanished'], 'row')} gone" if of.get("vanished") else ""
+    grown = f"{number(of['before'])} → {count(of['after'], 'row')}, {number(of['new_batches'])} by the new batches"
+    return f"{grown}{vanished}"
+
+
+def _every_row(of: Mapping[str, Any]) -> str:
+    found = f"{number(of['found'])} of {count(of['expected'], 'row')}"
+    repeats = f", {number(of['repeats_added'])} repeat a key" if of["repeats_added"] else ""
+    return f"{found}, {number(of['missing'])} missing, {number(of['extra'])} too many{repeats}"
+
+
+def _keys(of: Mapping[str, Any]) -> str:
+    among = "" if of["table_keys"] is None else f"; {count(of['table_keys'], 'key')} in the table"
+    return f"{count(of['rows'], 'row')} with a key that is there twice{among}"
+
+
+def _further(of: Mapping[str, Any]) -> str:
+    if "state" in of:
+        return f"it ended as {of['state']}"
+    return (
+        f"{number(of['rows_before'])} → {count(of['rows_after'], 'row')}, "
+        f"{count(of['data_files'], 'data file')} changed"
+    )
+
+
+def _others(of: Mapping[str, Any]) -> str:
+    return f"{number(of['watched'])} watched, {plain(of['changed'])} changed"
+
+
+WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    criteria.EACH_FILE_ONCE: _files,
+    criteria.ROWS_OF_BEFORE_UNTOUCHED: _rows_of_before,
+    criteria.TABLE_GREW_BY_NEW_BATCHES: _growth,
+    criteria.EVERY_ROW_ONCE: _every_row,
+    criteria.NO_KEY_TWICE: _keys,
+    criteria.FURTHER_UPDATE_ADDS_NOTHING: _further,
+    criteria.NOTHING_ELSE_CHANGED: _others,
+}
