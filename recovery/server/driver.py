@@ -7,12 +7,11 @@ client is killed. The process that holds the JVM sees every query of the driver
 
 import contextlib
 import logging
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from recovery.errors import Unreachable, WrongUse
@@ -21,6 +20,9 @@ from recovery.server.confinement import Confinement
 from recovery.server.eventlog import FOLDER_PREFIX
 from recovery.server.gateway import Gateway, last_lines, launch, write_configuration
 from recovery.server.java import find_java
+
+if TYPE_CHECKING:
+    from recovery.server.jvm import Session
 
 USER = "reprise"
 METASTORE = "spark/metastore"  # in the home
@@ -135,18 +137,18 @@ class RunKey:
 class Driver:
     """A running Spark driver. Its methods may be called from any thread."""
 
-    def __init__(self, gateway: Gateway, session: Any, settings: Settings) -> None:
+    def __init__(self, gateway: Gateway, session: "Session", settings: Settings) -> None:
         self.gateway = gateway
         self.session = session
         self.settings = settings
-        service = session._jvm.org.apache.spark.sql.connect.service
+        service = session.jvm.org.apache.spark.sql.connect.service
         self.connect = getattr(service, "SparkConnectService$").__getattr__("MODULE$")
         self.port = int(self.connect.localPort())
 
     @property
     def jvm(self) -> Any:
         """py4j's view of the JVM."""
-        return self.session._jvm
+        return self.session.jvm
 
     @property
     def remote(self) -> str:
@@ -160,26 +162,26 @@ class Driver:
     @property
     def event_log(self) -> Path:
         """The folder of this driver's event log, as Spark names it."""
-        application = str(self.session.sparkContext.applicationId)
+        application = str(self.session.context.applicationId())
         if not APPLICATION.match(application):
             raise Unreachable(f"Spark calls itself {application[:100]!r}, which names no event log.")
         return self.settings.home / "eventlog" / f"{FOLDER_PREFIX}{application}"
 
     def ensure_database(self, catalog: str, database: str) -> None:
-        """Make the database of a pipeline when it is not there. Raises pyspark's exceptions."""
+        """Make the database of a pipeline when it is not there. Raises what is in `java_errors`."""
         with answering():
-            self.session.sql(f"CREATE DATABASE IF NOT EXISTS `{catalog}`.`{database}`")
+            self.session.spark.sql(f"CREATE DATABASE IF NOT EXISTS `{catalog}`.`{database}`")
 
     def drop_table(self, name: str) -> None:
         """Drop a table that a deleted pipeline made."""
         quoted = ".".join(f"`{part}`" for part in name.split("."))
         with answering():
-            self.session.sql(f"DROP TABLE IF EXISTS {quoted}")
+            self.session.spark.sql(f"DROP TABLE IF EXISTS {quoted}")
 
     def active_queries(self, storage: str) -> list[Any]:
         """Streaming queries of this driver whose checkpoint lies under `storage`."""
         with answering():
-            active = self.session._jsparkSession.sharedState().activeStreamingQueries()
+            active = self.session.spark.sharedState().activeStreamingQueries()
             queries = [active[key] for key in list(active)]
             return [
                 query
@@ -294,7 +296,7 @@ class Driver:
         """Checkpoint versions under a flow's checkpoint folder, on any file system that Spark opens, sorted."""
         with answering():
             path = self.jvm.org.apache.hadoop.fs.Path(flow)
-            files = path.getFileSystem(self.session._jsc.hadoopConfiguration())
+            files = path.getFileSystem(self.session.context.hadoopConfiguration())
             if not files.exists(path):
                 return []
             names = [str(status.getPath().getName()) for status in files.listStatus(path)]
@@ -304,7 +306,7 @@ class Driver:
         """A new, empty checkpoint version: Spark takes the highest number and starts it from nothing."""
         with answering():
             path = self.jvm.org.apache.hadoop.fs.Path(f"{flow}/{number}")
-            path.getFileSystem(self.session._jsc.hadoopConfiguration()).mkdirs(path)
+            path.getFileSystem(self.session.context.hadoopConfiguration()).mkdirs(path)
 
     def end(self) -> None:
         """End the driver and its JVM, in order where it still answers."""
@@ -315,16 +317,15 @@ class Driver:
 
 
 def java_errors() -> tuple[type[Exception], ...]:
-    """What a call into the JVM raises when Java does: py4j's own, or pyspark's translation of it."""
+    """What a call into the JVM raises when Java does."""
     from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
 
-    return Py4JJavaError, PySparkException
+    return (Py4JJavaError,)
 
 
 def java_cause(error: Exception) -> Any:
-    """The Java exception behind one of `java_errors`."""
-    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    """The Java exception behind one of `java_errors`; None behind another error."""
+    return getattr(error, "java_exception", None)
 
 
 @contextlib.contextmanager
@@ -400,6 +401,8 @@ def start_driver(
     """
     from py4j.protocol import Py4JError
 
+    from recovery.server.jvm import open_session
+
     prepare_folders(settings.home)
     java = find_java(settings.home / "java")
     conf = settings.home / CONF
@@ -413,8 +416,8 @@ def start_driver(
     for tell in on_pid:
         tell(gateway.pid)
     try:
-        session = classic_session(gateway)
-        session.sql("SHOW DATABASES").collect()  # opens the metastore now, not in the first update
+        session = open_session(gateway.port, gateway.secret)
+        session.spark.sql("SHOW DATABASES").count()  # opens the metastore now, not in the first update
         return Driver(gateway, session, settings)
     except (Py4JError, *java_errors()) as error:
         reason = start_failure(error, log)  # asked of the JVM, so before it is ended
@@ -433,17 +436,3 @@ def start_failure(error: Exception, log: Path) -> str:
     if "Address already in use" in text:
         return "its port is in use; set REPRISE_SPARK_PORT to a free one, or to 0"
     return f"{text.splitlines()[0] if text else ''} {last_lines(log, 3)}".strip()
-
-
-def classic_session(gateway: Gateway) -> Any:
-    """The classic SparkSession of a JVM that is already there."""
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection otherwise
-    os.environ.pop("SPARK_REMOTE", None)
-    os.environ["PYSPARK_GATEWAY_PORT"] = str(gateway.port)
-    os.environ["PYSPARK_GATEWAY_SECRET"] = gateway.secret
-    try:
-        from pyspark.sql import SparkSession
-
-        return SparkSession.builder.config("spark.api.mode", "classic").getOrCreate()
-    finally:
-        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]

@@ -174,13 +174,15 @@ class Execution(threading.Thread):
 
     def make_database(self, catalog: str, database: str) -> None:
         """The pipeline's database. Raises Failure with Spark's words, e.g. for a catalog that is not there."""
-        from pyspark.errors import PySparkException
-
         try:
             self.instance.need_driver().ensure_database(catalog, database)
-        except PySparkException as error:
-            sentence = f"The database {catalog}.{database} cannot be made: {error}"
-            raise Failure(sentence, events.simple_error(str(error), type(error).__name__)) from error
+        except java_errors() as error:
+            thrown = java_cause(error)
+            words = str(thrown.getMessage() or thrown.toString())
+            sentence = f"The database {catalog}.{database} cannot be made: {words}"
+            raise Failure(
+                sentence, events.simple_error(words, str(thrown.getClass().getSimpleName()))
+            ) from error
 
     def listen(self) -> None:
         """Handle messages until the runner has ended. Raises Failure."""

@@ -65,7 +65,7 @@ class Stopping:
                 with contextlib.suppress(*java_errors()):
                     query.stop()
             for job in self.jobs():
-                self.driver.session._jsc.sc().cancelJob(job)
+                self.driver.session.context.cancelJob(job)
             holder = self.driver.holder(self.run.session_id) if harder else None
             if holder is not None:
                 holder.interruptAll()
@@ -103,7 +103,7 @@ class Stopping:
         """Ids of the running Spark jobs of the session."""
         if self.tag is None:
             return []
-        active = self.driver.session._jsc.sc().dagScheduler().activeJobs().toList()
+        active = self.driver.session.context.dagScheduler().activeJobs().toList()
         tagged = [(int(job.jobId()), job.properties()) for job in self.driver.elements(active)]
         tags = {number: str(p.getProperty("spark.job.tags")).split(",") if p else [] for number, p in tagged}
         return [number for number, names in tags.items() if self.tag in names]
