@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
@@ -139,8 +138,7 @@ class Store:
         """
         where = self.path(name)
         if self.local:
-            local.check(where)
-            with os.scandir(where) as found:
+            with local.listed(where) as found:
                 return [_local_entry(e) for e in islice(found, limit)]
         infos = self.fs.ls(where, detail=True)
         return [e for e in (_entry(i) for i in infos if i["name"].rstrip("/") != where.rstrip("/")) if e.name]
@@ -267,7 +265,10 @@ class Store:
         return os.fdopen(local.regular(where), "rb") if self.local else self.fs.open(where, "rb")
 
     def make_dirs(self, name: str = "") -> None:
-        self.fs.makedirs(self.path(name), exist_ok=True)
+        if self.local:
+            local.make_folders(self.path(name))
+        else:
+            self.fs.makedirs(self.path(name), exist_ok=True)
 
     def write(self, name: str, data: bytes, *, later: bool = False) -> None:
         """A new file, on disk when this returns (local), else as durable as the store's own upload.
@@ -277,7 +278,7 @@ class Store:
         if not self.local:
             self.fs.pipe_file(self.path(name), data)
             return
-        with Path(self.path(name)).open("xb") as stream:
+        with os.fdopen(local.new_file(self.path(name)), "wb") as stream:
             stream.write(data)
             stream.flush()
             if not later:
@@ -293,21 +294,24 @@ class Store:
         if not self.local:
             self.fs.cp_file(source.path(name), self.path(to))
             return
-        old, new = source.path(name), self.path(to)
+        handle = local.regular(source.path(name))
         try:
-            before = os.stat(old)  # noqa: PTH116
-            os.link(old, new, follow_symlinks=True)
+            before = os.fstat(handle)
+            with local.folder_of(self.path(to)) as (folder, new):
+                os.link(f"/proc/self/fd/{handle}", new, dst_dir_fd=folder, follow_symlinks=True)
         except OSError as error:
             if error.errno not in NO_LINK:
                 raise
             self._copied(source, name, to)
         else:
-            proofs.carry(before, os.stat(new))  # noqa: PTH116
+            proofs.carry(before, os.fstat(handle))
+        finally:
+            os.close(handle)
 
     def copy(self, source: "Store", name: str, to: str) -> None:
         """One file from another place, of another file system too; on disk when this returns."""
         if source.fs is not self.fs:
-            with source._open(name) as old, self.fs.open(self.path(to), "wb") as new:
+            with source._open(name) as old, self._open_to_write(to) as new:
                 shutil.copyfileobj(old, new, 1 << 20)
             return
         if not self.local:
@@ -317,8 +321,14 @@ class Store:
         local.sync(self.path(to))
 
     def _copied(self, source: "Store", name: str, to: str) -> None:
-        with Path(source.path(name)).open("rb") as old, Path(self.path(to)).open("xb") as new:
+        with source._open(name) as old, os.fdopen(local.new_file(self.path(to)), "wb") as new:
             shutil.copyfileobj(old, new, 1 << 20)
+
+    def _open_to_write(self, name: str) -> Any:
+        where = self.path(name)
+        if not self.local:
+            return self.fs.open(where, "wb")
+        return os.fdopen(local.new_file(where, replacing=True), "wb")
 
     def settle(self, name: str = "") -> None:
         """Put a directory and all below it on disk (local): the bytes of files first, then all names.
@@ -347,13 +357,15 @@ class Store:
     def replace(self, old: str, new: str) -> None:
         """Rename a file over another one."""
         if self.local:
-            Path(self.path(old)).replace(self.path(new))
+            local.replace(self.path(old), self.path(new))
         else:
             self.fs.mv(self.path(old), self.path(new))
 
     def remove(self, name: str) -> None:
         """Remove a file or a whole directory; what is gone already is fine."""
-        if self.exists(name):
+        if self.local:
+            local.remove(self.path(name))
+        elif self.exists(name):
             self.fs.rm(self.path(name), recursive=True)
 
 

@@ -1,5 +1,7 @@
 """Which places may be opened, whoever names them: roots, hidden folders, links, hosts; and stores that are silent."""
 
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from recovery.checkpoints import access, local
 from recovery.checkpoints.access import Access, Rules
@@ -95,6 +98,100 @@ def test_a_link_inside_a_checkpoint_leads_nowhere_hidden(
     (place / "d").symlink_to(secret.parent)
     with access.using(Access(Rules(hidden=(str(secret.parent),)))):
         assert code_of(lambda: read(Store.open(str(place)))) == "storage_hidden"
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Iterator[Store]:
+    """A flow whose folder `way` leads to one of the console's, and whose file `0` to the key in there."""
+    for name in ("console/deep", "flow/real"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("console/key", "console/deep/file", "flow/file"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "flow/way").symlink_to(tmp_path / "console")
+    (tmp_path / "flow/0").symlink_to(tmp_path / "console/key")
+    with access.using(Access(Rules(hidden=(str(tmp_path / "console"),)))):
+        yield Store.open(str(tmp_path / "flow"))
+
+
+def held_in(folder: Path) -> dict[str, str]:
+    """Files and their texts."""
+    return {str(f.relative_to(folder)): f.read_text() for f in folder.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda s: s.write("way/new", b"x"),
+        lambda s: s.make_dirs("way/new/deep"),
+        lambda s: s.remove("way/key"),
+        lambda s: s.remove("way/deep"),
+        lambda s: s.rename("way/key", "mine"),
+        lambda s: s.rename("file", "way/new"),
+        lambda s: s.replace("way/key", "mine"),
+        lambda s: s.replace("file", "way/key"),
+        lambda s: s.copy(s, "way/key", "mine"),
+        lambda s: s.copy(s, "0", "mine"),
+        lambda s: s.copy(s, "file", "way/new"),
+        lambda s: s.copy(Store(MemoryFileSystem(), "/m", "memory://m"), "a", "way/key"),
+        lambda s: s.link(s, "way/key", "mine"),
+        lambda s: s.link(s, "0", "mine"),
+        lambda s: s.link(s, "file", "way/new"),
+    ],
+)
+def test_nothing_is_written_moved_or_removed_through_a_link_to_a_hidden_place(
+    write: Callable[[Store], object], planted: Store, tmp_path: Path
+) -> None:
+    MemoryFileSystem().pipe_file("/m/a", b"x")
+    before = held_in(tmp_path / "console")
+
+    assert code_of(lambda: write(planted)) == "storage_hidden"
+
+    assert held_in(tmp_path / "console") == before
+    assert not (tmp_path / "flow/mine").exists()
+    assert (tmp_path / "flow/file").read_text() == "flow/file"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda s: s.write("0", b"x"),
+        lambda s: s.copy(s, "file", "0"),
+        lambda s: s.copy(Store(MemoryFileSystem(), "/m", "memory://m"), "a", "0"),
+        lambda s: s.rename("file", "0"),
+        lambda s: s.link(s, "file", "0"),
+        lambda s: s.replace("file", "0"),
+        lambda s: s.remove("0"),
+        lambda s: s.remove("way"),
+    ],
+)
+def test_a_link_in_the_place_of_a_file_is_itself_replaced_or_removed_or_in_the_way(
+    write: Callable[[Store], object], planted: Store, tmp_path: Path
+) -> None:
+    MemoryFileSystem().pipe_file("/m/a", b"x")
+    before = held_in(tmp_path / "console")
+
+    with contextlib.suppress(OSError):
+        write(planted)
+
+    assert held_in(tmp_path / "console") == before
+
+
+def test_a_link_that_leads_to_no_hidden_place_is_followed(planted: Store, tmp_path: Path) -> None:
+    (tmp_path / "flow/other").symlink_to(tmp_path / "flow/real")
+
+    planted.make_dirs("other/a/b")
+    planted.write("other/a/b/c", b"x")
+    planted.rename("other/a", "other/d")
+
+    assert held_in(tmp_path / "flow/real") == {"d/b/c": "x"}
+
+
+def test_what_is_put_on_disk_keeps_nobody_waiting(planted: Store, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "flow/real/pipe")
+    (tmp_path / "flow/real/gone").symlink_to("nowhere")
+
+    planted.settle("real")
+    planted.sync("real")
 
 
 @pytest.mark.parametrize(
