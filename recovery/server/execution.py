@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import connections
 
-from recovery import trace, variables
+from recovery import errors, trace, variables
 from recovery.blaming import find_code_failure
 from recovery.foreign import ForeignFolder
 from recovery.server import events, only_databricks, out_of_sight
@@ -159,18 +159,21 @@ class Execution(threading.Thread):
             raise Failure(str(error)) from error
 
     def confinement(self) -> Confinement:
-        """What this update's definitions may open of what pipelines share."""
+        """What this update's definitions may open of what pipelines share. Raises Failure."""
         spec, workspace = self.update.spec, self.instance.workspace
         top = workspace.locate(root_of(spec))
         libraries = [workspace.locate(path) for path in library_paths(spec, workspace)]
         others = Pipeline.objects.exclude(id=self.pipeline.id).values_list("spec__storage", flat=True)
-        return pipeline_confinement(
-            home=self.instance.home,
-            folder=self.folder,
-            sources=libraries if top == workspace.root else [top, *libraries],
-            storage=str(spec["storage"]),
-            others=[uri for uri in others if uri],
-        )
+        try:
+            return pipeline_confinement(
+                home=self.instance.home,
+                folder=self.folder,
+                sources=libraries if top == workspace.root else [top, *libraries],
+                storage=str(spec["storage"]),
+                others=[uri for uri in others if uri],
+            )
+        except errors.Refused as refusal:
+            raise Failure(refusal.sentence) from refusal
 
     def make_database(self, catalog: str, database: str) -> None:
         """The pipeline's database. Raises Failure with Spark's words, e.g. for a catalog that is not there."""

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from recovery.errors import Refused
 from recovery.server.confinement import Confinement, Sight
 from recovery.server.landlock import landlock_abi
 
@@ -155,14 +156,36 @@ def pipeline_confinement(
     checkpoints) only their own part, and no checkpoint of `others`, the storage roots of other pipelines.
 
     `folder` is the update's, `sources` are its files and folders in the workspace, `storage` is the pipeline's root.
-    It narrows the place in which the server's runners live; it is no such place by itself.
+    It narrows the place in which the server's runners live; it is no such place by itself. Raises Refused for a storage
+    root that would undo that.
     """
+    check_storage(storage, home=home)
     checkpoints = [path / "_checkpoints" for uri in others for path in local_path(uri)]
+    for own in local_path(storage):
+        if any(own.resolve().is_relative_to(theirs.resolve()) for theirs in checkpoints):
+            raise Refused(
+                f"The storage {storage} lies among the checkpoints of another pipeline.", code="storage_taken"
+            )
     return Confinement(
         hidden=(*[home / name for name in SHARED], *checkpoints),
         readable=tuple(sources),
         writable=(folder, *local_path(storage)),
     )
+
+
+def check_storage(uri: str, *, home: Path) -> None:
+    """Raise Refused (`storage_in_home`) for a storage root in the home that is no folder below its `storage`.
+
+    Where links lead is what counts, now: a place that is none yet may become one, so it is asked at each start.
+    """
+    inside = home.resolve()
+    for path in local_path(uri):
+        place = path.resolve()
+        if place.is_relative_to(inside) and inside / "storage" not in place.parents:
+            raise Refused(
+                f"The storage {uri} lies in the console's own home. Name a folder elsewhere, or none at all.",
+                code="storage_in_home",
+            )
 
 
 def local_path(uri: str) -> list[Path]:

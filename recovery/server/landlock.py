@@ -13,8 +13,11 @@ A process confines itself with `confine_by_landlock`. To confine a program from 
 import contextlib
 import ctypes
 import os
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, NoReturn
 
 from landlockpy import AccessFS, AccessNet, Ruleset, Scope, abi_version
@@ -54,13 +57,31 @@ def confine_by_landlock(confinement: Confinement) -> None:
 
 
 def restrict_to(grants: Sequence[Grant]) -> None:
-    """As `confine_by_landlock`, with the rights already listed: a confined process cannot list every folder itself."""
+    """As `confine_by_landlock`, with the rights already listed: a confined process cannot list every folder itself.
+
+    A path where a link lies by now gives no right: it was listed as what it is, without links.
+    """
     scoped = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL
     with Ruleset(handled_fs=READ | WRITE, handled_net=AccessNet.NONE, scoped=scoped) as ruleset:
         for path, sight in grants:
-            with contextlib.suppress(FileNotFoundError, PermissionError):  # gone since, or not ours to open
-                ruleset.allow_path(path, RIGHTS[sight] if path.is_dir() else RIGHTS[sight] & OF_FILES)
+            with (
+                contextlib.suppress(FileNotFoundError, PermissionError, NotADirectoryError),
+                opened(path) as there,
+            ):
+                if os.readlink(there) == str(path):  # noqa: PTH115
+                    is_folder = stat.S_ISDIR(os.stat(there).st_mode)  # noqa: PTH116
+                    ruleset.allow_path(there, RIGHTS[sight] if is_folder else RIGHTS[sight] & OF_FILES)
         ruleset.restrict()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[str]:
+    """The name of an open handle to what a path leads to. Raises OSError: gone since, or not ours to open."""
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{handle}"
+    finally:
+        os.close(handle)
 
 
 def drop_capabilities() -> None:

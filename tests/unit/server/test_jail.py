@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from recovery.errors import Refused
 from recovery.server import jail
-from recovery.server.confinement import Confinement, Sight
+from recovery.server.confinement import Confinement, Sight, dump_grants
 from recovery.server.jail import (
     Protection,
     child_environment,
     machine_confinement,
     measure_protection,
+    pipeline_confinement,
     start_jailed,
 )
 
@@ -260,3 +262,87 @@ def test_a_confinement_survives_its_command_line() -> None:
     confinement = Confinement((Path("/a b"),), (Path("/c"),), (Path("/d"),), closed=True)
 
     assert Confinement.load(confinement.dump()) == confinement
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        "",
+        "/storage",
+        "/storage/",
+        "/updates",
+        "/storage/../updates",
+        "/workspace/p",
+        "/warehouse",
+        "/to_updates/x",
+    ],
+)
+def test_a_storage_root_never_undoes_what_keeps_a_definition_to_its_own(home: Path, storage: str) -> None:
+    (home / "to_updates").symlink_to(home / "updates")
+    (home.parent / "elsewhere").symlink_to(home)
+    for place in (home, home.parent / "elsewhere"):
+        with pytest.raises(Refused) as refused:
+            pipeline_confinement(
+                home=home,
+                folder=home / "updates/mine",
+                sources=(),
+                storage=f"file:{place}{storage}",
+                others=(),
+            )
+        assert refused.value.code == "storage_in_home"
+
+
+def test_a_storage_root_lies_in_its_own_folder_of_the_home_or_elsewhere(home: Path, tmp_path: Path) -> None:
+    for uri in (
+        f"file:{home}/storage/p",
+        f"file://{home}/storage/p/deep",
+        f"file:{tmp_path}/data",
+        "s3://b/x",
+        "",
+    ):
+        pipeline_confinement(home=home, folder=home / "updates/mine", sources=(), storage=uri, others=())
+
+
+def test_a_storage_root_among_the_checkpoints_of_another_is_refused(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs/_checkpoints/c").mkdir(parents=True)
+    (tmp_path / "way").symlink_to(tmp_path / "theirs/_checkpoints")
+    for own in ("theirs/_checkpoints", "theirs/_checkpoints/c/new", "way/c"):
+        with pytest.raises(Refused) as refused:
+            pipeline_confinement(
+                home=home, folder=home / "updates/mine", sources=(), storage=f"file:{tmp_path}/{own}",
+                others=[f"file:{tmp_path}/theirs"],
+            )  # fmt: skip
+        assert refused.value.code == "storage_taken"
+
+
+def test_a_link_put_where_a_right_was_listed_gives_none(tmp_path: Path) -> None:
+    for name in ("mine", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("content")
+    grants = [
+        (Path(name), Sight.READABLE) for name in ("/usr", "/lib", "/lib64", sys.prefix, sys.base_prefix)
+    ]
+    grants += [(tmp_path / name, Sight.READABLE) for name in ("mine", "swapped")]
+    (tmp_path / "swapped").symlink_to(tmp_path / "other")
+    code = """
+        import json, pathlib, sys
+        sys.path[:0] = json.loads(sys.argv[1])
+        from recovery.server.confinement import load_grants
+        from recovery.server.landlock import restrict_to
+        restrict_to(load_grants(json.loads(sys.argv[2])))
+        held = {}
+        for path in map(pathlib.Path, sys.argv[3:]):
+            try:
+                held[path.parent.name] = path.read_text()
+            except OSError:
+                held[path.parent.name] = ""
+        print(json.dumps(held))
+    """
+    files = [str(tmp_path / name / "file") for name in ("mine", "other", "swapped")]
+    asked = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), json.dumps(jail.LAUNCH_PLACES), json.dumps(dump_grants(grants)),
+         *files],
+        capture_output=True, check=True,
+    )  # fmt: skip
+
+    assert json.loads(asked.stdout) == {"mine": "content", "other": "", "swapped": ""}
