@@ -63,8 +63,11 @@ class ForeignFolder:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - limit))
             return stream.read(limit)
 
-    def write(self, name: str, data: bytes) -> None:
-        """A file of mode 0600 with these bytes, whole or not at all, in place of whatever but a folder had its name."""
+    def write(self, name: str, data: bytes, *, at_ns: int | None = None) -> None:
+        """A file of mode 0600 with these bytes, whole or not at all, in place of whatever but a folder had its name.
+
+        `at_ns`: the time of its last change, in ns since 1970.
+        """
         with self._above(name) as (folder, last):
             draft = f".{uuid.uuid4().hex}"
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _KEPT_OUT, 0o600, dir_fd=folder)
@@ -73,6 +76,8 @@ class ForeignFolder:
                     stream.write(data)
                     stream.flush()
                     os.fsync(stream.fileno())
+                    if at_ns is not None:
+                        os.utime(stream.fileno(), ns=(at_ns, at_ns))
                 os.replace(draft, last, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with contextlib.suppress(OSError):

@@ -11,6 +11,7 @@ from pathlib import Path
 from console.incident.clicks import Clicks, arrive, clicks, make_topic
 from console.incident.clicks_definition import EDITED, GOOD, definition
 from console.incident.updates import CATALOG, Edit, Tell, Wanted, ensure, failing_update, good_updates, quiet
+from recovery.foreign import ForeignFolder
 from recovery.pipelines.client import PipelinesClient
 
 # Not `format="delta"` in the code: Spark 4.2 then refuses the second update (DELTA_CANNOT_CHANGE_PROVIDER).
@@ -55,8 +56,10 @@ def make_clicks(
         good_updates(client, pipeline, len(coming.good), lambda index: some_clicks(made, index), tell)
         # Without a new click Spark would not notice the edit.
         failing_update(client, pipeline, Edit(wanted.source, edited, what), lambda: the_rest(made), tell)
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        marker.write_text(json.dumps(told(made)))
+        base.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = ForeignFolder(base.parent)
+        place.make_folder(base.name)
+        place.write(f"{base.name}/{marker.name}", json.dumps(told(made)).encode())
     return made
 
 

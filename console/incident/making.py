@@ -6,7 +6,6 @@ bring the incident back).
 """
 
 import json
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,11 @@ from console.incident.updates import (
     quiet,
     run_update,
 )
+from recovery import foreign
+from recovery.foreign import ForeignFolder
 from recovery.pipelines.client import PipelinesClient
 
+MOST_FILES = 1_000_000
 __all__ = ["Incident", "arrive", "make_incident", "run_update"]
 
 
@@ -68,7 +70,8 @@ def make_incident(
         if fail:
             edit = Edit(wanted.source, edited, "dropDuplicates taken out")
             failing_update(client, pipeline, edit, lambda: some(coming.waiting, base), tell)
-            marker.write_text(json.dumps({"pipeline_id": pipeline, "name": name}))
+            told = json.dumps({"pipeline_id": pipeline, "name": name})
+            ForeignFolder(base.parent).write(f"{base.name}/{marker.name}", told.encode())
     prefix = f"{CATALOG}.{schema}."
     return Incident(
         pipeline, name, prefix + variant.flow, prefix + variant.table, prefix + variant.snapshot,
@@ -85,18 +88,18 @@ def some(files: tuple[File, ...], base: Path) -> str:
 def arrive(files: tuple[File, ...], base: Path) -> None:
     """Put files there, whole at once, each with a later time than every one before it.
 
-    Spark's file source orders by modification time in milliseconds.
+    Spark's file source orders by modification time in milliseconds. Pipelines' code may write in the same folders.
     """
-    for folder in (base.parent, base, *(base / name for name in {file.folder for file in files})):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # `mode` is not for the parents it makes
-    times = [path.stat().st_mtime_ns for path in base.glob("*/*.json")]
+    base.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place, name = foreign.split(base, 1)
+    for folder in {file.folder for file in files}:
+        place.make_folder(f"{name}/{folder}")
+    there = set(place.files(name, most=MOST_FILES))
+    times = [place.facts(path).st_mtime_ns for path in there if path.endswith(".json")]
     latest = max(times, default=0)
     for file in files:
-        path = base / file.folder / file.name
-        if path.exists():
+        path = f"{name}/{file.folder}/{file.name}"
+        if path in there:
             continue
-        half = path.with_name(f".{path.name}")
-        half.write_text(file.text)
         latest = max(time.time_ns(), latest + 2_000_000)
-        os.utime(half, ns=(latest, latest))
-        half.replace(path)
+        place.write(path, file.text.encode(), at_ns=latest)

@@ -66,3 +66,15 @@ def test_a_later_file_has_a_later_time_and_a_file_that_arrived_is_left_alone(tmp
     milliseconds = [times[name] // 1_000_000 for name in in_order]
     assert milliseconds == sorted(set(milliseconds))
     assert {p.name: p.stat().st_mtime_ns for p in tmp_path.glob("*/*.json")} == times
+
+
+def test_files_never_arrive_through_a_link(tmp_path: Path) -> None:
+    first = arrivals().good[0]
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "incident/customers").mkdir(parents=True)
+    (tmp_path / "incident/customers/changes").symlink_to(tmp_path / "ours")
+
+    with pytest.raises(NotADirectoryError):
+        arrive(first, tmp_path / "incident/customers")
+
+    assert list((tmp_path / "ours").iterdir()) == []
