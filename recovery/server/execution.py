@@ -44,18 +44,27 @@ LEVELS = {"FAILED": "ERROR"}
 
 
 class Failure(Exception):
-    """The update has failed; `error` is the `error` of its last event."""
+    """The update has failed; `error` is the `error` of its last event. `lost_spark`: all that is known is that Spark
+    did not answer any more, where none of people's code ran."""
 
-    def __init__(self, sentence: str, error: dict[str, Any] | None = None, flow: str | None = None) -> None:
+    def __init__(
+        self,
+        sentence: str,
+        error: dict[str, Any] | None = None,
+        flow: str | None = None,
+        *,
+        lost_spark: bool = False,
+    ) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.error = error or events.simple_error(sentence)
         self.flow = flow
+        self.lost_spark = lost_spark
 
 
 def cut(sentence: str) -> Failure:
     """The failure of an update that ended because what it ran on did."""
-    return Failure(sentence, events.simple_error(sentence, events.CUT))
+    return Failure(sentence, events.simple_error(sentence, events.CUT), lost_spark=True)
 
 
 class Execution(threading.Thread):
@@ -73,6 +82,7 @@ class Execution(threading.Thread):
         self.runner: Runner | None = None
         self.graph_id = ""
         self.flows = FlowLog(self.pipeline, update.id, self.why)
+        self.reported: Failure | None = None
         self.completed = False
         self.stopping = False
 
@@ -124,8 +134,18 @@ class Execution(threading.Thread):
             error = events.simple_error(str(refusal), getattr(refusal, "class_name", "PipelineException"))
             return Failure(str(refusal), error)
         except SparkDead as error:
-            return cut(f"{error} This update ended with it.")
+            return self.ended_with(error)
         return None
+
+    def ended_with(self, error: SparkDead, failure: Failure | None = None) -> Failure:
+        """The failure of an update whose Spark is gone: cut off, unless what people wrote had failed before."""
+        known = failure or self.reported
+        if known is not None and not known.lost_spark:
+            known.sentence = f"{known.sentence} {error} This update ended with it."
+            return known
+        before = f"{known.sentence} " if known else ""
+        sentence = f"{before}{error} This update ended with it."
+        return Failure(sentence) if self.flows.any_failed() else cut(sentence)
 
     def start_runner(self) -> None:
         """Copy the definitions, make the database, start the runner."""
@@ -189,7 +209,6 @@ class Execution(threading.Thread):
 
     def listen(self) -> None:
         """Handle messages until the runner has ended. Raises Failure."""
-        reported: Failure | None = None
         while True:
             try:
                 message = self.inbox.get(timeout=END_POLL_SECONDS if self.flows.all_ended_well() else None)
@@ -201,18 +220,19 @@ class Execution(threading.Thread):
                 break
             if kind == "shutdown":
                 self.end_runner()
-                reported = Failure("The server was stopped while this update ran; start it again.")
+                sentence = "The server was stopped while this update ran; start it again."
+                self.reported = self.reported or Failure(sentence, lost_spark=True)
             elif kind == "stop":
                 self.stopping = True
                 self.end_runner()
             elif kind == "query":
                 self.flows.on_query(message["event"])
             elif kind == "error":
-                reported = self.reported_failure(message)
+                self.reported = self.reported_failure(message)
             elif not self.stopping:
                 self.on_report(kind, message)
-        if reported:
-            raise reported
+        if self.reported:
+            raise self.reported
         if not self.completed and not self.stopping:
             raise self.silent_end(message["code"])
 
@@ -291,6 +311,7 @@ class Execution(threading.Thread):
             say_failure(exceptions),
             events.error_of(exceptions),
             flow if message["phase"] == "define" else None,
+            lost_spark=message["phase"] != "define" and is_lost_connection(message["exceptions"]),
         )
 
     def silent_end(self, code: int | None) -> Failure:
@@ -303,7 +324,7 @@ class Execution(threading.Thread):
         sentence = f"The runner process of this update {how}; what it had started on Spark was stopped."
         sentence = f"{sentence} Its last words: {words}" if words else sentence
         from_outside = code is None or -code in (signal.SIGKILL, signal.SIGTERM)  # others are its own crash
-        return cut(sentence) if from_outside else Failure(sentence)
+        return cut(sentence) if from_outside and not self.flows.any_failed() else Failure(sentence)
 
     def settle(self, failure: Failure | None) -> None:
         """The same end for every outcome: nothing is left running, then the outcome is recorded."""
@@ -317,8 +338,7 @@ class Execution(threading.Thread):
                 self.name_unresolved(failure, unresolved)
             quiet = quiesce(driver, self.key, seconds=QUIET_SECONDS)
         except SparkDead as error:
-            before = f"{failure.sentence} " if failure else ""
-            failure = cut(f"{before}{error} This update ended with it.")
+            failure = self.ended_with(error, failure)
         self.drain()
         stopped = self.stopping or self.was_stopped()
         if quiet is False:
@@ -393,6 +413,18 @@ def remove_folder(home: Path, update_id: str) -> None:
     """Forget an update's files."""
     with contextlib.suppress(OSError):
         ForeignFolder(home / "updates").remove(update_id)
+
+
+UNANSWERED = ("grpc.", "pyspark.errors.exceptions.connect.", "pyspark.errors.exceptions.base.")
+GONE = ("StatusCode.UNAVAILABLE", "StatusCode.CANCELLED", "RETRIES_EXCEEDED")
+
+
+def is_lost_connection(exceptions: list[dict[str, Any]]) -> bool:
+    """Did the runner end because Spark did not answer any more? What Spark itself has sent has Java's print."""
+    return not any(raw["java"] for raw in exceptions) and any(
+        str(raw["class_name"]).startswith(UNANSWERED) and any(word in str(raw["message"]) for word in GONE)
+        for raw in exceptions
+    )
 
 
 def runner_links(raw: dict[str, Any]) -> list[dict[str, Any]]:

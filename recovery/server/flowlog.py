@@ -101,6 +101,11 @@ class FlowLog:
         statuses = {track.status for track in self.tracks.values()}
         return "COMPLETED" in statuses and statuses <= {"COMPLETED", "EXCLUDED"}
 
+    def any_failed(self) -> bool:
+        """Whether a flow has failed, as far as is known."""
+        ends = ((track.status, track.held.status if track.held else "") for track in self.tracks.values())
+        return any("FAILED" in end for end in ends)
+
     def on_said(self, said: FlowSaid, at_ms: int, text: str) -> None:
         """One of Spark's sentences about a flow."""
         if said.unresolved:

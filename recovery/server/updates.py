@@ -7,9 +7,9 @@ from django.db import IntegrityError, transaction
 
 from recovery import trace
 from recovery.server import events
-from recovery.server.execution import Execution, cut, record_state
+from recovery.server.execution import Execution, Failure, cut, record_state
 from recovery.server.instance import Instance
-from recovery.server.models import ACTIVE_STATES, Pipeline, Update
+from recovery.server.models import ACTIVE_STATES, Event, Pipeline, Update
 from recovery.server.problems import active_update, invalid
 
 LOG = logging.getLogger(__name__)
@@ -105,10 +105,20 @@ def fail_left_active() -> int:
     left = list(Update.objects.filter(state__in=ACTIVE_STATES).select_related("pipeline"))
     for update in left:
         sentence = "The server stopped while this update ran; its runner and its Spark driver ended with it."
-        record_state(update.pipeline, update.id, "FAILED", failure=cut(sentence))
+        failure = Failure(sentence) if has_failed_flow(update) else cut(sentence)
+        record_state(update.pipeline, update.id, "FAILED", failure=failure)
         Update.objects.filter(pk=update.pk).update(state="FAILED", ended_ms=events.now_ms())
         Pipeline.objects.filter(pk=update.pipeline_id).update(healthy=False)
     return len(left)
+
+
+def has_failed_flow(update: Update) -> bool:
+    """Whether a flow of it had failed and was not begun again, by its events."""
+    newest: dict[str, str] = {}
+    told = Event.objects.filter(update_id=update.id, event_type="flow_progress").order_by("seq")
+    for body in told.values_list("body", flat=True).iterator():
+        newest[body["origin"].get("flow_name", "")] = body["details"]["flow_progress"].get("status", "")
+    return "FAILED" in newest.values()
 
 
 def update_info(update: Update, *, full: bool) -> dict[str, Any]:
