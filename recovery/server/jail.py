@@ -141,8 +141,14 @@ def machine_confinement(
     doors = [path for pattern in DOORS for path in TEMPORARY.glob(pattern)]
     keys = [Path(name) for name in KEYS] + [Path(agent).parent] * bool(agent) + [Path.home()]
     return Confinement(
-        hidden=(*keys, *doors, home, *own_secrets),
-        readable=(*map(Path, SYSTEM), *map(Path, NAMES), *environment, *readable),
+        hidden=(*keys, *doors, home, *own_secrets, *files_of_settings()),
+        readable=(
+            *map(Path, SYSTEM),
+            *map(Path, NAMES),
+            *environment,
+            *readable,
+            *([] if data_roots else folders_of_programs(home, hidden=keys)),
+        ),
         writable=(*[home / name for name in DATA], *data_roots, *writable),
         closed=bool(data_roots),
         links=tuple(path for path in (*map(Path, SYSTEM), *links) if path.is_symlink()),
@@ -192,6 +198,30 @@ def local_path(uri: str) -> list[Path]:
     """The folder behind a `file:` URI; none for a place elsewhere."""
     scheme, _, path = uri.partition(":")
     return [Path("/" + path.lstrip("/"))] if scheme == "file" else []
+
+
+def files_of_settings() -> list[Path]:
+    """Files from which this server takes secrets and settings (`REPRISE_…_FILE`), wherever they lie."""
+    named = [
+        value for name, value in os.environ.items() if name.startswith("REPRISE_") and name.endswith("_FILE")
+    ]
+    return [path for path in map(Path, named) if path.is_absolute() and path.is_file()]
+
+
+def folders_of_programs(home: Path, *, hidden: Sequence[Path]) -> list[Path]:
+    """Where this server finds programs and modules that it runs outside of any jail: nobody's code may add one.
+
+    A folder in which data or the home lies is none of programs alone, and stays as it is; so does what is hidden.
+    """
+    named = [Path(name) for name in (*os.environ.get("PATH", "").split(os.pathsep), *sys.path) if name]
+    shut = [path.resolve() for path in hidden]
+    shared = [path.resolve() for path in (home, TEMPORARY)]
+    return [
+        path
+        for path in dict.fromkeys(path.resolve() for path in named if path.is_absolute() and path.is_dir())
+        if not any(path.is_relative_to(place) for place in (*shut, home.resolve()))
+        and not any(place.is_relative_to(path) for place in shared)
+    ]
 
 
 def java_homes() -> list[Path]:

@@ -346,3 +346,52 @@ def test_a_link_put_where_a_right_was_listed_gives_none(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert json.loads(asked.stdout) == {"mine": "content", "other": "", "swapped": ""}
+
+
+def test_folders_of_programs_that_the_server_runs_are_read_only(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("programs", "modules", "data", "person/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    named = [
+        tmp_path / "programs",
+        tmp_path / "person/bin",
+        tmp_path,
+        Path("/tmp"),
+        "",
+        "relative",
+        home / "storage",
+    ]
+    monkeypatch.setenv("PATH", os.pathsep.join([*map(str, named), os.environ["PATH"]]))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "modules")])
+
+    confinement = machine_confinement(home=home)
+
+    sights = {
+        name: confinement.sight(tmp_path / name / "new")
+        for name in ("programs", "modules", "data", "person/bin")
+    }
+    assert sights == {
+        "programs": Sight.READABLE,
+        "modules": Sight.READABLE,
+        "data": Sight.WRITABLE,
+        "person/bin": Sight.HIDDEN,
+    }
+    assert confinement.sight(home / "storage/new") is Sight.WRITABLE
+    assert confinement.sight(Path("/tmp/new")) is Sight.WRITABLE
+
+
+def test_a_file_that_a_setting_of_the_server_names_is_hidden(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protection: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("key", "table"):
+        (tmp_path / "data" / name).write_text("content")
+    monkeypatch.setenv("REPRISE_SECRET_KEY_FILE", str(tmp_path / "data/key"))
+
+    seen = ask_in_jail(
+        machine_confinement(home=home), READ_AND_WRITE, *[tmp_path / "data" / n for n in ("key", "table")]
+    )
+
+    assert seen == {"data/key": "", "data/table": "rw"}
