@@ -136,3 +136,76 @@ def test_a_file_out_of_reach_fails_the_update_where_the_code_reads_it(stack: Sta
     errors = [event["error"] for event in events if event.get("error")]
     assert errors[0]["exceptions"][0]["class_name"] == "FileNotFoundError"
     assert errors[0]["exceptions"][0]["stack"][0]["line_number"] == 4
+
+
+FROM_SPARK = """
+import json
+from pyspark import pipelines as dp
+from pyspark.sql.functions import udf
+
+
+@udf("string")
+def plant(row):
+    import os
+
+    reached = []
+    for target in json.loads('''{targets}'''):
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "ab"):
+                reached.append(target)
+        except OSError:
+            pass
+    for link, target in json.loads('''{links}'''):
+        try:
+            os.symlink(target, link)
+        except OSError as error:
+            reached.append(str(error))
+    with open('{report}', "w") as report:
+        json.dump(reached, report)
+    return "done"
+
+
+@dp.materialized_view
+def {name}():
+    return spark.range(1).select(plant("id").alias("said"))
+"""
+
+
+def test_what_spark_runs_reaches_nothing_that_the_next_start_runs_and_stops_nobody_by_links(
+    stack: Stack,
+) -> None:
+    report = stack.home / "storage" / "planted.json"
+    targets = [
+        stack.home / "driver/conf" / name for name in ("spark-env.sh", "spark-defaults.conf", "planted")
+    ]
+    links = {stack.home / "eventlog/planted": "nowhere", stack.home / "spark/conf": str(stack.home)}
+    code = FROM_SPARK.format(
+        targets=json.dumps([str(target) for target in targets]),
+        links=json.dumps([[str(link), target] for link, target in links.items()]),
+        report=report, name="hostile_udf",
+    )  # fmt: skip
+    before = (stack.home / "driver/conf/spark-defaults.conf").read_text()
+    try:
+        hostile = ensure(stack.client, Wanted("hostile_udf", "hostile_udf", "staging"), code)
+        assert run_update(stack.client, hostile)[0] == "COMPLETED"
+        assert json.loads(report.read_text()) == []
+        assert (stack.home / "eventlog/planted").is_symlink()
+
+        good = ensure(stack.client, Wanted("beside_planted", "beside_planted", "staging"), GOOD)
+        assert run_update(stack.client, good)[0] == "COMPLETED"
+    finally:
+        for link in links:
+            link.unlink(missing_ok=True)
+    assert (stack.home / "driver/conf/spark-defaults.conf").read_text() == before
+    assert {path.name for path in (stack.home / "driver/conf").iterdir()} == {
+        "spark-defaults.conf",
+        "log4j2.properties",
+    }
+
+
+def test_a_storage_root_in_the_home_is_refused(stack: Stack) -> None:
+    status, answer = stack.api.post(
+        "/api/2.0/pipelines", {"name": "greedy", "storage": f"file:{stack.home}/updates", "libraries": []}
+    )
+    assert (status, answer["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
