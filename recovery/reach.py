@@ -18,8 +18,10 @@ from recovery import outbound
 from recovery.breaker import SharedBreaker
 from recovery.checkpoints import access
 from recovery.checkpoints.access import Access, Rules
-from recovery.errors import Refused
-from recovery.models import Flow, Workspace
+from recovery.errors import Refused, WrongUse
+from recovery.models import Flow, Pipeline, Workspace
+from recovery.people import visible
+from recovery.people.roles import Actor
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -107,6 +109,33 @@ def reading(workspace: Workspace) -> Iterator[None]:
     now = access.current()
     with access.using(replace(now, rules=replace(now.rules, roots=tuple(workspace.roots)))):
         yield
+
+
+@contextmanager
+def typed(location: str, by: Actor) -> Iterator[None]:
+    """A place that a person named on a page is opened in here: below the workspaces' roots, where each of them has some,
+    and not below the storage of a pipeline that this person does not see. Raises Refused, WrongUse."""
+    if not access.scheme_of(location) and not location.startswith("/"):
+        raise WrongUse(
+            "Spell the path in full, from / on, or as scheme://bucket/folder.", code="storage_address"
+        )
+    for storage in _out_of_sight(by):
+        if access.is_below(location, storage):
+            raise Refused(access.outside(location), code="storage_root")
+    roots = [tuple(workspace.roots) for workspace in Workspace.objects.active()]
+    limits = tuple(root for some in roots for root in some) if all(roots) else ()
+    now = access.current()
+    with access.using(replace(now, rules=replace(now.rules, roots=limits))):
+        yield
+
+
+def _out_of_sight(by: Actor) -> list[str]:
+    """Storage of pipelines in environments where `by` sees none."""
+    seen = visible.where(by)
+    hidden = Pipeline.objects.exclude(seen) if seen else Pipeline.objects.none()
+    return [
+        root for spec in hidden.values_list("spec", flat=True) if (root := str(spec.get("storage") or ""))
+    ]
 
 
 def of_flow(act: Callable[Concatenate[Flow, P], Result]) -> Callable[Concatenate[Flow, P], Result]:

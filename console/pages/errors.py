@@ -3,22 +3,27 @@
 import sys
 from typing import Final
 
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
 
+TOO_BIG: Final = (
+    "What was sent is larger than 2 MB, so it was not read. Send less: of a log, its end is enough."
+)
 AGAIN_SECONDS: Final = "5"  # a database that was started again is back by then
 
 
 def wrong(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Stands on nothing but the template: the request may be what no page can be made of."""
-    sentence = (
-        str(exception) if isinstance(exception, BadRequest) else "The request cannot be taken as it was sent."
-    )
+    sentence, status = "The request cannot be taken as it was sent.", 400
+    if isinstance(exception, BadRequest):
+        sentence = str(exception)
+    elif isinstance(exception, RequestDataTooBig):
+        sentence, status = TOO_BIG, 413
     given = {"sentence": sentence, "request_id": getattr(request, "request_id", "")}
-    return HttpResponse(loader.get_template("400.html").render(given), status=400)
+    return HttpResponse(loader.get_template("400.html").render(given), status=status)
 
 
 def denied(request: HttpRequest, exception: PermissionDenied) -> HttpResponse:

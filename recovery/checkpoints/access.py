@@ -266,6 +266,24 @@ def check_roots(location: str, roots: Sequence[str]) -> None:
         raise Refused(_outside(location), code="storage_root")
 
 
+def is_below(location: str, root: str) -> bool:
+    """Does a path or URL lead to this root or below it? Links of this machine are followed. Raises Refused."""
+    try:
+        of = read_place(root)
+    except Refused:
+        return False  # no place that is opened
+    place = read_place(location)
+    if place.store != of.store:
+        return False
+    path, above = (p.path if p.store else os.path.realpath(p.path) for p in (place, of))
+    return _below(path, above)
+
+
+def outside(location: str) -> str:
+    """Why a place is not opened, in a sentence."""
+    return _outside(location)
+
+
 def ask(store: str, call: Callable[[], Result]) -> Result:
     """What `call` answers, which asks this store (its `service`); with a deadline, no later than that.
 

@@ -1,0 +1,74 @@
+"""An error text of a stream that is no flow here, alone or with its checkpoint. Neither is stored or audited."""
+
+from typing import Final
+
+from django.http import HttpResponse
+
+from console.middleware import Request
+from console.pages.base import page, show
+from console.presenters import checkpoint as checkpoints
+from console.presenters import error_text, wizard
+from recovery import reach
+from recovery.checkpoints import inspect
+from recovery.checkpoints.report import CheckpointReport
+from recovery.diagnosis.of_text import NO_CHECKPOINT, diagnose_text
+from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
+from recovery.people.roles import Actor, Right
+
+LARGEST_TEXT: Final = 2_000_000  # bytes
+LONGEST_PATH: Final = 2_000
+
+
+@page(Right.VIEW, methods=("GET", "POST"))
+def paste(request: Request, by: Actor) -> HttpResponse:
+    """The box; POST answers with the diagnosis of what was put into it, on the same page."""
+    context = {"section": "flows", "largest": LARGEST_TEXT}
+    if request.method != "POST":
+        return show(request, "error_text.html", context)
+    text, place = request.POST.get("text", ""), request.POST.get("checkpoint", "").strip()
+    context |= {"text": text, "checkpoint": place}
+    try:
+        _check_size(text, place)
+    except WrongUse as refusal:
+        return show(request, "error_text.html", {**context, "text": ""}, refusal=refusal, status=422)
+    report, problem = _read(place, by) if place else (None, None)
+    unread = f"{problem.sentence} So this rests on the text alone." if problem else NO_CHECKPOINT
+    told = diagnose_text(text, report=report, unread=unread)
+    found = told.found
+    context |= {
+        "told": told,
+        "found": found,
+        "asks": error_text.asks(found, is_recognised=told.is_recognised),
+        "ladder": wizard.ladder(found, None),
+        "order": error_text.order(found),
+        "operators": wizard.operators(found),
+        "report": report,
+        "problem": problem,
+        "findings": checkpoints.findings([f.as_dict() for f in report.findings]) if report else [],
+    }
+    return show(request, "error_text.html", context)
+
+
+def _check_size(text: str, place: str) -> None:
+    """Raises WrongUse."""
+    if not text.strip():
+        raise WrongUse(
+            "There is no text: paste the end of the driver's log, or the exception.", code="no_text"
+        )
+    if len(text.encode("utf-8", "replace")) > LARGEST_TEXT:
+        raise WrongUse(
+            "The text is larger than 2 MB, so it was not read. Paste the end of the log: its last failure is what "
+            "counts. The command line takes a log of any size: bin/manage diagnose --error FILE.",
+            code="text_too_large",
+        )
+    if len(place) > LONGEST_PATH:
+        raise WrongUse("The checkpoint's path is longer than 2,000 characters.", code="path_too_long")
+
+
+def _read(place: str, by: Actor) -> tuple[CheckpointReport | None, RepriseError | None]:
+    """The checkpoint's report, or why there is none: what the text says is shown all the same."""
+    try:
+        with reach.typed(place, by):
+            return inspect(place), None
+    except (Refused, Unreachable, WrongUse) as problem:
+        return None, problem

@@ -1,0 +1,29 @@
+"""What the page of a pasted error text says beside the diagnosis. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from console.presenters.wizard import Ask
+from console.presenters.wizard import asks as asks_of_flow
+from recovery.diagnosis.advice import asks_meant, stored_advice
+
+WAIT = Ask(
+    "Safe to wait?",
+    "Not known",
+    "How long the source keeps what was not read yet, neither a text nor a checkpoint says: look at its retention. "
+    "Waiting makes the table older, nothing else.",
+    "not-known",
+)
+
+
+def asks(found: Mapping[str, Any], *, is_recognised: bool) -> list[Ask]:
+    """What happened, how bad, safe to wait: as on a flow's page, without what only a flow's facts tell."""
+    what, bad, _ = asks_of_flow(found, {})
+    return [what, bad if is_recognised else Ask(bad.ask, "Not known", bad.text, "not-known"), WAIT]
+
+
+def order(found: Mapping[str, Any]) -> str:
+    """In which order the ways on are shown, and what decides between them."""
+    if asks_meant(stored_advice(found)):
+        return "Which is right depends on whether the change was meant: only you know that."
+    return "Safest first."
