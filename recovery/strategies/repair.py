@@ -3,7 +3,7 @@
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, mapped, sinks, sources, starts
+from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
 from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
@@ -61,9 +61,10 @@ def judge(facts: Facts) -> Option:
 
 def _forecast(facts: Facts, doubled: Amount) -> Forecast:
     of, new_rows = sources.unit(facts), _new_rows(facts)
-    lost = sources.kept(
+    kept = sources.kept(
         facts, f"Every committed {of} stays committed; every unread {of} is read.", planned=True
     )
+    lost = state_rows.with_gone_state(facts, kept)
     return Forecast(
         lost=_unless_inferred(facts, lost),
         doubled=doubled,

@@ -4,9 +4,11 @@ In append mode an aggregation writes a group once, when the watermark has passed
 state in that batch (StateStoreSaveExec, SessionWindowStateStoreSaveExec): every group that the state still holds is in
 no table. Pipelines write in append mode always (StreamingTableWrite, SinkWrite). A join keeps rows that wait for a
 match, and what comes of them hangs on rows that have not arrived; what a step of people's own code keeps, it alone
-knows. dropDuplicates has written each row whose key it holds, and a limit keeps a number.
+knows. dropDuplicates has written each row whose key it holds, and a limit keeps a number. Where the state itself is
+gone, as much is lost as it held, which no file tells any more.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,11 +18,13 @@ from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.checkpoints.state.windows import OpenWindow
 from recovery.sources.base import Bound, joint_bound
 from recovery.sources.comparing import count, moment
+from recovery.strategies import common
 from recovery.strategies.base import Amount, Facts, GroupRows, OutputMode
 
 AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 JOINS = ("symmetricHashJoin",)
 WRITTEN_AT_ONCE = ("dedupe", "dedupeWithinWatermark", "globalLimit")
+NO_ID = -1  # of a step whose state is gone: its number is in the folder's name
 WHY_UNCOUNTED = {
     Uncounted.DAMAGED: "a file of it is damaged",
     Uncounted.NOT_KEPT: "a file of it is missing",
@@ -38,6 +42,7 @@ class Fate(StrEnum):
     BUFFERED = "buffered"  # rows of a join that wait for a match
     OWN = "own"  # what people's own code keeps
     UNCOUNTED = "uncounted"
+    GONE = "gone"  # the checkpoint has no state of a step that the code had
     MODE_UNKNOWN = "mode unknown"
 
 
@@ -57,9 +62,34 @@ class Held:
 
 
 def judge_state(facts: Facts) -> tuple[Held, ...]:
-    """Every operator of the checkpoint, the one nearest to the sink first."""
+    """Every operator of the checkpoint, the one nearest to the sink first; behind them those whose state is gone."""
     counted = {h.operator_id: h for h in facts.held}
-    return tuple(_judged(facts, o, counted.get(o.operator_id)) for o in facts.checkpoint.state_operators)
+    there = tuple(_judged(facts, o, counted.get(o.operator_id)) for o in facts.checkpoint.state_operators)
+    return (*there, *_gone(facts))
+
+
+def _gone(facts: Facts) -> tuple[Held, ...]:
+    """Steps that the last good code had and of which the checkpoint has no state, though a batch was committed.
+
+    Where that code is not known, a missing folder tells it, or a watermark beside no state at all, which seldom is.
+    """
+    report, old = facts.checkpoint, facts.old_code
+    if reconciled(report).last_committed is None:
+        return ()
+    if old is not None and old.operators is not None:
+        there = Counter(o.name for o in report.state_operators)
+        names = list((Counter(old.operators) - there).elements())
+    else:
+        missing = any(f.code == "STATE_MISSING" for f in report.findings)
+        names = [""] if missing or (report.watermark_ms and not report.state_operators) else []
+    found = (Held(StateOperator(NO_ID, name, 0), Fate.GONE) for name in names)
+    return tuple(h for h in found if not _is_written(facts, h.operator.name))
+
+
+def _is_written(facts: Facts, operator: str) -> bool:
+    """Whether a row is in the table as soon as this step has it in its state."""
+    writes_all = facts.output_mode in (OutputMode.UPDATE, OutputMode.COMPLETE)
+    return operator in WRITTEN_AT_ONCE or (operator in AGGREGATIONS and writes_all)
 
 
 def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) -> Held:
@@ -68,7 +98,7 @@ def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) ->
     entries = counted.entries if counted else None
     if entries == 0:
         return Held(operator, Fate.EMPTY, 0)
-    if operator.name in AGGREGATIONS and facts.output_mode in (OutputMode.UPDATE, OutputMode.COMPLETE):
+    if _is_written(facts, operator.name):
         return Held(operator, Fate.WRITTEN, entries)
     if entries is None:
         return Held(operator, Fate.UNCOUNTED, None, counted.problem if counted else None)
@@ -83,7 +113,15 @@ def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) ->
 def with_state(facts: Facts, lost: Amount, *, read_again: bool = False) -> Amount:
     """`lost`, and the rows that are lost with the state. `read_again`: their input may be read again, in part, so that
     nobody can tell how many of them are."""
-    found = [h for h in judge_state(facts) if h.matters]
+    return _with(facts, lost, [h for h in judge_state(facts) if h.matters], read_again=read_again)
+
+
+def with_gone_state(facts: Facts, lost: Amount) -> Amount:
+    """`lost`, and the rows of state that is gone, whatever a strategy keeps of the rest."""
+    return _with(facts, lost, list(_gone(facts)))
+
+
+def _with(facts: Facts, lost: Amount, found: list[Held], *, read_again: bool = False) -> Amount:
     if not found:
         return lost
     mine = replace(_amount(facts, found), windows=_windows(facts, found))
@@ -140,6 +178,8 @@ def _untold(found: list[Held]) -> str:
 def says(facts: Facts, held: Held) -> str:
     """What one operator's state holds; one sentence."""
     number, closed = held.operator.operator_id, reconciled(facts.checkpoint).closed_ms
+    if held.fate is Fate.GONE:
+        return _says_gone(held)
     if held.fate is Fate.UNWRITTEN:
         kind = "session" if held.operator.name == AGGREGATIONS[1] else "group"
         verb = "is" if held.entries == 1 else "are"
@@ -157,6 +197,13 @@ def says(facts: Facts, held: Held) -> str:
     )
 
 
+def _says_gone(held: Held) -> str:
+    if not held.operator.name:
+        return "State is missing in the checkpoint; which rows it held, no file tells."
+    step = f"the {common.word(held.operator.name)} step of the last good code"
+    return f"The checkpoint has no state of {step}; which rows it held, no file tells."
+
+
 def _why(held: Held) -> str:
     return "" if held.problem is None else f": {WHY_UNCOUNTED[held.problem]}"
 
@@ -168,11 +215,19 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
             "STATE_HOLDS_ROWS",
             Severity.WARNING,
             says(facts, held),
-            "Put the old code back (revert) until its windows are written, or accept the loss."
-            if held.fate in (Fate.UNWRITTEN, Fate.MODE_UNKNOWN)
-            else "Put the old code back (revert), or accept the loss.",
-            spark=f"operator {held.operator.operator_id} {held.operator.name}",
+            _what_to_do(held),
+            spark=f"operator {held.operator.operator_id} {held.operator.name}"
+            if held.fate is not Fate.GONE
+            else "",
         )
         for held in judge_state(facts)
         if held.matters
     )
+
+
+def _what_to_do(held: Held) -> str:
+    if held.fate is Fate.GONE:
+        return "Put the checkpoint's state folder back from a backup, or accept the loss."
+    if held.fate in (Fate.UNWRITTEN, Fate.MODE_UNKNOWN):
+        return "Put the old code back (revert) until its windows are written, or accept the loss."
+    return "Put the old code back (revert), or accept the loss."

@@ -7,10 +7,10 @@ import pytest
 
 from console.presenters.wizard import lost_windows
 from recovery.checkpoints.held import HeldState, Uncounted
-from recovery.checkpoints.report import StateOperator
+from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.checkpoints.state.windows import OpenWindow
 from recovery.sources.base import Bound
-from recovery.strategies import continue_, full_refresh
+from recovery.strategies import continue_, full_refresh, repair
 from recovery.strategies.base import CodeFacts, Counts, Facts, GroupRows, OutputMode
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies import streams
@@ -90,6 +90,54 @@ def test_continue_loses_what_only_its_state_holds(of: Facts, rows: int | None, h
     lost = option.forecast.lost
     assert (lost.rows, lost.bound, lost.possible) == (rows, how, rows != 0)
     assert ("STATE_HOLDS_ROWS" in {f.code for f in option.findings}) == (rows != 0)
+
+
+def emptied(
+    *kept: str,
+    left: tuple[str, ...] = (),
+    known: bool = True,
+    watermark_ms: int | None = None,
+    found: tuple[str, ...] = (),
+    committed: int | None = 2,
+    mode: OutputMode = APPEND,
+) -> Facts:
+    """A flow whose last good code kept state of these steps; the checkpoint has only that of those that are `left`."""
+    old = CodeFacts({"/p/q.py": WITH}, kept, sources=({"path": "/in"},)) if known else None
+    report = checkpoint(
+        state_operators=tuple(StateOperator(n, name, 2) for n, name in enumerate(left)),
+        watermark_ms=watermark_ms,
+        last_committed=committed,
+        findings=tuple(Finding(code, Severity.BLOCKER, "It is missing.", "") for code in found),
+    )
+    told = tuple(HeldState(n, name, 3, 0) for n, name in enumerate(left))
+    return facts(checkpoint=report, old_code=old, held=told, output_mode=mode)
+
+
+GONE = [
+    ("the aggregation's state is gone", emptied(AGGREGATE), True),
+    ("a join's state is gone", emptied(JOIN), True),
+    ("the state of people's own code is gone", emptied("transformWithStateInPySparkExec"), True),
+    ("one of two states is gone", emptied(AGGREGATE, JOIN, left=(AGGREGATE,)), True),
+    ("one of two joins' states is gone", emptied(JOIN, JOIN, left=(JOIN,)), True),
+    ("the keys of dropDuplicates are gone", emptied(DEDUPE), False),
+    ("the number of a limit is gone", emptied("globalLimit"), False),
+    ("an aggregation that writes all is gone", emptied(AGGREGATE, mode=COMPLETE), False),
+    ("nothing was ever committed", emptied(AGGREGATE, committed=None), False),
+    ("all of it is there", emptied(AGGREGATE, left=(AGGREGATE,)), False),
+    ("the code never kept any", emptied(), False),
+    ("the code never kept any, and has a watermark", emptied(watermark_ms=9), False),
+    ("the code is not known, and kept a watermark", emptied(known=False, watermark_ms=9), True),
+    ("the code is not known, and some is missing", emptied(known=False, found=("STATE_MISSING",)), True),
+    ("the code is not known, and nothing hints at any", emptied(known=False), False),
+]
+
+
+@pytest.mark.parametrize(("of", "gone"), [c[1:] for c in GONE], ids=[c[0] for c in GONE])
+def test_rows_of_a_state_that_is_gone_are_not_known(of: Facts, gone: bool) -> None:
+    """Nobody can count them any more, and nothing but the code tells that there were any."""
+    for lost in (continue_.judge(of).forecast.lost, repair.judge(of).forecast.lost):
+        assert (lost.rows, lost.exact) == ((None, False) if gone else (0, True))
+    assert ("STATE_HOLDS_ROWS" in {f.code for f in continue_.judge(of).findings}) == gone
 
 
 def test_what_loses_rows_with_its_state_is_not_recommended() -> None:
