@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.urls import URLPattern
 
-from console.api import recoveries, workspaces
+from console.api import recoveries, refreshes, workspaces
 from console.api.base import Act, Body, acts_of
 from recovery.people.roles import Actor
 
@@ -33,12 +33,17 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
         "refresh_below": YES,
         **CHOSEN,
     },
+    refreshes.ask: {"pipeline": TEXT, "flow": TEXT},
     workspaces.add: {"name": TEXT, **GIVEN},
     workspaces.change: {"on": YES, **GIVEN},
     workspaces.remove: {"reason": TEXT},
 }
 """What is not here takes nothing."""
-NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {recoveries.open_one: ("pipeline",), workspaces.add: ("name",)}
+NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
+    recoveries.open_one: ("pipeline",),
+    refreshes.ask: ("pipeline",),
+    workspaces.add: ("name",),
+}
 PROBLEM: Final[Schema] = {
     "type": "object",
     "required": ["error"],

@@ -4,7 +4,7 @@ from typing import Final
 
 from django.urls import URLPattern, path
 
-from console.api import openapi, workspaces
+from console.api import openapi, refreshes, workspaces
 from console.api.base import route
 from console.api.recoveries import look, open_one, plan, positions, read, read_report
 from recovery.people.roles import Right
@@ -18,6 +18,8 @@ ROUTES: Final[list[URLPattern]] = [
     path(f"{ONE}/positions", route(GET=(Right.VIEW, positions), POST=(Right.RECOVER, look))),
     path(f"{ONE}/report", route(GET=(Right.VIEW, read_report))),
     path(f"{ONE}/plan", route(POST=(Right.RECOVER, plan))),
+    path("api/v1/refreshes", route(POST=(Right.RECOVER, refreshes.ask))),
+    path("api/v1/refreshes/<str:ticket>", route(GET=(Right.VIEW, refreshes.read))),
     path(
         "api/v1/workspaces",
         route(GET=(Right.MANAGE, workspaces.listing), POST=(Right.MANAGE, workspaces.add)),

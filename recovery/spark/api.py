@@ -363,8 +363,9 @@ class DefinedRequest:
 @dataclass(frozen=True)
 class Defined:
     """`rows` the dataset holds, `expected_rows` its definition yields, `missing` and `extra` of their exact multiset
-    difference. `problem` not None: they could not be compared. `unsure`: functions and columns by which two runs of the
-    definition may differ over the same tables."""
+    difference. `problem` not None: they could not be compared. `unsure`: functions, steps and columns by which two runs
+    of the definition may differ over the same tables, where they may explain this difference; `rows_unsure`: in the
+    number of rows too. `left_out`: columns that were not compared, as their values differ by themselves."""
 
     rows: Rows | None = None
     expected_rows: Rows | None = None
@@ -372,6 +373,8 @@ class Defined:
     extra: Rows | None = None
     problem: Text | None = None
     unsure: tuple[Text, ...] = ()
+    left_out: tuple[Text, ...] = ()
+    rows_unsure: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from recovery.spark import counting, explained, secrets, sql_definitions
 from recovery.spark.answers import Flow
 from recovery.spark.catalog import table
 from recovery.spark.definitions import BadCode
-from recovery.spark.replay import CannotReplay, SourceRead
-from recovery.spark.session import first_line, lost_contact, use
+from recovery.spark.replay import CannotReplay, SourceRead, messages_in
+from recovery.spark.session import first_line, lost_contact, quoted, use
+from recovery.spark.unsure import Rows, unsure
 
 WHOLE: Final = ("starting", "ending", "readchange", "skipchange", "ignorechange", "ignoredelete")
 """Beginnings of a reader's options by which a stream does not read each row of its table once."""
@@ -23,13 +24,15 @@ WHOLE: Final = ("starting", "ending", "readchange", "skipchange", "ignorechange"
 @dataclass(frozen=True)
 class Computed:
     """What a definition yields over the tables now: its rows, their columns and schema, and Spark's plan as text.
-    `withheld`: what of its readers' options no sentence may repeat."""
+    `withheld`: what of its readers' options no sentence may repeat. `varying`: functions of Python that are declared
+    to yield another value at each run."""
 
     frame: Any
     columns: Sequence[str]
     schema: Any
     text: str
     withheld: Set[str] = frozenset()
+    varying: Set[str] = frozenset()
 
 
 def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -43,8 +46,7 @@ def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     found: Computed | None = None
     try:
         found = _computed(spark, request["study"], request["table"], folder)
-        out |= _difference(found.frame, held, found.columns)
-        out["unsure"] = [*explained.computed_anew(found.text), *_inexact(found.schema)]
+        out |= _compared(found, held)
     except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
         out["problem"] = str(error)
     except PySparkException as error:
@@ -54,6 +56,38 @@ def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
             f"Spark could not compare it: {secrets.withheld(first_line(error), found.withheld if found else ())}"
         )
     return out
+
+
+def _compared(found: Computed, held: Any) -> dict[str, Any]:
+    """The difference over every column. Where that may come of values that differ by themselves, over those columns
+    alone that cannot: `left_out` names the others, and `unsure` what may explain the difference that is left."""
+    whole = _difference(found.frame, held, found.columns)
+    if not _differs(whole):
+        return whole
+    doubt, inexact = unsure(found.text, found.columns, foreign=found.varying), _inexact(found.schema)
+    told = {**whole, "unsure": [*doubt.names, *inexact], "rows_unsure": doubt.rows is Rows.ANY}
+    if doubt.rows is not Rows.NONE:
+        return told
+    soft = {*doubt.anew, *doubt.ambiguous, *inexact}
+    for out, proves in ((set(doubt.anew), True), (soft, False)):
+        kept = [c for c in found.columns if c not in out]
+        if not out or not kept:
+            continue
+        rest = _difference(found.frame.select(*map(quoted, kept)), held, kept)
+        if _differs(rest) is not proves:
+            return {**rest, "left_out": [c for c in found.columns if c in out]}
+    return told
+
+
+def _differs(difference: Mapping[str, int]) -> bool:
+    return bool(difference["missing"] or difference["extra"])
+
+
+def varying_in(frame: Any) -> frozenset[str]:
+    """Names of a DataFrame's Python functions that are declared to yield another value at each run."""
+    kind = "spark.connect.CommonInlineUserDefinedFunction"
+    every = messages_in(frame._plan.plan(frame._session.client))
+    return frozenset(m.function_name for m in every if m.DESCRIPTOR.full_name == kind and not m.deterministic)
 
 
 def _computed(spark: Any, study: Mapping[str, Any], dataset: str, folder: Path) -> Computed:
@@ -68,7 +102,8 @@ def _computed(spark: Any, study: Mapping[str, Any], dataset: str, folder: Path) 
     if not flow.writes_alone:
         raise BadCode(f"Several flows write {dataset}, so no definition of one of them yields its rows.")
     if not flow.sources:
-        return Computed(flow.frame, flow.columns, flow.schema, flow.text, flow.reader.withheld)
+        varying = varying_in(flow.frame)
+        return Computed(flow.frame, flow.columns, flow.schema, flow.text, flow.reader.withheld, varying)
     _check_row_by_row(flow.operators)
     frame = flow.replaced(lambda read: _whole_table(spark, read))
     text = frame._explain_string(extended=True)

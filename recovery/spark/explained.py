@@ -37,11 +37,11 @@ _RELATIONS = (
 )
 _FILE_FACT = re.compile(r"\b_metadata#\d|\binput_file_(?:name|block_start|block_length)\(\)")
 # Functions whose value differs at every run.
-_AT_EACH_RUN = (
+AT_EACH_RUN = (
     r"rand|randn|random|randstr|uniform|uuid|shuffle|now|localtimestamp|current_\w+|monotonically_increasing_id|"
     r"spark_partition_id"
 )
-_ANEW = re.compile(rf"\b({_AT_EACH_RUN})\(")
+_ANEW = re.compile(rf"\b({AT_EACH_RUN})\(")
 # What a row goes through before its window is counted, and which has no more to it than its line says.
 _PLAIN = {
     "Project",
@@ -52,7 +52,7 @@ _PLAIN = {
     "StreamingRelation",
     "StreamingRelationV2",
 }
-_OPAQUE = re.compile(rf"\)#\d|\b(?:{_AT_EACH_RUN}|input_file_\w+|java_method|reflect|try_reflect)\(")
+_OPAQUE = re.compile(rf"\)#\d|\b(?:{AT_EACH_RUN}|input_file_\w+|java_method|reflect|try_reflect)\(")
 # Steps that yield one row for each row.
 _ONE_FOR_ONE = {"EventTimeWatermark", "Project", "SubqueryAlias"}
 # Steps that hold no rows of their own: what they yield is made of what the streams below them yield.
@@ -91,7 +91,8 @@ def section(text: str, heading: str) -> tuple[str, ...]:
     return ()
 
 
-def _node(line: str) -> str:
+def node_of(line: str) -> str:
+    """The name of a plan's step, by one line of its text; "" where it has none."""
     match = _NAME.match(line)
     return match.group(1) if match else ""
 
@@ -105,7 +106,7 @@ def scanned_bytes(text: str) -> int | None:
     one of its relations does not tell (Spark then says 8 EiB)."""
     total = 0
     for line in section(text, "Optimized Logical Plan"):
-        if _node(line) not in _LEAVES:
+        if node_of(line) not in _LEAVES:
             continue
         size = _SIZE.search(line)
         if size is None or size[2] not in _UNITS:
@@ -119,14 +120,14 @@ _LEAVES = {"Relation", "RelationV2", "LogicalRelation", "HiveTableRelation", "Da
 
 def operators(text: str) -> tuple[str, ...]:
     """Stateful operators of a streaming query, outermost first, by the names a checkpoint uses."""
-    nodes = (_node(line) for line in section(text, "Physical Plan"))
+    nodes = (node_of(line) for line in section(text, "Physical Plan"))
     return tuple(OPERATORS[node] for node in nodes if node in OPERATORS)
 
 
 def dedupe_columns(text: str) -> tuple[str, ...] | None:
     """Columns of the outermost dropDuplicates; None where the query has none."""
     for line in section(text, "Physical Plan"):
-        if _node(line) in ("StreamingDeduplicate", "StreamingDeduplicateWithinWatermark"):
+        if node_of(line) in ("StreamingDeduplicate", "StreamingDeduplicateWithinWatermark"):
             listed = line.split(" [", 1)[1].split("], state info", 1)[0]
             return tuple(_ATTRIBUTE.sub("\0", listed + "]").rstrip("]").rstrip("\0").split("\0, "))
     return None
@@ -134,7 +135,7 @@ def dedupe_columns(text: str) -> tuple[str, ...] | None:
 
 def has_watermark(text: str) -> bool:
     """Does the query name an event time watermark? Then what is late depends on the order of arrival."""
-    return any(_node(line) == "EventTimeWatermark" for line in section(text, "Analyzed Logical Plan"))
+    return any(node_of(line) == "EventTimeWatermark" for line in section(text, "Analyzed Logical Plan"))
 
 
 def windows(text: str) -> str:
@@ -145,7 +146,7 @@ def windows(text: str) -> str:
     says (a Python function) or yields otherwise each time, or there is not exactly one aggregation and one watermark.
     """
     lines = section(text, "Analyzed Logical Plan")
-    nodes = [_node(line) for line in lines]
+    nodes = [node_of(line) for line in lines]
     if nodes.count("Aggregate") != 1 or nodes.count("EventTimeWatermark") != 1:
         return ""
     at = nodes.index("Aggregate")
@@ -167,7 +168,7 @@ def groups(text: str) -> str:
     """What becomes of one group of the query's only aggregation on its way to the sink: "one" row, "at most one", ""
     where that cannot be told: a step above it may make many rows of one, or drop some by rows that came before."""
     nodes = [
-        _node(line) for line in section(text, "Analyzed Logical Plan")[1:]
+        node_of(line) for line in section(text, "Analyzed Logical Plan")[1:]
     ]  # the first one names the columns
     if nodes.count("Aggregate") != 1:
         return ""
@@ -225,11 +226,13 @@ def besides(text: str) -> tuple[str, ...]:
     Every step that is not known to add nothing of its own is named, so one that Spark invents is too.
     """
     lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
-    steps = {_node(line) for line in lines} - _DERIVED
+    steps = {node_of(line) for line in lines} - _DERIVED
     foreign = {match.group(0) for line in lines for match in _FOREIGN.finditer(line)}
     return tuple(sorted(steps | foreign)) if lines else ("no plan",)
 
 
 def reshuffles(text: str) -> bool:
     """Does a batch plan move rows between tasks? Then a row no longer knows the file it came from."""
-    return any("Exchange" in _node(line) or "Join" in _node(line) for line in section(text, "Physical Plan"))
+    return any(
+        "Exchange" in node_of(line) or "Join" in node_of(line) for line in section(text, "Physical Plan")
+    )

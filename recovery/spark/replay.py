@@ -254,6 +254,16 @@ def _walk(message: Any) -> Iterator[Any]:
             yield from _walk(item)
 
 
+def messages_in(message: Any) -> Iterator[Any]:
+    """A message of Connect, and every one within it."""
+    from google.protobuf.message import Message
+
+    yield message
+    for _field, value in message.ListFields():
+        for item in [value] if isinstance(value, Message) else _messages(value):
+            yield from messages_in(item)
+
+
 def _messages(value: Any) -> list[Any]:
     from google.protobuf.message import Message
 

@@ -31,7 +31,8 @@ class Refreshed:
 
     `status`: what the update of the refresh said last of its flow, "" nothing. Of a dataset that was compared: `rows`
     it holds, `expected_rows` that its definition yields over the tables now, `missing` and `extra` of their exact
-    difference; `problem`: why it could not be compared; `unsure`: by what two computations of it differ by themselves.
+    difference; `problem`: why it could not be compared; `unsure`: by what two computations of it differ by themselves,
+    `rows_unsure`: in the number of rows too; `left_out`: columns that were not compared, for they do.
     `not_compared`: why it was not tried. `view`: computed anew by each update; else a table that reads a stream, whose
     older rows may come from older code, so that a difference proves nothing of this recovery.
     """
@@ -47,6 +48,8 @@ class Refreshed:
     unsure: tuple[str, ...] = ()
     not_compared: NotCompared = NotCompared.NONE
     view: bool = True
+    left_out: tuple[str, ...] = ()
+    rows_unsure: bool = False
 
     @property
     def agrees(self) -> bool | None:
@@ -57,10 +60,12 @@ class Refreshed:
             return True
         if not self.view:
             return None
-        return None if self.unsure and self.rows == self.expected_rows else False
+        same_number = self.rows == self.expected_rows
+        return None if self.unsure and (same_number or self.rows_unsure) else False
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "unsure": list(self.unsure), "agrees": self.agrees}
+        told = {**asdict(self), "unsure": list(self.unsure), "left_out": list(self.left_out)}
+        return {**told, "agrees": self.agrees}
 
 
 @dataclass(frozen=True)
@@ -109,11 +114,22 @@ def downstream_agrees(expected: Mapping[str, Any], refreshed: Sequence[Refreshed
 
 
 def _all_well(compared: Sequence[Refreshed], others: Sequence[Refreshed]) -> str:
-    says = [f"{_short([r.dataset])} holds the {r.rows:,} rows that its definition yields." for r in compared]
+    says = [
+        f"{_short([r.dataset])} holds the {r.rows:,} rows that its definition yields{_but(r)}."
+        for r in compared
+    ]
     if others:
         names = ", ".join(Uncompared(r.dataset, r.not_compared).says for r in others)
         says.append(f"Refreshed and not compared: {names}.")
     return " ".join(says)
+
+
+def _but(one: Refreshed) -> str:
+    """`, but for loaded_at, which holds another value at each run`."""
+    if not one.left_out:
+        return ""
+    verb = "holds" if len(one.left_out) == 1 else "hold"
+    return f", but for {', '.join(one.left_out)}, which {verb} another value at each run"
 
 
 def _differs(one: Refreshed) -> str:

@@ -73,6 +73,8 @@ def _compared(scene: Scene, one: Refreshed, flow: str) -> Refreshed:
         extra=found.extra,
         problem=found.problem or "",
         unsure=found.unsure,
+        left_out=found.left_out,
+        rows_unsure=found.rows_unsure,
     )
 
 

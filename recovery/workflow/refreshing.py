@@ -6,8 +6,9 @@ stream what was written anew since its last good update would get these rows a s
 """
 
 import secrets
+import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -16,12 +17,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit.actions import attempt, record
-from recovery.errors import OutcomeUnknown, Refused, RepriseError
-from recovery.models import Flow, Recovery, Workspace
+from recovery.errors import NotFound, OutcomeUnknown, Refused, RepriseError, Unreachable
+from recovery.models import Flow, Pipeline, Recovery, Workspace
+from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 from recovery.pipelines import across
 from recovery.pipelines.downstream import VIEWS, Node, State
 from recovery.pipelines.events import when
+from recovery.pipelines.find import find_flow
 from recovery.pipelines.workspaces import client_for, refuse_inactive
 from recovery.workflow import broker
 from recovery.workflow.steps import rerun
@@ -100,7 +103,63 @@ def _would_repeat(node: Node, reader: Flow, writers: list[Flow]) -> bool:
     return bool(renewed) and (reader.good_at is None or reader.good_at < max(renewed))
 
 
-def request_refresh(*, flow_id: int, by: Actor) -> None:
+def find_flow_above(pipeline: Pipeline, text: str | None) -> Flow:
+    """The flow that is named; without a name the only one that is ok and has something late below it.
+
+    Raises NotFound: none of that name, or several. Refused (`nothing_below`): nothing is late.
+    """
+    if text is not None:
+        return find_flow(pipeline, text)
+    well = Flow.objects.filter(pipeline=pipeline, state="ok").exclude(dataset="").order_by("name")
+    found = [flow for flow in well if late_below(flow).flows]
+    if len(found) > 1:
+        names = ", ".join(flow.name for flow in found)
+        raise NotFound(f"Below {len(found)} flows of {pipeline.name} something is late. Name one: {names}.")
+    if not found:
+        raise Refused(
+            f"Nothing below a flow of {pipeline.name} that is ok can be refreshed by an update. Nothing was started.",
+            code="nothing_below",
+        )
+    return found[0]
+
+
+def asked_as(ticket: str, by: Actor) -> tuple[Flow, BelowRefresh]:
+    """The request of that ticket, and its flow. Raises NotFound where there is none that `by` may see, or a later
+    request has taken its place."""
+    mine = Flow.objects.filter(visible.where(by, "pipeline__"), below_refresh__ticket=ticket)
+    flow = mine.select_related("pipeline").first()
+    asked = None if flow is None else BelowRefresh.from_json(flow.below_refresh)
+    if flow is None or asked is None:
+        raise NotFound(f"There is no request {ticket!r}, or a later one has taken its place.")
+    return flow, asked
+
+
+def described(flow: Flow, asked: BelowRefresh) -> dict[str, Any]:
+    """Plain JSON of a request: flow, pipeline, and what the row keeps of it."""
+    return {"flow": flow.name, "pipeline": flow.pipeline.pipeline_id, **asked.as_json()}
+
+
+def wait_taken(flow_id: int, asked: BelowRefresh, *, seconds: float) -> BelowRefresh:
+    """The request once a worker has tried to start the update. Raises Unreachable when none did in that time."""
+    until = time.monotonic() + seconds
+    while True:
+        kept = BelowRefresh.from_json(Flow.objects.get(pk=flow_id).below_refresh)
+        if kept is None or kept.ticket != asked.ticket:
+            return replace(
+                asked, phase=Phase.SENT, problem="A later request has taken the place of this one."
+            )
+        ended = kept.phase in (Phase.STARTED, Phase.REFUSED) or (kept.phase is Phase.SENT and kept.problem)
+        if ended:
+            return kept
+        if time.monotonic() >= until:
+            raise Unreachable(
+                "No worker has started the update yet. The request stands until it is two minutes old; the flow's page "
+                "shows what comes of it."
+            )
+        time.sleep(0.1)
+
+
+def request_refresh(*, flow_id: int, by: Actor) -> BelowRefresh:
     """Have a worker start an update of what is late below a flow; how it went stands in the flow's row.
 
     Raises Denied; Refused: `failing`, `recovering`, `nothing_below`, `already_asked`; Unreachable without a broker.
@@ -129,6 +188,7 @@ def request_refresh(*, flow_id: int, by: Actor) -> None:
         attempted.done(
             f"A refresh of what is below {flow.name} was asked for.", after={"datasets": list(names)}
         )
+        return asked
 
 
 def _refuse_other_ways(flow: Flow, *, waiting: BelowRefresh | None = None) -> None:

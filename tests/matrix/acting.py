@@ -15,7 +15,7 @@ from recovery.workflow.gather import Scene
 from recovery.workflow.steps import seed
 from tests.matrix import judging
 from tests.matrix.room import first
-from tests.matrix.world import IN_WINDOWS, LIMITED, PLAIN, World, still_open
+from tests.matrix.world import IN_WINDOWS, JOINED, LIMITED, PLAIN, World, still_open
 
 PASS_OVER = ("parquet", "guarded")  # sinks that skip batches by their number
 WITHOUT_STATE = ("continue",)  # the others keep it, or build it from everything again
@@ -131,7 +131,8 @@ def _written_later(world: World, option: Option) -> Counter[int]:
     """What the state alone held and should be there then: all of it, unless the old code goes on and keeps it open."""
     if option.strategy != "revert":
         return world.held()
-    return world.held() - still_open(world.read + world.waiting(world.old.sources if world.old else ()))
+    assert world.old
+    return world.held() - still_open(world.read + world.waiting(world.old.sources), world.old.operator)
 
 
 def _ran(world: World, option: Option) -> tuple[Sequence[Any], str]:
@@ -151,10 +152,9 @@ def _yielded(world: World, option: Option, waiting: Counter[int], operator: str)
     """Rows that should come of what waits: repeats once where the code drops them, none of those that it has seen."""
     if operator in (PLAIN, LIMITED):
         return waiting
-    if (
-        operator in IN_WINDOWS
-    ):  # the old code goes on: what it had read, and what is new, but for what stays open
+    if operator in (*IN_WINDOWS, JOINED):
+        # the old code goes on: what it had read, and what is new, but for what stays open
         every = world.read + waiting
-        return Counter({n: 1 for n in waiting if n not in world.read}) - still_open(every)
+        return Counter({n: 1 for n in waiting if n not in world.read}) - still_open(every, operator)
     seen = Counter[int]() if option.strategy in WITHOUT_STATE else world.read
     return Counter({n: 1 for n in waiting if n not in seen})

@@ -6,7 +6,20 @@ from dataclasses import dataclass
 from tests.damages import hands
 from tests.matrix.room import first
 from tests.matrix.sources import Source, Unread
-from tests.matrix.world import LIMITED, ONCE, ONCE_TOO, PLAIN, SESSIONS, WINDOWED, World
+from tests.matrix.world import (
+    JOINED,
+    KEPT,
+    LIMITED,
+    ONCE,
+    ONCE_TOO,
+    PARTNERS,
+    PLAIN,
+    PROCESSED,
+    ROUND,
+    SESSIONS,
+    WINDOWED,
+    World,
+)
 
 
 @dataclass(frozen=True)
@@ -28,11 +41,22 @@ class Incident:
 def begin(world: World) -> None:
     """Two updates of some batches each; repeats among them where the code drops repeats."""
     for _ in range(2):
+        if world.operator == JOINED:
+            pairs(world)
+            world.good()
+            continue
         for source in world.sources:
             new = world.ids(6)
             repeats = new[:2] if world.operator else []
             world.put(source, [*new, *repeats])
         world.good()
+
+
+def pairs(world: World) -> None:
+    """New rows in the first of two sources, and partners of some of them in the second one, which are no rows of the
+    table by themselves."""
+    new = world.put(world.sources[0], world.ids(ROUND))
+    world.sources[1].put([new[n] for n in PARTNERS])
 
 
 def wait(world: World) -> None:
@@ -60,6 +84,13 @@ def operator(to: str) -> Callable[[World, Callable[[], Source]], None]:
         fails(world)
 
     return strikes
+
+
+def separated(world: World, more: Callable[[], Source]) -> None:
+    """A join is taken out, and its second source with it, while rows wait in both."""
+    pairs(world)
+    world.sources, world.operator = world.sources[:-1], PLAIN
+    fails(world)
 
 
 def added(world: World, more: Callable[[], Source]) -> None:
@@ -130,7 +161,17 @@ INCIDENTS = (
     Incident("windowed aggregation removed", WINDOWED, operator(PLAIN), positioned=True),
     Incident("session windows removed", SESSIONS, operator(PLAIN)),
     Incident("limit removed", LIMITED, operator(PLAIN)),
+    Incident("join removed", JOINED, separated, of_two=True),
+    Incident("applyInPandasWithState removed", KEPT, operator(PLAIN)),
+    Incident("transformWithState removed", PROCESSED, operator(PLAIN)),
 )
-OF_STATE = ("windowed aggregation removed", "session windows removed", "limit removed")
+OF_STATE = (
+    "windowed aggregation removed",
+    "session windows removed",
+    "limit removed",
+    "join removed",
+    "applyInPandasWithState removed",
+    "transformWithState removed",
+)
 """What becomes of rows in the state hangs neither on the source nor on the sink: run with few of them."""
 NAMES = tuple(i.name for i in INCIDENTS if i.name not in OF_STATE)

@@ -30,6 +30,8 @@ sys.path[:0] = [root]
 from recovery.spark.definitions import find_flow, load, write_files
 folder, where, before = Path(tempfile.mkdtemp()), os.getcwd(), list(sys.path)
 session = spark.newSession()
+for setting, value in conf.items():
+    session.conf.set(setting, value)
 try:
     found = load(session, write_files(files, "/p", folder), libraries, folder)
     flow = find_flow(found, name, "spark_catalog", "default")
@@ -82,7 +84,7 @@ class Room:
 
     def update(self, files: Mapping[str, str], **told: Any) -> dict[str, Any]:
         """{"answer": rows read}, or {"problem": the text of its failure}. Files: path -> text of the code."""
-        told = {"options": {}, "table": "", "libraries": list(files), **told}
+        told = {"options": {}, "table": "", "conf": {}, "libraries": list(files), **told}
         return self.child.attempt(UPDATE, root=str(ROOT), files=dict(files), **told)
 
     def rows(self, table: str, *, path: bool = False) -> Counter[int]:

@@ -10,6 +10,7 @@ from typing import Any
 from tests.matrix.room import Room
 from tests.matrix.sinks import Sink
 from tests.matrix.sources import Source
+from tests.state_checkpoints import ROCKS
 
 PATH = "/p/flow.py"
 PLAIN, ONCE, ONCE_TOO = "", '.dropDuplicates(["id"])', '.dropDuplicates(["id", "k"])'
@@ -19,8 +20,65 @@ _GROUPED = '.agg(f.max("k").alias("k")).select("id", "k")'
 # each id is a group of its own, ten seconds after the one before it
 WINDOWED = f'{_TIMED}.groupBy(f.window("t", "10 seconds"), "id"){_GROUPED}'
 SESSIONS = f'{_TIMED}.groupBy(f.session_window("t", "5 seconds"), "id"){_GROUPED}'
-IN_WINDOWS = (WINDOWED, SESSIONS)
+# people's own code, which holds each id back until its window is over
+KEPT = (
+    f'{_TIMED}.groupBy("id").applyInPandasWithState('
+    'keep, "id long, k long", "k long", "append", "EventTimeTimeout")'
+)
+PROCESSED = (
+    f'{_TIMED}.groupBy("id").transformWithStateInPandas(statefulProcessor=Keep(), '
+    'outputStructType="id long, k long", outputMode="Append", timeMode="EventTime")'
+)
+HELPERS = {
+    KEPT: """
+def keep(key, frames, state):
+    import pandas as pd
+
+    if state.hasTimedOut:
+        (k,) = state.get
+        state.remove()
+        yield pd.DataFrame({"id": [key[0]], "k": [k]})
+        return
+    seen = [int(k) for frame in frames for k in frame["k"]]
+    if not state.exists:
+        state.update((max(seen),))
+    state.setTimeoutTimestamp((key[0] * 10 + 10) * 1000 - 1)
+""",
+    PROCESSED: """
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+
+class Keep(StatefulProcessor):
+    def init(self, handle):
+        self.handle, self.k = handle, handle.getValueState("k", "k long")
+
+    def handleInputRows(self, key, rows, timers):
+        seen = [int(k) for frame in rows for k in frame["k"]]
+        if not self.k.exists():
+            self.k.update((max(seen),))
+            self.handle.registerTimer((key[0] * 10 + 10) * 1000 - 1)
+        return iter(())
+
+    def handleExpiredTimer(self, key, timers, expired):
+        import pandas as pd
+
+        (k,) = self.k.get()
+        self.k.clear()
+        yield pd.DataFrame({"id": [key[0]], "k": [k]})
+
+    def close(self):
+        pass
+""",
+}
+IN_WINDOWS = (WINDOWED, SESSIONS, KEPT, PROCESSED)
 OPEN = 3  # so many of the newest ids are in windows that end after the watermark
+# each id of the first source once, with a row of the second one or, after the watermark, without
+JOINED = "join"
+ROUND = 6  # ids of a round
+PARTNERS = (0, 2, 5)  # which of a round the second source of a join has too
+OPEN_IN_JOIN = 2
+# transformWithState is refused to any other store
+ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": ROCKS}
 
 
 @dataclass(frozen=True)
@@ -55,11 +113,16 @@ class World:
 
     def code(self) -> dict[str, str]:
         """The pipeline's one file, as it stands now."""
-        frame = ".unionByName".join(f"({s.reads})" for s in self.sources)
-        text = self.sink.code(f"{frame}{self.operator}")
-        return {
-            PATH: f"from pyspark import pipelines as dp\nfrom pyspark.sql import functions as f\n\n{text}"
-        }
+        head = "from pyspark import pipelines as dp\nfrom pyspark.sql import functions as f\n"
+        return {PATH: f"{head}{HELPERS.get(self.operator, '')}\n{self.sink.code(self._frame())}"}
+
+    def _frame(self) -> str:
+        reads = [f"({s.reads})" for s in self.sources]
+        if self.operator != JOINED:
+            return f"{'.unionByName'.join(reads)}{self.operator}"
+        left, right = (f"{r}{_TIMED}" for r in reads)
+        right = f'{right}.selectExpr("id as id2", "t as t2")'
+        return f'{left}.join({right}, f.expr("id = id2 AND t = t2"), "leftOuter").select("id", "k")'
 
     @property
     def dataset(self) -> str:
@@ -93,7 +156,7 @@ class World:
 
     def held(self) -> Counter[int]:
         """Ids that were read and are in the state of the old code alone, each in one group."""
-        return still_open(self.read) if self.old and self.old.operator in IN_WINDOWS else Counter()
+        return still_open(self.read, self.old.operator) if self.old else Counter()
 
     def update(self, code: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Run the flow once over what is there: {"answer": rows read} or {"problem": text}."""
@@ -101,6 +164,7 @@ class World:
             code or self.code(),
             name=self.dataset,
             checkpoint=str(self.checkpoint),
+            conf=ROCKSDB if PROCESSED in "".join((code or self.code()).values()) else {},
             **self.sink.told,
         )
 
@@ -135,6 +199,10 @@ class World:
         shutil.rmtree(self.root)
 
 
-def still_open(read: Counter[int]) -> Counter[int]:
-    """Of these ids those whose window is not over, once each: it ends within the delay of the watermark."""
-    return Counter({n: 1 for n in read if n > max(read) - OPEN})
+def still_open(read: Counter[int], operator: str) -> Counter[int]:
+    """Of these ids those that only the state of `operator` holds, once each: their window ends within the delay of the
+    watermark, or no partner has come for them yet."""
+    if operator == JOINED:
+        alone = (n for n in read if n % ROUND not in PARTNERS)
+        return Counter({n: 1 for n in alone if n > max(read) - OPEN_IN_JOIN})
+    return Counter({n: 1 for n in read if operator in IN_WINDOWS and n > max(read) - OPEN})

@@ -32,6 +32,11 @@ UNCOMPARED = {**EXPECTED, "compared": []}
             (replace(WELL, rows=8, missing=1, unsure=("double",)), COPY), False, id="but not in number"
         ),
         pytest.param(
+            (replace(WELL, rows=8, missing=1, unsure=("rand",), rows_unsure=True), COPY),
+            None,
+            id="in number too",
+        ),
+        pytest.param(
             (Refreshed("c.s.view", "COMPLETED", True, problem="Spark was away."), COPY), None, id="not compared"
         ),
         pytest.param(

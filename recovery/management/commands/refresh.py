@@ -1,0 +1,46 @@
+"""`manage.py refresh PIPELINE`: start an update of what stands below a flow and is stale or empty."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.names import shown
+from recovery.people.roles import Right
+from recovery.pipelines.find import find_fresh
+from recovery.workflow import refreshing
+from recovery.workflow.refreshing import PATIENCE, Phase
+
+
+class Command(RepriseCommand):
+    """Exit 0: the update was started; 1: it was refused, or whether it started is not known; 2: something is away."""
+
+    help = (
+        "Has an update of the pipeline refresh the datasets below a flow that are stale or empty, as the button on the "
+        "flow's page does, outside of any recovery. Tables that would read rows a second time, and datasets of other "
+        "pipelines, are left out."
+    )
+    right = Right.RECOVER
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        parser.add_argument("pipeline", help="Id or unique name of the pipeline.")
+        parser.add_argument(
+            "--flow",
+            help="Name, last part of the name, or target table of the flow above; default: the only one with something "
+            "late below it.",
+        )
+        parser.add_argument(
+            "--wait-seconds",
+            type=float,
+            default=PATIENCE.total_seconds(),
+            help="How long to wait for a worker to start the update; %(default)s.",
+        )
+
+    def answer(self, options: dict[str, Any]) -> Answer:
+        flow = refreshing.find_flow_above(find_fresh(options["pipeline"], self.actor), options["flow"])
+        asked = refreshing.request_refresh(flow_id=flow.pk, by=self.actor)
+        found = refreshing.wait_taken(flow.pk, asked, seconds=options["wait_seconds"])
+        data = refreshing.described(flow, found)
+        names = ", ".join(shown(name.rsplit(".", 1)[-1]) for name in found.datasets)
+        if found.phase is Phase.STARTED:
+            return Answer(data, f"Update {shown(found.update_id)} was started: it refreshes {names}.")
+        return Answer(data, found.problem or "Whether the update was started is not known.", exit_code=1)
