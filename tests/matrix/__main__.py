@@ -18,8 +18,12 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a file of JSON lines, added to")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write docs/matrix.md from such a file")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="reprise-matrix-", ignore_cleanup_errors=True) as home:
-        os.environ |= {"REPRISE_HOME": home, "REPRISE_OUTBOUND_ALLOW": "127.0.0.1,localhost"}
+    with tempfile.TemporaryDirectory(prefix="reprise-matrix-", ignore_cleanup_errors=True) as folder:
+        # no pipeline's data is read below the home of an instance
+        home, worlds = Path(folder, "home"), Path(folder, "worlds")
+        home.mkdir()
+        worlds.mkdir()
+        os.environ |= {"REPRISE_HOME": str(home), "REPRISE_OUTBOUND_ALLOW": "127.0.0.1,localhost"}
         os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
         import django
 
@@ -29,11 +33,11 @@ def main() -> int:
 
             document.TARGET.write_text(document.text(document.read(args.write)), encoding="utf-8")
             return 0
-        return run(args.only, args.keep, Path(home))
+        return run(args.only, args.keep, worlds)
 
 
-def run(only: str, keep: Path | None, home: Path) -> int:
-    """Run cells one after the other. 1 where a forecast was wrong or a plan failed."""
+def run(only: str, keep: Path | None, worlds: Path) -> int:
+    """Run cells one after the other. 1 where a forecast was wrong, a plan failed, or nothing was judged."""
     from recovery.checkpoints import place
     from tests import kafka
     from tests.matrix import cells, document, room
@@ -41,17 +45,17 @@ def run(only: str, keep: Path | None, home: Path) -> int:
     place.TEMPORARY = ()  # checkpoints below the temporary directory draw a warning elsewhere
     wrong = 0
     with room.running() as spark, kafka.running() as broker:
-        bench = cells.Bench(spark, broker, home)
+        bench = cells.Bench(spark, broker, worlds)
         for cell in cells.in_order(only):
             began = time.monotonic()
             try:
                 bench.run(cell)
             except AssertionError as problem:
-                cell.results["facts"] = cells.Result("failed", str(problem)[:300])
+                cell.results["facts"] = cells.Result("failed", str(problem)[:3500])
             say(f"{cell.name}  ({time.monotonic() - began:.1f} s)  {cell.fails[:100]!r}")
             for column, result in cell.results.items():
                 say(f"  {column:22} {result.verdict:8} {'; '.join(result.differences) or result.says}")
-                wrong += result.verdict in ("differs", "failed")
+                wrong += result.verdict in ("differs", "failed") or column == "facts"
             if keep:
                 document.keep(keep, cell)
     return int(bool(wrong))

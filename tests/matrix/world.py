@@ -42,7 +42,7 @@ def keep(key, frames, state):
     seen = [int(k) for frame in frames for k in frame["k"]]
     if not state.exists:
         state.update((max(seen),))
-    state.setTimeoutTimestamp((key[0] * 10 + 10) * 1000 - 1)
+    state.setTimeoutTimestamp((int(key[0]) * 10 + 10) * 1000 - 1)
 """,
     PROCESSED: """
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -52,14 +52,14 @@ class Keep(StatefulProcessor):
     def init(self, handle):
         self.handle, self.k = handle, handle.getValueState("k", "k long")
 
-    def handleInputRows(self, key, rows, timers):
+    def handleInputRows(self, key, rows, timerValues):
         seen = [int(k) for frame in rows for k in frame["k"]]
         if not self.k.exists():
             self.k.update((max(seen),))
-            self.handle.registerTimer((key[0] * 10 + 10) * 1000 - 1)
+            self.handle.registerTimer((int(key[0]) * 10 + 10) * 1000 - 1)
         return iter(())
 
-    def handleExpiredTimer(self, key, timers, expired):
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
         import pandas as pd
 
         (k,) = self.k.get()

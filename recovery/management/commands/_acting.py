@@ -248,6 +248,7 @@ def forecast_text(data: Mapping[str, Any], then: str) -> str:
         lines.append(f"  {name:<8} {rows:>8} rows{of}, {stored_bound(part)}. {stored_why(part)}".rstrip())
     lines.append(f"  {_after(forecast)}; state: {forecast['state']}")
     lines += [f"  below    {d['dataset']}: {_below(d)}" for d in forecast.get("downstream") or ()]
+    lines.append("  below    readers outside of the registered workspaces are not known")
     for finding in data["findings"]:
         lines += ["", f"{finding['severity'].capitalize()}: {finding['says']}", f"  {finding['do']}"]
     lines += ["", "Steps"] + [

@@ -144,7 +144,7 @@ def text(flow: Flow, found: dict[str, Any]) -> str:
         f"Damaged    {plain(found['damaged'])}",
         f"Severity   {found['severity']} of 5, {SEVERITIES[found['severity']]}",
     ]
-    return "\n".join([*lines, *body(found), "", *_next(flow, found)])
+    return "\n".join([*lines, *body(found), "", *next_lines(flow, found)])
 
 
 NO_STRATEGY: Final = (
@@ -153,7 +153,7 @@ NO_STRATEGY: Final = (
 )
 
 
-def _next(flow: Flow, found: Mapping[str, Any]) -> list[str]:
+def next_lines(flow: Flow, found: Mapping[str, Any]) -> list[str]:
     """The command that goes on: one for each answer to whether the change was meant, where it hangs on that."""
     if found.get("storage") == Storage.MANAGED:
         return ["Next: as above. The workspace keeps this checkpoint, so no plan can be made from here."]
@@ -164,8 +164,9 @@ def _next(flow: Flow, found: Mapping[str, Any]) -> list[str]:
         return [f"Next: {plan} {named}"] if named else [NO_STRATEGY]
     answers = ((Meant.YES, "If the change was meant"), (Meant.NO, "If it was a mistake"))
     ways = [(says, recommended(advice, meant)) for meant, says in answers]
-    return [
+    lines = [
         f"{says}: {plan} {one.strategy} --meant {one.right_if}"
         for says, one in ways
         if one is not None and one.strategy
     ]
+    return lines or [NO_STRATEGY]

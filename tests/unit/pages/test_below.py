@@ -8,6 +8,7 @@ from console.presenters import flow as presenter
 from recovery.models import Flow, RoleIn
 from recovery.pipelines.behind import node_of
 from tests import factories as f
+from tests.pages import parse
 from tests.unit.pages.reading import signed_in, text
 
 pytestmark = pytest.mark.django_db
@@ -37,3 +38,8 @@ def test_who_may_not_see_the_other_pipeline_is_not_told_of_it() -> None:
     RoleIn.objects.create(person=person.person, environment="development", role="viewer")
     answer = signed_in(person).get(reverse("flow", args=[source.pk]))
     assert (answer.status_code, view.dataset.encode() in answer.content) == (200, False)
+
+
+def test_the_flow_s_page_says_that_readers_outside_are_not_known(responder: Client) -> None:
+    page = parse(text(responder, f"/flows/{f.failed_flow().pk}"))
+    assert len(page.all("p", data_code="readers-outside-not-known")) == 1

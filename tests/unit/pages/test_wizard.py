@@ -1,6 +1,6 @@
 """The wizard through its pages: each step is saved, a refusal stands on the page, nothing typed is lost."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -353,6 +353,15 @@ def test_review_names_what_is_below_and_lets_it_be_left_out(responder: Client) -
     responder.post(address, {"act": "below"})
     made.refresh_from_db()
     assert "below" not in made.choices
+
+
+@pytest.mark.parametrize("made", [f.review_below, f.planned], ids=["some are known", "none is known"])
+def test_review_says_that_readers_outside_are_not_known(
+    responder: Client, made: Callable[[], Recovery]
+) -> None:
+    """A program with a checkpoint of its own leaves no trace in the table that it reads."""
+    page = parse(text(responder, f"/recoveries/{made().pk}/review"))
+    assert len(page.all("p", data_code="readers-outside-not-known")) == 1
 
 
 @pytest.mark.parametrize(

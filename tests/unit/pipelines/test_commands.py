@@ -7,9 +7,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from recovery.diagnosis.advice import Advice, Meant
+from recovery.management.commands import diagnose
 from recovery.management.commands._base import plain
 from recovery.models import Flow, Workspace
 from recovery.people.roles import Role
+from tests import factories as f
 from tests.unit.people.run import run, run_json, token_of
 from tests.unit.pipelines.api import Api
 from tests.unit.pipelines.stub import Stub, serving
@@ -173,6 +176,30 @@ def test_diagnose_names_the_command_of_each_answer_to_whether_the_change_was_mea
     _, out, _ = run(monkeypatch, token, "diagnose", "p1", "--flow", "orders_flow")
     plan = f"bin/manage plan p1 --flow {ORDERS} --strategy"
     assert (f"{plan} continue --meant yes" in out, f"{plan} revert --meant no" in out) == (True, True)
+
+
+NONE = diagnose.NO_STRATEGY
+YES, NO, UNKNOWN = Meant.YES, Meant.NO, Meant.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("advice", "lines"),
+    [
+        ([Advice("Start the broker.")], [NONE]),
+        ([Advice("Start the broker."), Advice("Drop the state.", "continue")], ["continue"]),
+        ([Advice("Keep it.", "continue", YES), Advice("Back.", "revert", NO)], ["continue", "revert"]),
+        ([Advice("Rename it back.", right_if=YES), Advice("Back.", "revert", NO)], ["revert"]),
+        ([Advice("Rename it back.", right_if=YES), Advice("Ask its owner.", right_if=NO)], [NONE]),
+        ([Advice("As it was stored before.", right_if=UNKNOWN)], [NONE]),
+        ([], [NONE]),
+    ],
+)
+def test_diagnose_says_what_is_next_or_that_no_strategy_is(advice: list[Advice], lines: list[str]) -> None:
+    found = {"advice": [one.as_dict() for one in advice]}
+    said = diagnose.next_lines(f.failed_flow(), found)
+    assert len(said) == len(lines)
+    for line, wanted in zip(said, lines, strict=True):
+        assert line == NONE if wanted == NONE else f"--strategy {wanted}" in line
 
 
 def test_diagnose_is_good_news_for_a_healthy_flow(
