@@ -28,7 +28,8 @@ UNCUT = {"spark.sql.debug.maxToStringFields": "100000", "spark.sql.maxMetadataSt
 
 _HEADING = re.compile(r"^== (.+) ==$", re.MULTILINE)
 _TREE = re.compile(r"^[\s:|+-]*(?:\*\(\d+\) )?")
-_NAME = re.compile(r"[~']?(\w+)")
+# Marks before a step's name: streaming, not resolved, with input that the step below does not yield.
+_NAME = re.compile(r"[~'!]*(\w+)")
 _COLUMN = re.compile(r"#\d+L?\b")
 _RELATIONS = (
     re.compile(r"~?StreamingRelation FileSource\[(?P<path>.*)\], \["),
@@ -120,8 +121,15 @@ _LEAVES = {"Relation", "RelationV2", "LogicalRelation", "HiveTableRelation", "Da
 
 def operators(text: str) -> tuple[str, ...]:
     """Stateful operators of a streaming query, outermost first, by the names a checkpoint uses."""
-    nodes = (node_of(line) for line in section(text, "Physical Plan"))
-    return tuple(OPERATORS[node] for node in nodes if node in OPERATORS)
+    steps = ((node_of(line), line) for line in section(text, "Physical Plan"))
+    return tuple(_operator(node, line) for node, line in steps if node in OPERATORS)
+
+
+def _operator(node: str, line: str) -> str:
+    """One step of Spark has two names in checkpoints, by the form in which its function gets rows."""
+    if node == "TransformWithStateInPySpark" and ", pandas, " in line:
+        return "transformWithStateInPandasExec"
+    return OPERATORS[node]
 
 
 def dedupe_columns(text: str) -> tuple[str, ...] | None:

@@ -21,6 +21,7 @@ OPERATOR_WORDS = {
     "sessionWindowStateStoreSaveExec": "session window aggregation",
     "flatMapGroupsWithState": "flatMapGroupsWithState",
     "transformWithStateInPySparkExec": "transformWithState",
+    "transformWithStateInPandasExec": "transformWithState",
 }
 
 

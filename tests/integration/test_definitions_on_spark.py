@@ -254,7 +254,7 @@ def database(spark: Any) -> Iterator[str]:
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
     spark.sql(f"USE {name}")
     spark.sql(
-        "CREATE TABLE orders USING parquet AS SELECT id, concat('p', id % 7) AS who, concat('c', id % 4) AS city, "
+        "CREATE TABLE orders USING json AS SELECT id, concat('p', id % 7) AS who, concat('c', id % 4) AS city, "
         "(id * 37) % 100 AS price FROM range(0, 60, 1, 3)"
     )
     spark.sql(

@@ -62,6 +62,30 @@ def test_every_stateful_node_has_its_checkpoint_name(node: str, name: str) -> No
     )
 
 
+INFO = "state info [ checkpoint = <unknown>, opId = 0, numPartitions = 1] stateStoreCkptIds = None"
+OWN = [
+    (
+        "!FlatMapGroupsInPandasWithState keep(id#7L)#13, [id#7L], [id#14L], [StructField(k,LongType,true)], "
+        f"{INFO}, 2, Append, EventTimeTimeout, 0, -9, -9, false",
+        "applyInPandasWithState",
+    ),
+    (
+        f"!TransformWithStateInPySpark f(id#4L)#5, [id#4L], [id#6L], Append, EventTime, {INFO}, 0, -9, pandas, true",
+        "transformWithStateInPandasExec",
+    ),
+    (
+        f"*(2) !TransformWithStateInPySpark f(id#4L)#5, [id#4L], [id#6L], Append, None, {INFO}, 0, python_row, true",
+        "transformWithStateInPySparkExec",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "name"), OWN, ids=[name for _, name in OWN])
+def test_steps_of_people_s_own_code_are_seen_as_spark_marks_them(line: str, name: str) -> None:
+    """What a function of Python reads is no column of the step below it, so that Spark marks the line."""
+    assert operators(f"== Physical Plan ==\n{line}\n+- Scan\n") == (name,)
+
+
 def test_a_plan_without_state_has_no_operator() -> None:
     text = "== Physical Plan ==\n*(1) Project [id#1 AS StateStoreSave#2]\n+- Scan\n"
     assert (operators(text), dedupe_columns(text)) == ((), None)
