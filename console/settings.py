@@ -360,6 +360,9 @@ REPRISE_DATA_FOLDERS = ENV.data_folders
 REPRISE_CONFINEMENT = ENV.confinement
 REPRISE_CODE_VARIABLES = ENV.code_variable_names
 REPRISE_HOME = HOME
+FILE_UPLOAD_TEMP_DIR = (
+    HOME if HOME.is_dir() else None
+)  # in the machine's own, pipelines' code could change an upload
 REPRISE_RETENTION_SECONDS = ENV.retention_seconds
 REPRISE_RETENTION_WARN_HOURS = ENV.retention_warn_hours
 REPRISE_KEEP_UPDATE_DAYS = ENV.keep_update_days

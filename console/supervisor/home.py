@@ -33,7 +33,7 @@ KNOWN_FOLDERS = frozenset(
 )  # fmt: skip
 KNOWN_PATTERNS = (  # a database's -wal and -shm, a schedule's .dat, the audit chain's anchor, a poller's lock
     "reprise.sqlite3*", "pipelines.sqlite3*", "beat-schedule*", "audit-*.head", "audit-*.anchors",
-    "poll-*.lock", "look-*.lock",
+    "poll-*.lock", "look-*.lock", "*.upload*",
 )  # fmt: skip
 LOCK = "supervisor.lock"  # stays: removing a locked file would let a second supervisor in
 SOCKET_LIMIT = 100  # bytes that a Unix socket's path may have, with some air

@@ -143,10 +143,15 @@ def is_form(request: HttpRequest) -> bool:
 
 def raw_body(request: HttpRequest, largest: int = LARGEST_BODY) -> bytes:
     """The body as it was sent. Raises ApiProblem 400 for one that is too large."""
+    return request.read(length_of(request, largest))
+
+
+def length_of(request: HttpRequest, largest: int = LARGEST_BODY) -> int:
+    """How long the body is, in bytes. Raises ApiProblem 400 for one that is too large."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > largest:
         raise invalid(f"The request body may be at most {largest} bytes.")
-    return request.read(int(length))
+    return int(length)
 
 
 def json_body(request: HttpRequest, largest: int = LARGEST_BODY) -> dict[str, Any]:

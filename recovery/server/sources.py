@@ -18,7 +18,7 @@ from recovery.server.workspace import LARGEST, Workspace, read_without_links
 
 MOST_FILES = 1000
 MOST_KEPT = 10_000  # files and folders of a snapshot that is read
-MOST_BYTES = 256 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
 SUFFIXES = (".py", ".sql")
 
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 
 from recovery.server.fields import IMPORT, check
-from recovery.server.http import empty, flag, is_form, raw_body, sent
+from recovery.server.http import empty, flag, is_form, length_of, raw_body, sent
 from recovery.server.instance import current
 from recovery.server.problems import ApiProblem, invalid
 from recovery.server.workspace import Workspace
@@ -89,6 +89,7 @@ def decoded(content: Any) -> bytes:
 
 def multipart(request: HttpRequest) -> tuple[dict[str, Any], bytes]:
     """Fields and content of a multipart form. Raises ApiProblem 400."""
+    length_of(request)
     try:
         values: dict[str, Any] = request.POST.dict()
         check({name: value for name, value in values.items() if name != "overwrite"}, IMPORT)

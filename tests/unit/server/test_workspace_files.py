@@ -2,9 +2,14 @@
 
 import base64
 import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from recovery.server.confinement import Sight
+from recovery.server.http import LARGEST_BODY
+from recovery.server.jail import machine_confinement
 from recovery.server.models import Update
 from recovery.server.sources import take_snapshot
 from recovery.server.workspace import Workspace
@@ -171,3 +176,18 @@ def test_a_pipeline_that_has_run_keeps_the_place_of_its_checkpoints(
     asker.send("PUT", f"/pipelines/{made.pk}", made.spec | {"id": made.pk})
     Update.objects.create(pipeline=made, spec=made.spec, created_ms=1, state="COMPLETED")
     assert asker.send("PUT", f"/pipelines/{made.pk}", body | {"id": made.pk}).status == status
+
+
+def test_a_form_that_is_too_large_is_refused_before_it_is_read(asker: Asker) -> None:
+    form = b'--B\r\nContent-Disposition: form-data; name="content"; filename="a.py"\r\n\r\n%s\r\n--B--\r\n'
+    body = form % (b"x" * LARGEST_BODY)
+
+    asked = asker.send("POST", "/workspace/import", body, content_type="multipart/form-data; boundary=B")
+
+    assert (asked.status, asked.code) == (400, "INVALID_PARAMETER_VALUE")
+
+
+def test_an_upload_never_lies_where_pipelines_code_may_write(settings: Any) -> None:
+    confinement = machine_confinement(home=Path(settings.REPRISE_HOME))
+
+    assert confinement.sight(Path(settings.FILE_UPLOAD_TEMP_DIR) / "a.upload.py") is Sight.HIDDEN
