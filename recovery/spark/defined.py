@@ -114,8 +114,7 @@ def _of_sql(
     spark: Any, study: Mapping[str, Any], dataset: str, sql: Sequence[sql_definitions.SqlQuery]
 ) -> Computed:
     query = sql_definitions.query_of(sql, dataset, study["catalog"], study["schema"])
-    use(spark, study["catalog"], study["schema"])
-    sql_definitions.prepare(spark, sql, query)
+    sql_definitions.prepare(spark, sql, query, lambda: use(spark, study["catalog"], study["schema"]))
     if query.streams:
         stream = spark.sql(sql_definitions.only_query(query.text))
         _check_row_by_row(explained.operators(stream._explain_string(extended=True)))

@@ -6,7 +6,7 @@ in its file are done first, as an update does.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -99,33 +99,92 @@ def _name(words: Sequence[str]) -> str:
 
 
 def query_of(found: Iterable[SqlQuery], dataset: str, catalog: str, schema: str) -> SqlQuery:
-    """The one query that writes a dataset. Raises `BadCode` where there is none, or more than one."""
-    wanted = parts_of(dataset)
-    full = (catalog.lower(), schema.lower())
-
-    def name(query: SqlQuery) -> tuple[str, ...]:
-        parts = parts_of(query.target)
-        return full[: max(0, 3 - len(parts))] + parts
-
-    every = [q for q in found if not q.temporary]
-    mine = [q for q in every if name(q) == wanted] or [q for q in every if name(q)[-1] == wanted[-1]]
+    """The one query that writes a dataset. `catalog`, `schema`: those in which each file begins. Raises `BadCode` where
+    there is none, more than one, or one of which it is not known whether it writes this dataset or another."""
+    full: Place = (catalog.lower(), schema.lower())
+    wanted = _full(dataset, full)
+    every = [(q, _full(q.target, _current(q.settings, full))) for q in found if not q.temporary]
+    mine = [q for q, name in every if name == wanted and None not in wanted]
+    unsure = [q for q, name in every if name != wanted and _may_be(name, wanted)]
+    if unsure:
+        raise BadCode(
+            f"Which table {unsure[0].target} is cannot be told from its SQL file, so the definition of {dataset} "
+            "is not known here. Write its name with catalog and schema."
+        )
     if len(mine) != 1:
         count = f"{len(mine)} queries" if mine else "No query"
         raise BadCode(f"{count} of the SQL files write {dataset}, so its definition is not known here.")
     return mine[0]
 
 
-def prepare(spark: Any, found: Iterable[SqlQuery], query: SqlQuery) -> None:
-    """Make the session as the query's file wants it, with the temporary views of the files that can be made there."""
-    from pyspark.errors import PySparkException
+Place = tuple[str | None, str | None]
+"""Current catalog and schema; None where it is not known."""
+_PART: Final = r"(?:`[^`.]+`|[^`.\s;()]+)"
+_NAME: Final = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+_USE: Final = re.compile(
+    rf"(?:USE\s+(?P<kind>CATALOG|SCHEMA|DATABASE|NAMESPACE)|(?P<set>SET)\s+CATALOG|USE)\s+(?P<name>{_PART}(?:\.{_PART})?)",
+    re.I,
+)
+_MOVES: Final = re.compile(r"USE\b|SET\s+CATALOG\b", re.I)
 
+
+def _current(settings: Sequence[str], start: Place) -> Place:
+    """Where names without catalog or schema are, after these statements of a file, in their order."""
+    place = start
+    for statement in settings:
+        text = "".join(t.value for t in _flat(statement) if t.ttype not in tokens.Comment).strip()
+        if not _MOVES.match(text):
+            continue
+        said = _USE.fullmatch(text)
+        place = (None, None) if said is None else _moved(place, said)
+    return place
+
+
+def _moved(place: Place, said: re.Match[str]) -> Place:
+    parts, kind = parts_of(said["name"]), (said["kind"] or "").upper()
+    if said["set"] or kind == "CATALOG":
+        return (parts[0], None) if len(parts) == 1 else (None, None)
+    if len(parts) == 2:
+        return parts[0], parts[1]
+    # without a word for its kind it may name a catalog, which only Spark knows
+    return (place[0], parts[0]) if kind else (None, None)
+
+
+def _full(target: str, place: Place) -> tuple[str | None, ...]:
+    """Catalog, schema and name; None for each that is not known."""
+    if not _NAME.fullmatch(target):  # a dot within quotes, or a name that is computed
+        return None, None, None
+    parts = parts_of(target)
+    return (*place[: 3 - len(parts)], *parts)
+
+
+def _may_be(name: Sequence[str | None], wanted: Sequence[str | None]) -> bool:
+    """Could both be names of one table, as far as each is known?"""
+    return all(a is None or b is None or a == b for a, b in zip(name, wanted, strict=True))
+
+
+def prepare(spark: Any, found: Iterable[SqlQuery], query: SqlQuery, begin: Callable[[], None]) -> None:
+    """Make the session as the query's file wants it, with the temporary views of the files that can be made there, each
+    where its own file has it. `begin`: go to the catalog and schema in which every file begins."""
+    _make_views(spark, found, begin)
+    _go_to(spark, query, begin)
+
+
+def _go_to(spark: Any, query: SqlQuery, begin: Callable[[], None]) -> None:
+    begin()
     for statement in query.settings:
         spark.sql(statement)
+
+
+def _make_views(spark: Any, found: Iterable[SqlQuery], begin: Callable[[], None]) -> None:
+    from pyspark.errors import PySparkException
+
     views = [q for q in found if q.temporary and not q.streams]
     for _ in views:  # one may read another that stands below it
         left = []
         for view in views:
             try:
+                _go_to(spark, view, begin)
                 spark.sql(only_query(view.text)).createOrReplaceTempView(parts_of(view.target)[-1])
             except PySparkException:
                 left.append(view)

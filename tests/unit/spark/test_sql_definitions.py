@@ -58,6 +58,55 @@ def test_two_queries_or_none_are_no_definition(dataset: str) -> None:
         query(dataset)
 
 
+HERE, THERE = "SELECT 1 AS here", "SELECT 2 AS there"
+
+
+def view(name: str, text: str) -> str:
+    return f"CREATE MATERIALIZED VIEW {name} AS {text};"
+
+
+@pytest.mark.parametrize(
+    ("files", "dataset", "text"),
+    [
+        # the same name in another schema is another table
+        ([f"USE SCHEMA other; {view('v', THERE)}", view("v", HERE)], "c.s.v", HERE),
+        ([f"USE SCHEMA other; {view('v', THERE)}", view("v", HERE)], "c.other.v", THERE),
+        ([f"USE SCHEMA other; {view('v', THERE)}"], "c.s.v", None),
+        ([f"USE DATABASE x.other; {view('v', THERE)}"], "x.other.v", THERE),
+        ([f"USE x.other; {view('v', THERE)}"], "x.other.v", THERE),
+        ([f"USE CATALOG x; USE SCHEMA s; {view('v', THERE)}", view("v", HERE)], "c.s.v", HERE),
+        ([f"USE CATALOG x; USE SCHEMA s; {view('v', THERE)}"], "x.s.v", THERE),
+        ([f"SET CATALOG x; USE NAMESPACE s; {view('v', THERE)}"], "x.s.v", THERE),
+        ([f"use /* y */ schema `Other` ; {view('V', THERE)}"], "c.other.v", THERE),
+        # in file order: what comes later holds from there on
+        ([f"{view('v', HERE)} USE SCHEMA other; {view('v', THERE)}"], "c.s.v", HERE),
+        ([f"USE SCHEMA other; USE SCHEMA s; {view('v', HERE)}"], "c.s.v", HERE),
+        ([f"USE SCHEMA other; {view('s.v', HERE)}", view("other.v", THERE)], "c.s.v", HERE),
+        # which schema a catalog begins with, and what a bare name names, only Spark knows
+        ([f"USE CATALOG x; {view('v', THERE)}"], "x.s.v", None),
+        ([f"USE CATALOG x; {view('v', THERE)}", view("v", HERE)], "c.s.v", HERE),
+        ([f"USE other; {view('v', THERE)}"], "c.other.v", None),
+        ([f"USE other; {view('v', THERE)}", view("v", HERE)], "c.s.v", None),
+        ([f"USE IDENTIFIER('a'); {view('v', THERE)}", view("v", HERE)], "c.s.v", None),
+        ([f"USE other; {view('c.s.v', HERE)}"], "c.s.v", HERE),
+        ([view("`s.v`", THERE), view("v", HERE)], "c.s.v", None),
+        (
+            ["USE SCHEMA other; CREATE STREAMING TABLE v; CREATE FLOW f AS INSERT INTO v BY NAME SELECT 3"],
+            "c.s.v",
+            None,
+        ),
+    ],
+)
+def test_a_name_is_of_the_catalog_and_schema_that_hold_where_it_is_written(
+    files: list[str], dataset: str, text: str | None
+) -> None:
+    if text is None:
+        with pytest.raises(BadCode):
+            query_of(queries(files), dataset, "c", "s")
+    else:
+        assert query_of(queries(files), dataset, "c", "s").text == text
+
+
 def test_settings_before_a_query_go_with_it_and_temporary_views_are_told_apart() -> None:
     found = {q.target: q for q in queries([FILE])}
     assert [s.split()[-1] for s in found["copy"].settings] == ["1", "crm"]
