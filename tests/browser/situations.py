@@ -181,6 +181,7 @@ def addresses() -> dict[str, str]:
         "channel-new": "/settings/notifications/new",
         "channel": f"/settings/notifications/{channel}",
         "components": "/_components",
+        "error-text": "/diagnose",
         "account": "/account",
         "missing": "/no-such-page",
         "denied": "/audit/export?format=csv&as=viewer",

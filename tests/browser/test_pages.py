@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Gallery, shoot
 from tests.browser.objects import SignIn
 from tests.factories import PASSWORD
+from tests.unit.diagnosis.public_texts import TEXTS
 
 pytestmark = pytest.mark.browser
 
@@ -45,7 +46,7 @@ NAMES = (
     "cancelled", "recoveries", "audit", "audit-entry", "audit-chain", "audit-review", "audit-signed-off",
     "audit-to-review", "audit-story", "audit-filtered", "audit-none-fits", "settings", "notifications",
     "channel-new", "channel", "components", "account",
-    "workspace-new", "workspace", "search", "search-nothing", "report", "statement",
+    "workspace-new", "workspace", "search", "search-nothing", "report", "statement", "error-text",
     "missing",
 )  # fmt: skip
 
@@ -87,6 +88,26 @@ def test_a_page_can_be_read_in_both_themes_and_at_every_width(
     expected = {"missing": not_found, "checkpoint-no-batch": not_found, "invitation-used": not_found,
                 "passkey-away": conflict}  # fmt: skip
     assert [p for p in problems if p != expected.get(name)] == []
+
+
+def test_a_pasted_error_text_is_diagnosed_and_can_be_read_in_both_themes_and_at_every_width(
+    signed_in: Page, gallery: Gallery
+) -> None:
+    problems: list[str] = []
+    signed_in.goto(gallery.at("error-text"))
+    signed_in.get_by_label("Error text").fill(TEXTS["a step that was taken out"].text)
+    signed_in.get_by_label("Checkpoint, path or URL").fill("/etc/nothing-is-read-there")
+    signed_in.get_by_role("button", name="Diagnose").click()
+
+    expect(signed_in.locator("[data-code=diagnosis]")).to_be_visible()
+    for width in WIDTHS:
+        signed_in.set_viewport_size({"width": width, "height": 900})
+        for theme in ("light", "dark") if width != BETWEEN else ():
+            signed_in.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            shoot(signed_in, f"error-text-diagnosed-{width}-{theme}")
+            problems += serious(signed_in, *(("color-contrast",) if theme == "dark" else ()))
+        problems += [f"at {width} px: {who} is wider than the window" for who in signed_in.evaluate(WIDER)]
+    assert problems == []
 
 
 def test_the_sign_in_can_be_read_and_keeps_the_name_but_not_the_password(
