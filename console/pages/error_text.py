@@ -32,7 +32,7 @@ def paste(request: Request, by: Actor) -> HttpResponse:
     except WrongUse as refusal:
         return show(request, "error_text.html", {**context, "text": ""}, refusal=refusal, status=422)
     report, problem = _read(place, by) if place else (None, None)
-    unread = f"{problem.sentence} So this rests on the text alone." if problem else NO_CHECKPOINT
+    unread = "" if problem else NO_CHECKPOINT  # why it was not read is said above the diagnosis
     told = diagnose_text(text, report=report, unread=unread)
     found = told.found
     context |= {

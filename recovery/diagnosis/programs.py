@@ -13,6 +13,10 @@ PHRASES: Final[tuple[tuple[str, str], ...]] = (
         "a full refresh rebuilds the table",
         "empty the table and its checkpoint together and read all input again",
     ),
+    (
+        "Empty the table and read all input again.",
+        "Empty the table and its checkpoint together, then read all input again.",
+    ),
     ("Take no full refresh:", "Do not begin again with an empty checkpoint:"),
     ("take a full refresh", "begin again with an empty table and an empty checkpoint"),
     ("while an update was reading it", "while the program was reading it"),

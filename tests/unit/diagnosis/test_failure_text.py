@@ -214,6 +214,12 @@ def test_what_mends_a_checkpoint_names_no_pipeline_to_a_program_s_owner(kind: ob
     assert not OURS.search(for_program(kind.do))  # type: ignore[attr-defined]
 
 
+def test_a_program_s_table_is_never_emptied_without_its_checkpoint() -> None:
+    of_text = diagnose_text(TEXTS["a step that was taken out"].text).found
+    whole = next(a for a in of_text["advice"] if a["strategy"] == "full-refresh")
+    assert "checkpoint" in whole["says"]
+
+
 def test_a_table_that_is_not_there_is_put_in_a_program_s_words() -> None:
     found = diagnose_text(failing("[TABLE_OR_VIEW_NOT_FOUND] The table or view `a` cannot be found.")).found
     assert found["condition"] == "TABLE_OR_VIEW_NOT_FOUND"
