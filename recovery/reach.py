@@ -21,7 +21,7 @@ from recovery.checkpoints.access import Access, Rules
 from recovery.errors import Refused, WrongUse
 from recovery.models import Flow, Pipeline, Workspace
 from recovery.people import visible
-from recovery.people.roles import Actor
+from recovery.people.roles import Actor, Right
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -114,7 +114,8 @@ def reading(workspace: Workspace) -> Iterator[None]:
 @contextmanager
 def typed(location: str, by: Actor) -> Iterator[None]:
     """A place that a person named on a page is opened in here: below the workspaces' roots, where each of them has
-    any, and not below the storage of a pipeline that this person does not see. Raises Refused, WrongUse."""
+    any, and not below the storage of a pipeline that this person does not see. Where a workspace has none, that would be
+    any place of the machine or a store: it takes the right to run recoveries. Raises Refused, WrongUse."""
     if not access.scheme_of(location) and not location.startswith("/"):
         raise WrongUse(
             "Spell the path in full, from / on, or as scheme://bucket/folder.", code="storage_address"
@@ -124,6 +125,12 @@ def typed(location: str, by: Actor) -> Iterator[None]:
             raise Refused(access.outside(location), code="storage_root")
     roots = [tuple(workspace.roots) for workspace in Workspace.objects.active()]
     limits = tuple(root for some in roots for root in some) if all(roots) else ()
+    if not limits and not by.may(Right.RECOVER):
+        raise Refused(
+            "Not every workspace has storage roots, so reading a checkpoint by its path needs the right to run "
+            "recoveries. Paste the text alone, or ask an admin to name the roots.",
+            code="storage_without_roots",
+        )
     now = access.current()
     with access.using(replace(now, rules=replace(now.rules, roots=limits))):
         yield

@@ -83,13 +83,22 @@ def test_an_empty_text_and_an_endless_path_are_refused(viewer: Client) -> None:
     assert paste(viewer, LOST, "/a" * 2_000).status_code == 422
 
 
-def test_a_checkpoint_that_is_named_is_read_and_its_damage_is_shown(viewer: Client, tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_named_is_read_and_its_damage_is_shown(
+    responder: Client, tmp_path: Path
+) -> None:
     Built(tmp_path / "ck").write()
     put(tmp_path / "ck/sources/0/1", "v1")
-    answer = paste(viewer, LOST, str(tmp_path / "ck"))
+    answer = paste(responder, LOST, str(tmp_path / "ck"))
     assert value(answer, "diagnosis") == "KAFKA_DATA_LOSS"
     assert value(answer, "checkpoint") == "structured-streaming"
     assert "sources/0/1" in plain(answer)
+
+
+def test_who_only_looks_names_no_place_that_no_root_bounds(viewer: Client, tmp_path: Path) -> None:
+    Built(tmp_path / "ck").write()
+    answer = paste(viewer, LOST, str(tmp_path / "ck"))
+    assert value(answer, "checkpoint-not-read") == "storage_without_roots"
+    assert value(answer, "diagnosis") == "KAFKA_DATA_LOSS"
 
 
 @pytest.mark.parametrize(
@@ -101,10 +110,10 @@ def test_a_checkpoint_that_is_named_is_read_and_its_damage_is_shown(viewer: Clie
     ],
 )  # fmt: skip
 def test_a_place_that_is_not_opened_is_said_and_the_text_is_diagnosed_all_the_same(
-    viewer: Client, settings: Any, place: str, code: str
+    responder: Client, settings: Any, place: str, code: str
 ) -> None:
     named = place.format(home=settings.REPRISE_HOME).replace("~", str(Path.home()))
-    answer = paste(viewer, LOST, named)
+    answer = paste(responder, LOST, named)
     assert value(answer, "checkpoint-not-read") == code
     assert value(answer, "diagnosis") == "KAFKA_DATA_LOSS"
 
@@ -119,7 +128,9 @@ def test_where_every_workspace_has_roots_only_what_lies_below_one_is_read(
     assert value(paste(viewer, LOST, str(tmp_path / "in/ck")), "checkpoint-not-read") is None
     assert value(paste(viewer, LOST, str(tmp_path / "out/ck")), "checkpoint-not-read") == "storage_root"
     factories.workspace("another")
-    assert value(paste(viewer, LOST, str(tmp_path / "out/ck")), "checkpoint-not-read") is None
+    assert (
+        value(paste(viewer, LOST, str(tmp_path / "out/ck")), "checkpoint-not-read") == "storage_without_roots"
+    )
 
 
 def test_a_checkpoint_in_an_environment_that_one_may_not_see_stays_shut(
@@ -131,7 +142,7 @@ def test_a_checkpoint_in_an_environment_that_one_may_not_see_stays_shut(
     made = factories.pipeline(name="main", environment="production")
     made.spec = {**made.spec, "storage": f"file:{tmp_path}/prod"}
     made.save()
-    user = factories.person("viewer")
+    user = factories.person("responder")
     client.force_login(user)
     (tmp_path / "way").symlink_to(tmp_path / "prod")
     places = (str(tmp_path / "prod/ck"), f"file://{tmp_path}/prod/ck", str(tmp_path / "way/ck"))
