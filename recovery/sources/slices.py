@@ -70,8 +70,8 @@ class Slice:
 
 
 def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | None:
-    """Records from `start` up to `end`. A partition that a position does not name begins at its lowest offset; one
-    that `start` leaves out because the code no longer reads it has none of them.
+    """Records from `start` up to `end`. Without a start every partition begins at its lowest offset. One that a start
+    does not name came after it and begins at 0, or is no longer read by the code and has none of them.
 
     None where nobody can tell: a partition or topic is not the one that was read, or records of it are gone.
     """
@@ -83,7 +83,8 @@ def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | N
         if there is None:
             return None
         named = {kafka_facts.EARLIEST: there.low, kafka_facts.LATEST: there.high}
-        begins, stops = (named.get(o, o) for o in (first.get(key, there.low), last[key]))
+        unnamed = 0 if first else there.low
+        begins, stops = (named.get(o, o) for o in (first.get(key, unnamed), last[key]))
         if not facts.comparable(key, begins) or begins < there.low:
             return None
         topic, number = key

@@ -85,6 +85,25 @@ def test_records_that_are_gone_or_of_another_topic_are_no_slice(facts: KafkaFact
     assert slices.of_kafka('{"t":{"0":3}}', '{"t":{"0":10}}', facts) is None
 
 
+@pytest.mark.parametrize(
+    ("start", "begins"),
+    [
+        ('{"t":{"0":5}}', None),
+        ('{"t":{"0":5,"1":-2}}', {"0": 5, "1": 60}),
+        ('{"t":{"0":5,"1":70}}', {"0": 5, "1": 70}),
+        (None, {"0": 0, "1": 60}),
+    ],
+    ids=["not named", "named earliest", "named", "no start"],
+)
+def test_a_partition_that_came_after_the_start_and_lost_its_first_records_is_no_slice(
+    start: str | None, begins: dict[str, int] | None
+) -> None:
+    """Spark would begin it at its first record that is kept, and a replay too: neither sees offsets 0 to 59."""
+    topic = TopicFacts("a", {0: PartitionFacts(0, 9), 1: PartitionFacts(60, 100)}, plain=True)
+    found = slices.of_kafka(start, '{"t":{"0":9,"1":100}}', KafkaFacts(1, {"t": topic}, {"t": None}))
+    assert (None if found is None else found.start["t"]) == begins
+
+
 def delta(removed: bool = False) -> DeltaFacts:
     def commit(version: int, *paths: str) -> Commit:
         gone = (("a", 1),) if removed and version == 3 else ()
