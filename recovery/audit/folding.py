@@ -3,7 +3,8 @@
 The log is append-only and chained: an entry's number cannot grow. So the first denial of somebody (from one address) of
 one act on one target is written at once. Further ones within `WINDOW` are counted in a row of their own, and when the
 window is over one entry says how many there were, and from when to when. Whoever tries many targets gets `MOST` entries
-in a window; what comes after that is counted together, whatever it aims at.
+in a window. What comes after that is counted by its kind (`KIND`), whatever it aims at: the first of each kind is an
+entry at once, so that no number of decoys hides in which environment something was tried, or what.
 """
 
 import hashlib
@@ -23,6 +24,10 @@ MOST: Final = 30
 SAME: Final = ("actor", "via", "address", "action", "target_kind", "target", "recovery", "environment")
 """What two denials have in common that are counted as one."""
 
+KIND: Final = ("action", "target_kind", "environment", "role")
+"""What two denials beyond `MOST` have in common that are counted as one. Each has few values, none of them anybody's to
+choose."""
+
 Append = Callable[[dict[str, Any]], AuditEntry]
 
 
@@ -32,7 +37,7 @@ def fold(fields: Mapping[str, Any], *, append: Append, lock: Callable[[], None])
     Call inside a transaction. `lock`: waits for one's turn to append.
     """
     now, who = timezone.now(), _who(fields)
-    keys = [_key(who, [fields[name] for name in SAME]), _key(who, ["many"])]
+    keys = [_key(who, [fields[name] for name in SAME]), _many(who, fields)]
     if (counted := _count(keys[:1], now)) is not None:
         return counted
     lock()
@@ -72,7 +77,7 @@ def _write(row: DeniedTry, append: Append) -> int:
 def said(row: DeniedTry) -> str:
     """For people: how many more, from when to when, and what was said of the first."""
     first, last = f"{row.since:%H:%M:%S}", f"{row.until:%H:%M:%S}"
-    what = "of several targets" if row.key == _key(row.who, ["many"]) else "of the same"
+    what = "of several targets" if row.key == _many(row.who, row.fields) else "of the same"
     return f"{row.more} more denied {what} between {first} and {last} UTC. {row.fields['says']}"
 
 
@@ -89,6 +94,10 @@ def _who(fields: Mapping[str, Any]) -> str:
     """A person, or where nobody is signed in the address: a stranger takes any name."""
     name = "" if fields["role"] == "nobody" else fields["actor"]
     return _key(name, [fields["address"]])
+
+
+def _many(who: str, fields: Mapping[str, Any]) -> str:
+    return _key(who, ["many", *[fields[name] for name in KIND]])
 
 
 def _key(who: str, parts: list[Any]) -> str:

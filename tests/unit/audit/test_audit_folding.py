@@ -13,11 +13,17 @@ from recovery.people.roles import Actor, Role, Stranger
 pytestmark = pytest.mark.django_db
 
 
-def deny(name: str = "vera", target: str = "/settings", address: str = "10.0.0.1", **more: Any) -> AuditEntry:
+def deny(
+    name: str = "vera",
+    target: str = "/settings",
+    address: str = "10.0.0.1",
+    action: str = "page.denied",
+    **more: Any,
+) -> AuditEntry:
     with acting_from(Origin(address=address)):
         by = Actor(name=name, role=Role.VIEWER, via="page")
         return actions.record(
-            action="page.denied",
+            action=action,
             outcome="denied",
             by=by,
             target_kind="page",
@@ -82,6 +88,19 @@ def test_who_tries_many_targets_gets_a_number_of_entries_and_one_count() -> None
     assert deny(name="otto").actor == "otto", "nobody else is counted with them"
     assert end_windows() == folding.MOST * 2 - 1
     assert AuditEntry.objects.order_by("seq").last().after["more"] == folding.MOST * 2 - 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("other", [{"environment": "production"}, {"action": "api.denied"}])
+def test_no_number_of_decoys_hides_a_kind_of_try_that_was_not_there_yet(other: dict[str, Any]) -> None:
+    for number in range(folding.MOST + 5):
+        deny(target=f"/flows/{number}")
+    before = AuditEntry.objects.count()
+    entry = deny(target="/flows/of-production", **other)
+    assert AuditEntry.objects.count() == before + 1
+    assert (entry.target, entry.environment) == ("/flows/of-production", other.get("environment", ""))
+    assert entry.action == other.get("action", "page.denied")
+    assert deny(target="/flows/another", **other).seq == entry.seq, "the second of a kind is counted"
+    assert end_windows() == 5
 
 
 def test_a_stranger_is_known_by_the_address_whatever_the_name() -> None:
