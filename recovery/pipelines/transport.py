@@ -19,6 +19,7 @@ import requests
 from urllib3.exceptions import NewConnectionError
 
 from recovery import trace
+from recovery.bounded import read_json
 from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
 from recovery.outbound import ADVICE, Allowed, ForbiddenAddress, GuardedAdapter, cause_of
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError, Busy
@@ -27,6 +28,8 @@ GET_TRIES: Final = 3
 CONNECT_SECONDS: Final = 5.0
 LONGEST_PAUSE: Final = 10.0
 ACTIVE: Final = re.compile(r"active update '([0-9a-zA-Z-]{1,80})'", re.IGNORECASE)
+MOST_ANSWER: Final = 64 * 1024 * 1024  # bytes, unpacked
+PIECE: Final = 1 << 16
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
@@ -143,10 +146,14 @@ class Transport:
         self, method: str, path: str, params: Mapping[str, Any] | None, body: Mapping[str, Any] | None
     ) -> requests.Response:
         # A redirect would turn POST into GET and report success, so none is followed.
-        return self._session.request(
+        response = self._session.request(
             method, self.url + path, params=params, json=body, timeout=self._timeout, allow_redirects=False,
+            stream=True,
             headers={"Accept": "application/json", **({trace.HEADER: trace.current()} if trace.current() else {})},
         )  # fmt: skip
+        with response:
+            response._content = _bounded(response)
+        return response
 
     def _check(self, response: requests.Response, *, acted: bool) -> None:
         if 200 <= response.status_code < 300:
@@ -186,7 +193,7 @@ class Transport:
         if acted and not response.content:
             return {}
         try:
-            found = kept_text(response.json())
+            found = kept_text(read_json(response.content))
         except (ValueError, RecursionError):
             found = None
         if isinstance(found, dict):
@@ -256,10 +263,20 @@ def kept_text(value: Any) -> Any:
     return value
 
 
+def _bounded(response: requests.Response) -> bytes:
+    """The body; of one that is too large the beginning, which is made no JSON."""
+    found = bytearray()
+    for piece in response.iter_content(PIECE):
+        found += piece
+        if len(found) > MOST_ANSWER:
+            return bytes(found[:PIECE]) + b"\0"
+    return bytes(found)
+
+
 def _problem(response: requests.Response) -> tuple[str, str, dict[str, Any]]:
     """(error_code, message, metadata) of any error shape that the service is known to answer with."""
     try:
-        body = kept_text(response.json())
+        body = kept_text(read_json(response.content))
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):

@@ -4,7 +4,6 @@ Django's own handler would speak HTML for 404 and 500, redirect to a slash, and 
 official SDK misreads all three (a redirect even turns a POST into a GET that "succeeds").
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.urls import Resolver404, set_urlconf
 
 from recovery import trace
+from recovery.bounded import read_json
 from recovery.names import shown
 from recovery.server.auth import authenticate
 from recovery.server.driver import SparkDead
@@ -160,8 +160,8 @@ def json_body(request: HttpRequest, largest: int = LARGEST_BODY) -> dict[str, An
     if not raw.strip():
         return {}
     try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        body = read_json(raw)
+    except ValueError as error:
         raise ApiProblem(400, "MALFORMED_REQUEST", "The request body is not valid JSON.") from error
     if not isinstance(body, dict):
         raise invalid("The request body must be a JSON object.")

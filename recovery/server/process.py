@@ -29,7 +29,7 @@ from recovery.server.alias import spark_home
 from recovery.server.auth import private_write, provide_token
 from recovery.server.driver import Settings, folders_of_the_driver, start_driver
 from recovery.server.events import iso, now_ms
-from recovery.server.http import ApiHandler
+from recovery.server.http import LARGEST_QUESTION, ApiHandler
 from recovery.server.instance import Instance, Place, set_current
 from recovery.server.proof import Demand, Level, check, prove
 from recovery.server.questions import AT_ONCE
@@ -164,6 +164,7 @@ class Server:
             ApiHandler(),
             sockets=[self.socket],
             threads=16 + AT_ONCE,  # a question holds one while it is answered
+            max_request_body_size=LARGEST_QUESTION,  # before it is in memory or on the disk; each route bounds its own
             channel_request_lookahead=1,  # else nobody would notice that an asker has hung up
             ident="reprise-pipelines",
             clear_untrusted_proxy_headers=True,

@@ -15,6 +15,7 @@ import requests
 from pydantic import TypeAdapter, ValidationError
 
 from recovery import outbound, trace
+from recovery.bounded import MOST_VALUES, TooMany, read_json
 from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
 
 PATH: Final = "/api/2.0/x-reprise/questions"
@@ -134,8 +135,10 @@ class Service:
 def answer_in(body: bytes, seconds: float) -> Mapping[str, Any]:
     """The answer in what a questions service sends. Raises as `Answers.ask`."""
     try:
-        reply = json.loads(body)
-    except (ValueError, RecursionError):
+        reply = read_json(body)
+    except TooMany:
+        too_large()
+    except ValueError:
         unreadable()
     if not isinstance(reply, dict):
         unreadable()
@@ -177,8 +180,8 @@ def late(seconds: float) -> NoReturn:
 
 def too_large() -> NoReturn:
     raise Refused(
-        f"The answer is larger than {MOST_ANSWER >> 20} MB and was not read to its end. What the pipeline's code adds "
-        "to it, as the names of its columns, has to be less.",
+        f"The answer is larger than {MOST_ANSWER >> 20} MB or {MOST_VALUES} values and was not read. What the "
+        "pipeline's code adds to it, as the names of its columns, has to be less.",
         code="answer_too_large",
     )
 

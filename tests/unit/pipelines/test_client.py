@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from recovery import bounded
 from recovery.errors import NotFound, OutcomeUnknown, Refused, RepriseError, Unreachable
 from recovery.outbound import Allowed
+from recovery.pipelines import transport
 from recovery.pipelines.client import ActiveUpdate, ApiDenied, ApiError, PipelinesClient
 from recovery.pipelines.transport import Transport, kept_text
 from tests.unit.pipelines.stub import Answer, Asked, Stub, serving
@@ -301,3 +303,17 @@ def test_half_a_character_of_an_api_reaches_no_page_and_no_database() -> None:
     assert kept_text({"a\ud800": ["\0", {"b": "\udfffx", "n": 1}]}) == {
         "a\ufffd": ["\ufffd", {"b": "\ufffdx", "n": 1}]
     }
+
+
+@pytest.mark.parametrize("body", [{"a": "x" * 5000}, {"a": [{}] * 3000}], ids=["bytes", "values"])
+def test_an_answer_beyond_its_bounds_is_none_and_of_an_act_its_outcome_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, body: Any
+) -> None:
+    monkeypatch.setattr(transport, "MOST_ANSWER", 4000 if isinstance(body["a"], str) else 10**6)
+    monkeypatch.setattr(bounded, "MOST_VALUES", 2000)
+    with client_of(in_turn(Answer(body=body))) as (client, stub):
+        with pytest.raises(ApiError):
+            client.get_pipeline("p1")
+        with pytest.raises(OutcomeUnknown):
+            client.start_update("p1")
+    assert len(stub.asked) == 2
