@@ -44,6 +44,7 @@ REACHES = {
     "environment": "read the environment of the console's processes",
     "signal": "end the console's processes",
     "neighbour": "read the files of other pipelines",
+    "process": "end the updates of other pipelines",
 }
 
 

@@ -5,7 +5,7 @@ Standard library only: the processes that are confined read it before they impor
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -55,16 +55,22 @@ class Confinement:
         named = [(path, Sight.HIDDEN) for path in self.hidden]
         named += [(path, Sight.READABLE) for path in self.readable]
         named += [(path, Sight.WRITABLE) for path in self.writable]
-        sights = {path.resolve(): sight for path, sight in named if path.exists()}
+        sights = {path.resolve(): sight for path, sight in named if is_there(path)}
         return dict(sorted(sights.items(), key=lambda entry: len(entry[0].parts)))
 
     def sight(self, path: Path) -> Sight:
         """What a confined process may do at this path."""
-        entries, place = self.entries(), path.resolve()
-        for at in (place, *place.parents):
-            if at in entries:
-                return entries[at]
-        return Sight.HIDDEN if self.closed else Sight.WRITABLE
+        return self.sights()(path)
+
+    def sights(self) -> Callable[[Path], Sight]:
+        """`sight` for many paths: the machine is asked once which of the entries are there."""
+        entries, rest = self.entries(), Sight.HIDDEN if self.closed else Sight.WRITABLE
+
+        def sight(path: Path) -> Sight:
+            place = path.resolve()
+            return next((entries[at] for at in (place, *place.parents) if at in entries), rest)
+
+        return sight
 
     def grants(self, *, listing: bool = False) -> list[Grant]:
         """The same as a list of rights, each for a folder with all that is in it, or for a file.
@@ -89,6 +95,14 @@ class Confinement:
         value = json.loads(text)
         lists = {name: tuple(Path(path) for path in value[name]) for name in LISTS}
         return cls(**lists, closed=value["closed"])
+
+
+def is_there(path: Path) -> bool:
+    """Whether a path exists; not where a folder on its way is closed to this user, as then it is to every child."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
 
 
 def _grant(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[Grant]:

@@ -33,6 +33,10 @@ CUT = "UpdateCutOff"
 or this server ended. The console starts such an update again (`recovery.pipelines.events.was_cut`)."""
 
 
+BAD_REPORT = "RunnerReportUnreadable"
+"""Class name of the error of an update whose runner sent what is no report: its code can write into the same pipe."""
+
+
 def simple_error(message: str, class_name: str = "PipelineException") -> dict[str, Any]:
     """An `error` of one exception that has no stack."""
     return error_of([{"class_name": class_name, "message": message, "stack": []}])

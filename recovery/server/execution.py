@@ -67,6 +67,15 @@ def cut(sentence: str) -> Failure:
     return Failure(sentence, events.simple_error(sentence, events.CUT), lost_spark=True)
 
 
+def bad_report(code: str) -> Failure:
+    """The failure of an update whose runner sent what is no report; `code` as `BadReport` has it."""
+    sentence = (
+        f"The runner process of this update sent what is no report ({code}), and was ended for it. Only the pipeline's "
+        "code can write there beside it."
+    )
+    return Failure(sentence, events.simple_error(sentence, events.BAD_REPORT))
+
+
 class Execution(threading.Thread):
     """Carries out one update. `tell` may be called from any thread."""
 
@@ -153,6 +162,7 @@ class Execution(threading.Thread):
         self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         ForeignFolder(self.folder.parent).make_folder(self.folder.name)
         snapshot = take_snapshot(spec, self.instance.workspace, self.folder / "source")
+        (self.folder / "tmp").mkdir(exist_ok=True, mode=0o700)
         validate_only = bool(self.update.options.get("validate_only"))
         # Spark cannot even define a graph in a database that is not there, so validate_only makes it too.
         self.make_database(str(spec["catalog"]), database_of(spec))
@@ -174,12 +184,16 @@ class Execution(threading.Thread):
             self.runner = Runner(
                 instance.runners, self.folder, arguments, self.tell, token=instance.spark_token,
                 confinement=self.confinement() if measure_protection().landlock else None,
+                waiting=self.inbox.qsize,
             )  # fmt: skip
         except NoRunner as error:
             raise Failure(str(error)) from error
 
     def confinement(self) -> Confinement:
-        """What this update's definitions may open of what pipelines share. Raises Failure."""
+        """What this update's definitions may open of what pipelines share. Raises Failure.
+
+        Of its own folder they write the temporary files alone: the source that lies there is the record of what ran.
+        """
         spec, workspace = self.update.spec, self.instance.workspace
         top = workspace.locate(root_of(spec))
         libraries = [workspace.locate(path) for path in library_paths(spec, workspace)]
@@ -187,8 +201,8 @@ class Execution(threading.Thread):
         try:
             return pipeline_confinement(
                 home=self.instance.home,
-                folder=self.folder,
-                sources=libraries if top == workspace.root else [top, *libraries],
+                folder=self.folder / "tmp",
+                sources=[self.folder, *libraries, *[top] * (top != workspace.root)],
                 storage=str(spec["storage"]),
                 others=[uri for uri in others if uri],
             )
@@ -229,6 +243,8 @@ class Execution(threading.Thread):
                 self.flows.on_query(message["event"])
             elif kind == "error":
                 self.reported = self.reported_failure(message)
+            elif kind == "bad_report":
+                self.reported = bad_report(message["code"])
             elif not self.stopping:
                 self.on_report(kind, message)
         if self.reported:

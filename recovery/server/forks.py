@@ -7,6 +7,7 @@ what the machine calls it are two numbers, and only the handle means the same to
 
 import contextlib
 import json
+import logging
 import os
 import queue
 import select
@@ -16,20 +17,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from recovery.server.children import Children
 from recovery.server.confinement import Confinement
 from recovery.server.gateway import last_lines, open_log
 from recovery.server.jail import Ending, child_environment, start_jailed
+from recovery.server.reports import LONGEST_LINE, BadReport
 
+LOG = logging.getLogger(__name__)
 PROJECT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "recovery.server.runner_parent")
 ANSWER_SECONDS = 120.0  # for its imports on a busy machine, and a fork
 REPORT_SECONDS = 10.0  # from the end of a runner until its parent has said how
 END_SECONDS = 5.0
+PIECE = 1 << 16  # bytes read of a report at once
 MOST_FORKS = 500
 MOST_SECONDS = 12 * 3600.0
 MOST_GROWTH = 64_000_000
@@ -42,6 +47,19 @@ class NoRunner(Exception):
 
 class ParentEnded(Exception):
     """The parent of runners ended before it had answered."""
+
+
+class BadMessage(Exception):
+    """The parent of runners sent what is none of its messages."""
+
+
+#: Fields of the parent's messages, by kind.
+MESSAGES: Mapping[str, Mapping[str, type | UnionType]] = {
+    "ready": {"resident": int},
+    "forked": {"pid": int, "resident": int},
+    "refused": {"why": str},
+    "ended": {"pid": int, "code": int | None},
+}
 
 
 class Fork:
@@ -58,32 +76,40 @@ class Fork:
         self.settled = threading.Event()
 
     def lines(self) -> Iterator[bytes]:
-        """Each line that it reports, until it has ended.
+        """Each line that it reports, until it has ended. Raises BadReport for one that is longer than LONGEST_LINE.
 
-        Not up to the end of the pipe: a process that the code left behind in a session of its own may hold it open.
+        Not up to the end of the pipe: its parent or the code's own process may hold it open.
         """
         os.set_blocking(self.report, False)
         poll = select.poll()
         for number in (self.report, self.handle):
             poll.register(number, select.POLLIN)
-        rest, ended = b"", False
-        while not ended:
+        rest, left = bytearray(), LONGEST_LINE  # bytes taken after its end: nobody writes any more
+        while left > 0:
             ended = self.handle in [number for number, _ in poll.poll()]
             piece = self.available()
-            if not piece and not ended:
+            if piece:
+                *lines, tail = piece.split(b"\n")
+                for line in lines:
+                    yield bytes(rest + line)
+                    rest.clear()
+                rest += tail
+                if len(rest) > LONGEST_LINE:
+                    raise BadReport("too_long")
+                left -= len(piece) if ended else 0
+            elif ended:
+                return
+            elif piece is not None:
                 poll.unregister(
                     self.report
                 )  # the code closed it: only the end of the process is left to wait for
-            *lines, rest = (rest + piece).split(b"\n")
-            yield from lines
 
-    def available(self) -> bytes:
-        """All that can be read of its reports without waiting."""
-        pieces = []
-        with contextlib.suppress(BlockingIOError):
-            while piece := os.read(self.report, 1 << 16):
-                pieces.append(piece)
-        return b"".join(pieces)
+    def available(self) -> bytes | None:
+        """What can be read of its reports without waiting, a piece of it; b"" at the pipe's end, None for nothing."""
+        try:
+            return os.read(self.report, PIECE)
+        except BlockingIOError:
+            return None
 
     def send(self, line: bytes) -> None:
         """Write to its control pipe; nothing where it has ended."""
@@ -92,17 +118,18 @@ class Fork:
                 os.write(self.control, line)
 
     def kill(self) -> None:
-        """End the process and its group; nothing where it has ended."""
+        """End the process and all that it started, and wait for that; nothing where it has ended.
+
+        The process above the code (`recovery.server.reaper`) does it; it is ended itself where it does not answer.
+        """
         with self.turn, contextlib.suppress(ProcessLookupError):
             if self.open_handle:
-                signal.pidfd_send_signal(
-                    self.handle, 0
-                )  # raises where it was waited for: its id may be another's
-                self.kill_group()
-                signal.pidfd_send_signal(self.handle, signal.SIGKILL)  # it may not lead its group yet
+                signal.pidfd_send_signal(self.handle, signal.SIGTERM)
+                if not select.select([self.handle], [], [], END_SECONDS)[0]:
+                    signal.pidfd_send_signal(self.handle, signal.SIGKILL)
 
     def kill_group(self) -> None:
-        """End what it has started and left behind."""
+        """End what is left of its session where nobody above it does."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -202,10 +229,18 @@ class WarmParent:
         return self.forked >= MOST_FORKS or age >= MOST_SECONDS or grown >= MOST_GROWTH
 
     def listen(self, on_end: Callable[["WarmParent"], None]) -> None:
-        """Hear it until it has ended; then its runners that still run are without a witness of their end."""
-        with contextlib.suppress(OSError):
+        """Hear it until it has ended; then its runners that still run are without a witness of their end.
+
+        What makes no sense ends it: nothing that it says after that could be believed.
+        """
+        try:
             while message := self.receive():
                 self.hear(*message)
+        except OSError:
+            pass
+        except BadMessage as bad:
+            LOG.error("The process that starts runners sent what is no message (%s); it is ended.", bad)
+            self.process.kill()
         self.process.wait()
         self.ended.set()
         for fork in list(self.forks.values()):
@@ -215,7 +250,7 @@ class WarmParent:
         on_end(self)
 
     def receive(self) -> tuple[dict[str, Any], list[int]] | None:
-        """Its next message, with a handle where it brings one; None where it is gone.
+        """Its next message, with a handle where it brings one; None where it is gone. Raises BadMessage, OSError.
 
         Where it ended with words of ours that it had not read, a reset comes first, once, and then what it had said.
         """
@@ -223,18 +258,27 @@ class WarmParent:
             raw, handles, _, _ = self.next_message()
         except ConnectionResetError:
             raw, handles, _, _ = self.next_message()
-        return (json.loads(raw), handles) if raw else None
+        if not raw:
+            return None
+        try:
+            return checked(raw, handles), handles
+        except BadMessage:
+            for handle in handles:
+                os.close(handle)
+            raise
 
     def next_message(self) -> tuple[bytes, list[int], int, Any]:
         return socket.recv_fds(self.socket, 4096, 1, socket.MSG_CMSG_CLOEXEC)
 
     def hear(self, message: dict[str, Any], handles: list[int]) -> None:
-        """One message of it."""
+        """One message of it. Raises BadMessage."""
         kind = message["kind"]
         if kind == "ended":
-            self.forks.pop(message["pid"]).settle(message["code"])
+            if (fork := self.forks.pop(message["pid"], None)) is None:
+                raise BadMessage("of a runner that it does not have")
+            fork.settle(message["code"])
         elif kind == "refused":
-            self.answers.put(str(message["why"]))
+            self.answers.put(message["why"])
         else:
             self.resident = message["resident"]
             if kind == "ready":
@@ -261,10 +305,33 @@ class WarmParent:
         self.listener.join()
 
 
+def checked(raw: bytes, handles: list[int]) -> dict[str, Any]:
+    """A message of the parent with the fields of its kind. Raises BadMessage."""
+    try:
+        message = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage("unreadable") from error
+    fields = MESSAGES.get(str(message.get("kind"))) if isinstance(message, dict) else None
+    if fields is None:
+        raise BadMessage("of no kind that there is")
+    if any(not isinstance(message.get(name), kind) for name, kind in fields.items()):
+        raise BadMessage("without a field of its kind")
+    if len(handles) != (message["kind"] == "forked"):
+        raise BadMessage("with another number of handles than its kind has")
+    found: dict[str, Any] = message
+    return found
+
+
 def pid_of(handle: int) -> int:
-    """What this process's own namespace calls the process of a handle; 0 or less where it has ended."""
+    """What this process's own namespace calls the process of a handle; 0 or less where it has ended.
+
+    Raises BadMessage for a handle of something else.
+    """
     lines = Path(f"/proc/self/fdinfo/{handle}").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pid:"))
+    pids = [int(line.split()[1]) for line in lines if line.startswith("Pid:")]
+    if not pids:
+        raise BadMessage("with a handle of no process")
+    return pids[0]
 
 
 class Runners:

@@ -12,7 +12,13 @@ from recovery.server.confinement import Confinement
 from recovery.server.driver import Driver, SparkDead
 from recovery.server.eventlog import QueryEvent, Tail
 from recovery.server.forks import Runners
-from recovery.server.jail import child_environment, machine_confinement
+from recovery.server.jail import (
+    child_environment,
+    machine_confinement,
+    measure_protection,
+    question_confinement,
+)
+from recovery.server.models import Pipeline
 from recovery.server.problems import ApiProblem
 from recovery.server.proof import Proof
 from recovery.server.questions import Questions
@@ -50,7 +56,7 @@ class Instance:
             environment=self.environment(),
         )  # fmt: skip
         self.proof: Proof | None = None
-        self.questions = Questions(home / "questions", self.runners)
+        self.questions = Questions(home / "questions", self.runners, confine=self.place_of_question)
         self.remotes = dict(remotes or {})
         self.driver: Driver | None = None
         self.tail: Tail | None = None
@@ -61,6 +67,13 @@ class Instance:
     def place_of_data(self) -> Confinement:
         """What of this machine a question may name: where pipelines' code may write, data lies."""
         return self.confinement(writable=[self.home / "incident"])
+
+    def place_of_question(self, folder: Path) -> Confinement | None:
+        """What the fork of one question may open of what pipelines share; None where nothing can hold it to that."""
+        if not measure_protection().landlock:
+            return None
+        roots = Pipeline.objects.values_list("spec__storage", flat=True)
+        return question_confinement(home=self.home, folder=folder, others=[uri for uri in roots if uri])
 
     def confinement(
         self, *, readable: Sequence[Path] = (), writable: Sequence[Path] = (), links: Sequence[Path] = ()

@@ -14,6 +14,7 @@ alone, one without both gets the program as it is. Whether that will do is decid
 
 import functools
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -41,11 +42,22 @@ NAMESPACES: Final = (
 )  # fmt: skip
 #: The machine's own programs and settings: read, never written, whatever the user of the process might do there.
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix", "/sys")
-#: Keys, password hashes and doors (sockets of desktops, container engines, service managers) of the machine.
+#: Keys, password hashes and doors (sockets of desktops, container engines, service managers) of the machine, and what
+#: programs of the machine keep for themselves.
 KEYS: Final = (
-    "/home", "/root", "/run", "/boot", "/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/kubernetes",
-    "/var/spool/cron", "/var/run/secrets",
+    "/home", "/root", "/run", "/boot", "/Users", "/mnt/c/Users", "/etc/shadow", "/etc/gshadow",
+    "/etc/security/opasswd", "/etc/sudoers", "/etc/sudoers.d", "/etc/krb5.keytab", "/etc/ssl/private",
+    "/etc/pki/tls/private", "/etc/pki/private", "/etc/letsencrypt", "/etc/kubernetes", "/etc/rancher",
+    "/etc/docker", "/etc/containers/auth.json", "/etc/boto.cfg", "/etc/azure", "/etc/gcloud", "/etc/google",
+    "/etc/vault", "/etc/vault.d", "/etc/wireguard", "/etc/openvpn", "/etc/ipsec.secrets",
+    "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant", "/etc/postgresql", "/var/spool/cron",
+    "/var/spool/mail", "/var/mail", "/var/run/secrets", "/var/backups", "/var/lib/cloud", "/var/lib/docker",
+    "/var/lib/containerd", "/var/lib/containers", "/var/lib/kubelet", "/var/lib/rancher", "/var/lib/postgresql",
+    "/var/lib/pgsql", "/var/lib/mysql", "/var/lib/redis", "/var/lib/valkey", "/var/lib/vault", "/var/lib/private",
+    "/var/lib/amazon", "/var/lib/waagent", "/var/snap",
 )  # fmt: skip
+KEY_FILES: Final = ("ssh_host_*_key",)  # in /etc/ssh, beside what everybody may read there
+PEOPLE: Final = range(1000, 60_000)  # user ids of people
 TEMPORARY: Final = Path("/tmp")  # noqa: S108 (the folder of everybody, not a file of ours)
 DOORS: Final = (
     ".X11-unix",
@@ -54,12 +66,19 @@ DOORS: Final = (
     "tmux-*",
     "screen*",
     ".s.PGSQL.*",
+    "reprise-[0-9]*-*",  # the broker of a home with a long path (console.supervisor.broker)
+    "reprise-pg-*",  # databases of tests
+    "docker*.sock",
+    "podman*",
+    "gpg-*",
+    "vscode-*.sock",
 )  # to programs of their owner
 NAMES: Final = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")  # name servers
 IVY: Final = (".ivy2", ".ivy2.5.2", ".m2/repository")  # Java archives in the user's home that Spark may load
 DATA: Final = ("storage", "warehouse", "incident")  # of a home: what Spark reads and writes for pipelines
 SHARED: Final = (
     "updates",
+    "questions",
     "workspace",
     "storage",
     "warehouse",
@@ -139,7 +158,10 @@ def machine_confinement(
     own_secrets = tuple(PROJECT / name for name in ("secrets", ".git", ".env", "var"))
     agent = os.environ.get("SSH_AUTH_SOCK", "")
     doors = [path for pattern in DOORS for path in TEMPORARY.glob(pattern)]
-    keys = [Path(name) for name in KEYS] + [Path(agent).parent] * bool(agent) + [Path.home()]
+    keys = [Path(name) for name in KEYS] + [Path(agent).parent] * bool(agent) + peoples_homes()
+    if (beside := os.environ.get("XDG_RUNTIME_DIR", "")).startswith("/"):
+        keys.append(Path(beside))
+    keys += [path for pattern in KEY_FILES for path in Path("/etc/ssh").glob(pattern)]
     return Confinement(
         hidden=(*keys, *doors, home, *own_secrets, *files_of_settings()),
         readable=(
@@ -222,6 +244,26 @@ def folders_of_programs(home: Path, *, hidden: Sequence[Path]) -> list[Path]:
         if not any(path.is_relative_to(place) for place in (*shut, home.resolve()))
         and not any(place.is_relative_to(path) for place in shared)
     ]
+
+
+def peoples_homes() -> list[Path]:
+    """Home folders of people and of the user of this process, wherever they lie, and not the machine's own folders."""
+    people = [Path(entry.pw_dir) for entry in pwd.getpwall() if entry.pw_uid in PEOPLE]
+    system = [Path(name) for name in SYSTEM]
+    homes = [
+        home
+        for home in people
+        if home.is_absolute() and not any(at == home or at in home.parents for at in system)
+    ]
+    return [*[home for home in homes if home != Path("/")], Path.home()]
+
+
+def question_confinement(*, home: Path, folder: Path, others: Sequence[str]) -> Confinement:
+    """What a fork that answers one question sees of what pipelines share: `folder` alone, which is the question's.
+
+    Spark reads tables and input for it. `others` are the storage roots of all pipelines.
+    """
+    return pipeline_confinement(home=home, folder=folder, sources=(), storage="", others=others)
 
 
 def java_homes() -> list[Path]:

@@ -84,6 +84,12 @@ def opened(path: Path) -> Iterator[str]:
         os.close(handle)
 
 
+def hold_signals() -> None:
+    """Let signals of this thread, and of all that it starts from now on, reach only what it starts (ABI 6)."""
+    with Ruleset(handled_fs=AccessFS.NONE, handled_net=AccessNet.NONE, scoped=Scope.SIGNAL) as ruleset:
+        ruleset.restrict()
+
+
 def drop_capabilities() -> None:
     """Let the next program of this process have no capability, also where its user is root.
 

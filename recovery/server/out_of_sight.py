@@ -16,9 +16,10 @@ def hint(exceptions: Iterable[dict[str, Any]], confinement: Confinement) -> str:
 
     Whether the file exists is neither asked nor said: the code's author would learn what lies there.
     """
+    sight = confinement.sights()
     for link in exceptions:
         for named in PATH.findall(str(link.get("message", "")))[:MOST]:
-            if len(named) < 4096 and confinement.sight(Path(named)) is Sight.HIDDEN:
+            if len(named) < 4096 and sight(Path(named)) is Sight.HIDDEN:
                 return (
                     f"Pipelines' code is kept from {named}: where it holds data, name its folder in REPRISE_DATA_ROOTS "
                     "(then everything else is hidden), or move it."

@@ -1,7 +1,7 @@
 """Tries at the server's start what pipelines' code could reach, from inside its jail. What was reached decides.
 
 A probe in the jail reaches for a secret in the console's home, for a Unix socket there, for the environment of the
-server and for a signal to it; then, confined as an update is, for the folder of another update.
+server and for a signal to it; then, confined as an update is, for the folder and for a process of another update.
 """
 
 import contextlib
@@ -32,7 +32,11 @@ from recovery.server.jail import (
 
 PROBE_SECONDS: Final = 60.0
 PROBE: Final = f"import sys; sys.path[:0] = {LAUNCH_PLACES!r}; from recovery.server.probe import main; main()"
-REACHES: Final = ("file", "socket", "environment", "signal", "neighbour")
+REACHES: Final = ("file", "socket", "environment", "signal", "neighbour", "process")
+
+OF_NEIGHBOURS: Final = frozenset(
+    {"neighbour", "process"}
+)  # what is another pipeline's, and nothing of the console
 
 
 class Demand(StrEnum):
@@ -47,7 +51,7 @@ class Level(StrEnum):
     """What a probe has shown."""
 
     FULL = "full"  # nothing of the console within reach, and pipelines held apart
-    CONSOLE = "console"  # nothing of the console; code of one pipeline reaches files of another
+    CONSOLE = "console"  # nothing of the console; code of one pipeline reaches files or processes of another
     FILES = "files"  # no file, environment or process of the console; a Unix socket, or another pipeline, is
     NONE = "none"
 
@@ -66,7 +70,7 @@ class Proof:
         """How far it holds."""
         if not self.reached:
             return Level.FULL
-        if self.reached == ("neighbour",):
+        if set(self.reached) <= OF_NEIGHBOURS:
             return Level.CONSOLE
         return Level.NONE if {"file", "environment", "signal"} & set(self.reached) else Level.FILES
 

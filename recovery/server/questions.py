@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from recovery.bounded import TooMany, read_json
+from recovery.server.confinement import Confinement, dump_grants
 from recovery.server.forks import Fork, NoRunner, Runners
 
 LOG = logging.getLogger(__name__)
@@ -56,9 +58,17 @@ class Asked:
 class Questions:
     """The questions that are under way. Any thread may call."""
 
-    def __init__(self, folder: Path, runners: Runners) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        runners: Runners,
+        *,
+        confine: Callable[[Path], Confinement | None] = lambda _: None,
+    ) -> None:
+        """`confine`: what the fork of a question with this folder may open; None: all that its parent may."""
         self.folder = folder
         self.runners = runners
+        self.confine = confine
         self.turns = threading.BoundedSemaphore(AT_ONCE)
 
     def clear(self) -> None:
@@ -105,10 +115,12 @@ class Answering:
         file, home = self.folder / ".question", self.folder / "home"
         file.write_text(json.dumps({"question": self.asked.question, "request": self.asked.request}))
         home.mkdir(mode=0o700)
+        confinement = self.questions.confine(self.folder)
+        grants = None if confinement is None else dump_grants(confinement.grants())
         fork = self.questions.runners.fork("question")
         order = {
             "question": str(file), "folder": str(home), "log": str(self.log), "remote": self.asked.remote,
-            "memory": MEMORY,
+            "memory": MEMORY, "grants": grants,
         }  # fmt: skip
         fork.send(json.dumps(order).encode() + b"\n")
         return fork
@@ -155,8 +167,10 @@ class Answering:
     def _checked(self, line: bytes) -> bytes:
         """The answer as it came, where it is one; what is odd is an error of its own kind."""
         try:
-            reply = json.loads(line)
-        except (ValueError, RecursionError):
+            reply = read_json(line)
+        except TooMany:
+            return self._error("too_large")
+        except ValueError:
             return self._error("unreadable")
         if isinstance(reply, dict) and isinstance(reply.get("answer"), dict) and len(reply) == 1:
             return line

@@ -23,10 +23,11 @@ def refuse_paths_beyond(request: Mapping[str, Any], confinement: Confinement) ->
     Where code may write, data lies: what it may only read are the programs and settings of the machine. Links of
     folders are followed.
     """
+    sight = confinement.sights()
 
     @cache
     def may_hold_data(folder: Path) -> bool:
-        return confinement.sight(folder) is Sight.WRITABLE
+        return sight(folder) is Sight.WRITABLE
 
     for path in paths_of(request):
         scheme = _SCHEME.match(path)

@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 
 from recovery.server.confinement import load_grants
 from recovery.server.landlock import restrict_to
+from recovery.server.reports import LONGEST_TEXT, MOST_FRAMES, MOST_LINKS
 
-STACK_LIMIT = 20
 GONE = 86
 SQL_FILE = "reprise_sql_file"
 
@@ -74,7 +74,7 @@ def frames(error: BaseException) -> list[dict[str, Any]]:
                     "line_number": entry.lineno,
                 }
             )
-    return found[:STACK_LIMIT]
+    return found[:MOST_FRAMES]
 
 
 def line_of_sql(message: str) -> int | None:
@@ -88,14 +88,20 @@ def describe(error: BaseException) -> dict[str, Any]:
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     java = getattr(error, "getStackTrace", lambda: None)()
-    return {"class_name": name, "message": str(error) or name, "stack": frames(error), "java": java or ""}
+    message = (str(error) or name)[:LONGEST_TEXT]
+    return {
+        "class_name": name,
+        "message": message,
+        "stack": frames(error),
+        "java": str(java or "")[:LONGEST_TEXT],
+    }
 
 
 def chain(error: BaseException) -> list[dict[str, Any]]:
     """An exception and its causes, outermost first."""
     found: list[dict[str, Any]] = []
     at: BaseException | None = error
-    while at is not None and len(found) < 10:
+    while at is not None and len(found) < MOST_LINKS:
         found.append(describe(at))
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
     return found
@@ -269,10 +275,10 @@ def settle_in(arguments: dict[str, Any]) -> None:
 def live(report_fd: int, control_fd: int) -> NoReturn:
     """One update, from its arguments to its end, without Python's clean-up: the server closes the Connect session."""
     order = first_order(control_fd)
+    speak_into(order["log"])  # while it still may: the code cannot put another file in its place
     if order["grants"] is not None:  # before there is a second thread, which Landlock would not hold
         restrict_to(load_grants(order["grants"]))
     lines = Lines(report_fd, control_fd)
-    speak_into(order["log"])
     arguments = json.loads(Path(order["arguments"]).read_text())
     settle_in(arguments)
     work(arguments, lines, order["token"])

@@ -1,11 +1,12 @@
 """The process that forks runners: it has paid their imports (1 to 3 s, 15 s on a busy machine) once for all of them.
 
-A fork becomes the runner of an update, or answers one question (`TRADES`). Nothing of a pipeline is ever in this
-process: no gRPC channel, no token, no definition; and no thread, since a fork has only the one that forked. The server
-asks over one socket: each message `fork TRADE` brings the two pipes of a fork; `retire` means that no further one
-comes. It answers `ready`, `forked` (with a handle of the process), `refused`, and `ended` with how a fork ended. A
-fork's life hangs on the server (its control pipe), and on this process, with which the jail ends that all of them live
-in. When the server is gone, this process ends its forks with all that they started.
+A fork becomes the runner of an update, or answers one question (`TRADES`), below a process that ends all that it starts
+(`recovery.server.reaper`): that one is reported. Nothing of a pipeline is ever in this process: no gRPC channel, no
+token, no definition; and no thread, since a fork has only the one that forked. The server asks over one socket: each
+message `fork TRADE` brings the two pipes of a fork; `retire` means that no further one comes. It answers `ready`,
+`forked` (with a handle of the process), `refused`, and `ended` with how a fork ended. A fork's life hangs on the server
+(its control pipe), and on this process, with which the jail ends that all of them live in. When the server is
+gone, this process ends its forks with all that they started.
 
 Started as `python -m recovery.server.runner_parent SOCKET_FD`.
 """
@@ -22,6 +23,9 @@ import sys
 import traceback
 from pathlib import Path
 from typing import Any, NoReturn
+
+from recovery.server import reaper
+from recovery.server.landlock import landlock_abi
 
 TRADES = {"update": "recovery.server.runner", "question": "recovery.spark.child"}
 """The module that a fork lives by: `import_ahead()` in the parent, `live(report, control)` in the fork.
@@ -64,12 +68,13 @@ class RunnerParent:
             self.retired = True
         else:
             for pid in self.runners.values():
-                end_group(pid)
+                os.kill(pid, signal.SIGTERM)
             return False
         return True
 
     def fork(self, trade: str, report: int, control: int) -> None:
         """One runner. The two ends of its pipes are its own: the next one must not have them too."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, reaper.HEARD)
         try:
             pid = os.fork()
             if pid == 0:
@@ -78,6 +83,7 @@ class RunnerParent:
             self.report("refused", why=error.strerror)
             return
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(report)
             os.close(control)
         handle = os.pidfd_open(pid)
@@ -92,8 +98,17 @@ class RunnerParent:
             self.server.close()
             for handle in self.runners:
                 os.close(handle)
-            reseed()
             del sys.argv[1:]
+            reaper.oversee(lambda: self.live(trade, report, control), pipes=(report, control))
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+
+    def live(self, trade: str, report: int, control: int) -> NoReturn:
+        """In the fork of the fork: what it is for."""
+        try:
+            reseed()
             importlib.import_module(TRADES[trade]).live(report, control)
         except BaseException:
             traceback.print_exc()
@@ -101,25 +116,24 @@ class RunnerParent:
             os._exit(1)
 
     def bury(self, handle: int) -> None:
-        """A runner has ended: what it had started ends with it, while its pid is still its own; then say how."""
+        """A runner has ended, and what it had started with it; say how.
+
+        Where somebody killed the process above it, orphans are left: they are this process's children by now.
+        """
         pid = self.runners.pop(handle)
         self.poll.unregister(handle)
         os.close(handle)
-        end_group(pid)
         _, status = os.waitpid(pid, 0)
+        while orphans := set(reaper.children()) - set(self.runners.values()):
+            for orphan in orphans:
+                os.kill(orphan, signal.SIGKILL)
+                os.waitpid(orphan, 0)
         self.report("ended", pid=pid, code=os.waitstatus_to_exitcode(status))
 
     def report(self, kind: str, *handles: int, **content: Any) -> None:
         """Say something to the server. One that is gone is noticed where it is heard."""
         with contextlib.suppress(OSError):
             socket.send_fds(self.server, [json.dumps({"kind": kind, **content}).encode()], handles)
-
-
-def end_group(pid: int) -> None:
-    """End a fork that was not waited for yet, and its process group, which it may not lead yet."""
-    os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 def reseed() -> None:
@@ -142,8 +156,10 @@ def main() -> NoReturn:
     for name in NO_THREADS:
         del os.environ[name]
     os.environ.update(environment)
+    landlock_abi()  # the first call in a process looks for the C library, by programs that it starts
     gc.collect()
     gc.freeze()  # a collection in a fork would otherwise write to, and so copy, every page of the imports
+    reaper.become_subreaper()
     RunnerParent(socket.socket(fileno=int(sys.argv[1]))).serve()
     os._exit(0)
 

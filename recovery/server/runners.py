@@ -1,6 +1,5 @@
 """Feeds, hears and ends the runner process of an update."""
 
-import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -11,10 +10,17 @@ from recovery.server.auth import private_write
 from recovery.server.confinement import Confinement, dump_grants
 from recovery.server.forks import Runners
 from recovery.server.gateway import last_lines
+from recovery.server.reports import BadReport, read_report
+
+MOST_WAITING = 10_000  # reports that nobody has handled yet
+PAUSE_SECONDS = 0.05
 
 
 class Runner:
-    """A running runner. `tell` gets each report, and at last `{"kind": "ended", "code": int | None}`."""
+    """A running runner. `tell` gets each report, and at last `{"kind": "ended", "code": int | None}`.
+
+    Before that comes `{"kind": "bad_report", "code": …}` where it sent what is no report, upon which it is ended.
+    """
 
     def __init__(
         self,
@@ -25,14 +31,19 @@ class Runner:
         *,
         token: str,
         confinement: Confinement | None = None,
+        waiting: Callable[[], int] = lambda: 0,
     ) -> None:
         """`token` opens Spark Connect. It goes through the control pipe, so that no file and no environment has it.
+
+        `waiting`: how many reports wait to be handled; beyond MOST_WAITING no further one is read.
 
         `confinement` is what Landlock lets it see of what its parent sees; None: the same, and every runner beside it.
 
         Raises NoRunner.
         """
         self.tell = tell
+        self.waiting = waiting
+        self.ending = threading.Event()
         self.log = folder / "runner.log"
         argument_file = folder / "arguments.json"
         private_write(argument_file, json.dumps(arguments))
@@ -49,9 +60,14 @@ class Runner:
 
     def read(self) -> None:
         """Hand on the reports until the runner has ended, and with it what it had started."""
-        for line in self.fork.lines():
-            with contextlib.suppress(ValueError):  # another process of the code's writes into the pipe
-                self.tell(json.loads(line))
+        try:
+            for line in self.fork.lines():
+                self.tell(read_report(line))
+                while self.waiting() > MOST_WAITING and not self.ending.wait(PAUSE_SECONDS):
+                    pass
+        except BadReport as bad:
+            self.fork.kill()
+            self.tell({"kind": "bad_report", "code": bad.code})
         self.tell({"kind": "ended", "code": self.fork.bury()})
 
     def order(self, **order: Any) -> None:
@@ -64,6 +80,7 @@ class Runner:
 
     def end(self) -> None:
         """End it where it still runs, and wait for its end."""
+        self.ending.set()
         self.fork.kill()
         self.reader.join()
         self.fork.close_control()

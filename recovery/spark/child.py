@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from recovery.errors import Refused, Unreachable, WrongUse
+from recovery.server.confinement import load_grants
+from recovery.server.landlock import restrict_to
 
 CANCEL_SECONDS: Final = 2.0  # what Spark gets to cancel a question's jobs when nobody waits for it any more
 KEPT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH")
@@ -34,13 +36,17 @@ def import_ahead() -> None:
 
 
 def live(report: int, control: int) -> NoReturn:
-    """Answer the order that comes on `control`: {question: a file of {question, request}, folder, log, remote, memory}.
+    """Answer the order that comes on `control`: {question: a file of {question, request}, folder, log, remote, memory,
+    grants}.
 
-    `remote` opens Spark Connect, token included; `memory` is the limit of this process's data, in bytes.
+    `remote` opens Spark Connect, token included; `memory` is the limit of this process's data, in bytes; `grants` are
+    what Landlock lets it open (`confinement.dump_grants`), None for all that its parent may.
     """
     code = 1
     try:
         order = json.loads(_line(control))
+        if order["grants"] is not None:  # before there is a second thread, which Landlock would not hold
+            restrict_to(load_grants(order["grants"]))
         _settle(order)
         asked = json.loads(Path(order["question"]).read_bytes())
         threading.Thread(target=_leave_when_nobody_waits, args=[control], daemon=True).start()

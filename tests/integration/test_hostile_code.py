@@ -1,13 +1,23 @@
-"""A definition file as an attacker, on a running instance: it tries everything, and reports what it reached."""
+"""Pipelines' code as an attacker, on a running instance: it tries everything, from each place in which it runs.
+
+What it reached it raises as an exception, so each place also shows that a failure of such code is seen.
+"""
 
 import json
 import os
+import re
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from console.incident.updates import Wanted, ensure, run_update
+from recovery.server.events import BAD_REPORT
+from recovery.spark import session
+from recovery.spark.api import RehearsalRequest, StudyRequest, rehearse, study
+from tests.answering import service
 from tests.stack import Stack
 
 pytestmark = pytest.mark.spark
@@ -62,17 +72,29 @@ def make_attack(targets):
 
     return attack
 """
-PIPELINE = """
+BEGIN = """
 import json
 from pyspark import pipelines as dp
 
 attack = make_attack(json.loads('''{targets}'''))
-print("REACHED " + json.dumps(attack()), flush=True)
 
+
+def fail(*arguments):
+    raise RuntimeError("REACHED " + json.dumps(attack()))
+"""
+DEFINITION = """
 
 @dp.materialized_view
 def loot():
-    return spark.range(1)
+    fail()
+"""
+FUNCTION = """
+
+@dp.materialized_view
+def loot():
+    from pyspark.sql.functions import udf
+
+    return spark.range(1).select(udf(fail, "string")("id").alias("reached"))
 """
 GOOD = """from pyspark import pipelines as dp
 
@@ -102,22 +124,134 @@ def targets_in(stack: Stack, victim: str, update: str) -> list[tuple[str, str | 
     ]
 
 
-def test_a_hostile_definition_reaches_nothing_of_the_console_or_of_another_pipeline(stack: Stack) -> None:
-    health = stack.api.get("/api/2.0/x-reprise/health")[1]
-    assert health["confinement"]["level"] == "full"
+def reached(text: str) -> list[str]:
+    """What the attack in a place says that it reached; fails where it says nothing."""
+    found = re.search(r"REACHED (\[.*?\])", text)
+    assert found, text
+    said: list[str] = json.loads(found[1])
+    return said
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The instance, the code of an attack on it, and whose question it may be."""
+
+    stack: Stack
+    code: str
+
+    def from_update(self, name: str, text: str) -> str:
+        """All that the events of an update with this code say."""
+        hostile = ensure(self.stack.client, Wanted(name, name, "staging"), self.code + text)
+        assert run_update(self.stack.client, hostile)[0] == "FAILED"
+        return json.dumps(
+            [event["error"] for event in self.stack.client.events(hostile) if event.get("error")]
+        )
+
+    def from_definition(self) -> str:
+        return self.from_update("hostile_code", DEFINITION)
+
+    def from_function(self) -> str:
+        """In a Python worker of Spark's driver."""
+        return self.from_update("hostile_function", FUNCTION)
+
+    def from_foreach_batch(self) -> str:
+        """In the process that Spark's driver starts for a `foreachBatch`."""
+        spark = session.fresh((self.stack.home / "spark.remote").read_text().strip(), {})
+        try:
+            names: dict[str, Any] = {"__name__": "__main__"}  # so that its functions are sent by value
+            exec(self.code.replace("from pyspark import pipelines as dp", ""), names)  # noqa: S102
+            writer = spark.readStream.format("rate").load().writeStream.foreachBatch(names["fail"])
+            writer = writer.option("checkpointLocation", str(self.stack.home / "storage" / "hostile_batches"))
+            query = writer.trigger(once=True).start()
+            with pytest.raises(Exception, match="REACHED") as raised:
+                query.awaitTermination(120)
+            return str(raised.value)
+        finally:
+            spark.stop()
+
+    def request(self) -> StudyRequest:
+        path = "/Users/ann/p/flow.py"
+        return StudyRequest(
+            answers=service(self.stack), files={path: self.code + DEFINITION}, root="/Users/ann/p",
+            libraries=(path,), configuration={}, catalog="spark_catalog", schema="default",
+            flow="spark_catalog.default.loot",
+        )  # fmt: skip
+
+    def from_study(self) -> str:
+        return str(study(self.request()).problem)
+
+    def from_rehearsal(self) -> str:
+        scratch = self.stack.home / "storage" / "hostile_rehearsal"
+        return str(rehearse(RehearsalRequest(self.request(), str(scratch))).problem)
+
+
+@pytest.fixture
+def attack(stack: Stack) -> Attack:
     victim = Wanted("victim_of_code", "victim_of_code", "staging")
     owner = ensure(stack.client, victim, GOOD)
     assert run_update(stack.client, owner)[0] == "COMPLETED"
     update = stack.client.list_updates(owner)[0]["update_id"]
-    targets = targets_in(stack, victim.source, update)
-    code = ATTACK + PIPELINE.replace("{targets}", json.dumps(targets))
+    targets = json.dumps(targets_in(stack, victim.source, update))
+    return Attack(stack, ATTACK + BEGIN.replace("{targets}", targets))
 
-    hostile = ensure(stack.client, Wanted("hostile_code", "hostile_code", "staging"), code)
-    assert run_update(stack.client, hostile)[0] == "COMPLETED"
-    run = stack.client.list_updates(hostile)[0]["update_id"]
-    log = (stack.home / "updates" / run / "runner.log").read_text()
-    from_definition = [line for line in log.splitlines() if line.startswith("REACHED ")]
-    assert from_definition == ["REACHED []"]
+
+@pytest.mark.parametrize(
+    "place", ["from_definition", "from_function", "from_foreach_batch", "from_study", "from_rehearsal"]
+)
+def test_hostile_code_reaches_nothing_of_the_console_or_of_another_pipelines_source(
+    attack: Attack, place: str
+) -> None:
+    assert attack.stack.api.get("/api/2.0/x-reprise/health")[1]["confinement"]["level"] == "full"
+    assert reached(getattr(attack, place)()) == []
+
+
+FORGES = """
+import os
+from pathlib import Path
+from pyspark import pipelines as dp
+
+for file in Path.cwd().rglob("*.py"):
+    file.chmod(0o600)
+    file.write_text("# nothing to see here")
+
+
+@dp.materialized_view
+def loot():
+    return spark.range(1)
+"""
+FLOODS = """
+import os
+from pyspark import pipelines as dp
+
+for number in range(3, 64):
+    try:
+        os.write(number, b"[" * 60_000 + b"\\n")
+    except OSError:
+        pass
+
+
+@dp.materialized_view
+def loot():
+    return spark.range(1)
+"""
+
+
+def test_code_cannot_rewrite_the_record_of_what_ran(stack: Stack) -> None:
+    wanted = Wanted("forger", "forger", "staging")
+    hostile = ensure(stack.client, wanted, FORGES)
+    assert run_update(stack.client, hostile)[0] == "FAILED"
+    update = stack.client.list_updates(hostile)[0]["update_id"]
+    kept = stack.home / "updates" / update / "source" / wanted.source.lstrip("/")
+    assert kept.read_text() == FORGES
+
+
+def test_code_that_writes_into_the_pipe_of_its_runner_ends_its_own_update_alone(stack: Stack) -> None:
+    hostile = ensure(stack.client, Wanted("flooder", "flooder", "staging"), FLOODS)
+    assert run_update(stack.client, hostile)[0] == "FAILED"
+    errors = [event["error"] for event in stack.client.events(hostile) if event.get("error")]
+    assert errors[0]["exceptions"][0]["class_name"] == BAD_REPORT
+    victim = ensure(stack.client, Wanted("victim_of_code", "victim_of_code", "staging"), GOOD)
+    assert run_update(stack.client, victim)[0] == "COMPLETED"
 
 
 def test_a_file_out_of_reach_fails_the_update_where_the_code_reads_it(stack: Stack) -> None:

@@ -8,6 +8,9 @@ import os
 import traceback
 from pathlib import Path
 
+from recovery.server.confinement import load_grants
+from recovery.server.landlock import restrict_to
+
 
 def import_ahead() -> None:
     """Nothing: these imports are cheap."""
@@ -15,6 +18,8 @@ def import_ahead() -> None:
 
 def live(report: int, control: int) -> None:
     order = json.loads(os.fdopen(control, closefd=False).readline())
+    if order["grants"] is not None:
+        restrict_to(load_grants(order["grants"]))
     request = json.loads(Path(order["question"]).read_bytes())["request"]
 
     def answer(line: bytes) -> None:

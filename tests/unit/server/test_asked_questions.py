@@ -11,6 +11,7 @@ from django.test import RequestFactory
 
 from recovery.errors import WrongUse
 from recovery.server import instance as instances
+from recovery.server.confinement import Confinement, Sight
 from recovery.server.instance import Instance
 from recovery.server.jail import machine_confinement
 from recovery.server.problems import ApiProblem
@@ -187,3 +188,19 @@ def test_where_roots_are_set_nothing_lies_beside_them(tmp_path: Path) -> None:
             refuse_paths_beyond({"scratch": f"{tmp_path}/{name}/a"}, confinement)
             allowed.append(name)
     assert allowed == ["data", "home/storage"]
+
+
+def test_the_machine_is_asked_once_for_the_paths_of_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Confinement] = []
+    entries = Confinement.entries
+
+    def counted(self: Confinement) -> dict[Path, Sight]:
+        asked.append(self)
+        return entries(self)
+
+    monkeypatch.setattr(Confinement, "entries", counted)
+    files = [f"file://{tmp_path}/{number}/part.json" for number in range(300)]
+    refuse_paths_beyond({"files": files}, Confinement(hidden=(tmp_path / "hidden",)))
+    assert len(asked) == 1

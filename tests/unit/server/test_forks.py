@@ -15,16 +15,32 @@ from recovery.server import forks
 from recovery.server.children import Children, started_at
 from recovery.server.confinement import Confinement
 from recovery.server.forks import Fork, NoRunner, ParentEnded, Runners, WarmParent
-from recovery.server.jail import innermost
+from recovery.server.jail import children_of, innermost
 from recovery.server.runner import GONE
 from recovery.server.runner_parent import RunnerParent
-from recovery.server.runners import Runner
+from recovery.server.runners import MOST_WAITING, Runner
 from tests.contract.lab import until
 
 # The same parent without its imports, which are the same for each test and take seconds.
 WITHOUT_IMPORTS = """
 from recovery.server import runner, runner_parent
 runner.import_ahead = lambda: None
+del runner_parent.TRADES["question"]
+runner_parent.main()
+"""
+# A parent that sends, when it shall retire, what a test wants.
+ODD_PARENT = """
+from recovery.server import runner, runner_parent
+runner.import_ahead = lambda: None
+del runner_parent.TRADES["question"]
+def odd(self):
+    self.server.send({message!r})
+    return True
+def fork(self, *arguments):
+    forked(self, *arguments)
+    runner_parent.RunnerParent.hear = odd
+forked = runner_parent.RunnerParent.fork
+runner_parent.RunnerParent.fork = fork
 runner_parent.main()
 """
 # A server that has two runners, says which processes those are, and waits to be killed.
@@ -76,6 +92,12 @@ def pipes(pid: int) -> set[str]:
     return {target for target in targets if target.startswith(("pipe:", "socket:"))}
 
 
+def worker(pid: int) -> int:
+    """The process below the one that is known as a fork: it does the work."""
+    (child,) = children_of(pid)
+    return child
+
+
 def recorded(path: Path) -> set[int]:
     return {int(pid) for pid in json.loads(path.read_text())["children"]}
 
@@ -97,9 +119,10 @@ def test_runners_at_once_share_nothing(runners: Runners) -> None:
     (parent,) = runners.parents
     for fork in (first, second):  # each closes what it inherited in its first moments
         until(lambda pid=fork.pid: os.getsid(pid) == pid, "a session of its own")
-        until(lambda pid=fork.pid: len(pipes(pid)) == 2, "nothing but its own two pipes")
-    assert os.getpgid(first.pid) == first.pid
-    assert not (pipes(first.pid) | pipes(innermost(parent.process.pid))) & pipes(second.pid)
+        until(lambda pid=fork.pid: children_of(pid), "the process that does its work")
+        until(lambda pid=fork.pid: len(pipes(worker(pid))) == 2, "nothing but its own two pipes")
+    assert os.getpgid(worker(first.pid)) == first.pid
+    assert not (pipes(worker(first.pid)) | pipes(innermost(parent.process.pid))) & pipes(worker(second.pid))
 
     first.kill()
     assert ended(first) == -signal.SIGKILL
@@ -229,7 +252,7 @@ def test_a_server_that_ended_without_reading_is_gone_and_its_runners_end() -> No
         parent = RunnerParent(server)
         parent.runners[-1] = runner.pid
         assert parent.hear() is False
-        assert runner.wait(10) == -signal.SIGKILL
+        assert runner.wait(10) == -signal.SIGTERM  # the process above a runner ends all below it then
 
 
 def test_what_a_parent_said_before_it_ended_without_reading_is_heard() -> None:
@@ -239,3 +262,91 @@ def test_what_a_parent_said_before_it_ended_without_reading_is_heard() -> None:
         warm.socket = theirs
         assert warm.receive() == (said, [])
         assert warm.receive() is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"no JSON",
+        b"[" * 4000,
+        b"[]",
+        b"{}",
+        b'{"kind": "of its own"}',
+        b'{"kind": ["ended"]}',
+        b'{"kind": "ended"}',
+        b'{"kind": "ended", "pid": 7, "code": "0"}',
+        b'{"kind": "ended", "pid": 7, "code": 0}',
+        b'{"kind": "ready", "resident": null}',
+        b'{"kind": "forked", "pid": 7, "resident": 1}',
+        b'{"kind": "refused", "why": {}}',
+    ],
+)
+def test_a_parent_that_sends_no_message_is_ended_with_its_runners_and_replaced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, message: bytes
+) -> None:
+    monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", ODD_PARENT.format(message=message)))
+    runners = jailed(tmp_path)
+    fork = runners.fork()
+    (parent,) = runners.parents
+    parent.socket.send(b"retire")
+    until(parent.ended.is_set, "the end of the parent")
+    assert ended(fork) is None
+    other = runners.fork()
+    other.kill()
+    assert ended(other) == -signal.SIGKILL
+    runners.end()
+
+
+# A runner whose pipe gets what a test writes.
+ODD_RUNNER = """
+from recovery.server import runner, runner_parent
+runner.import_ahead = lambda: None
+del runner_parent.TRADES["question"]
+def live(report, control):
+    import os
+    {code}
+    os._exit(0)
+runner.live = live
+runner_parent.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "bad"),
+    [
+        ("os.write(report, b'no JSON\\n')", "unreadable"),
+        ("os.write(report, b'[' * 60_000 + b'\\n')", "unreadable"),
+        ('os.write(report, b\'{"kind": "stop"}\\n\')', "unreadable"),
+        ('os.write(report, b\'{"kind": "ended", "code": 0}\\n\')', "unreadable"),
+        ('os.write(report, b\'{"kind": "connected", "graph_id": 7}\\n\')', "unreadable"),
+        ("while True: os.write(report, b'x' * 60_000)", "too_long"),
+    ],
+)
+def test_a_runner_that_sends_no_report_is_ended_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, bad: str
+) -> None:
+    monkeypatch.setattr(forks, "LONGEST_LINE", 200_000)
+    monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", ODD_RUNNER.replace("{code}", code)))
+    runners = jailed(tmp_path)
+    messages: list[dict[str, object]] = []
+    runner = Runner(runners, tmp_path, {}, messages.append, token="secret")
+    runner.reader.join(60)
+    assert [message["kind"] for message in messages] == ["bad_report", "ended"]
+    assert messages[0]["code"] == bad
+    assert len(runners.usable()) == 1
+    runner.end()
+    runners.end()
+
+
+def test_reports_wait_in_the_pipe_where_nobody_handles_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    flood = 'while True: os.write(report, b\'{"kind": "graph"}\\n\' * 1000)'
+    monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", ODD_RUNNER.replace("{code}", flood)))
+    runners = jailed(tmp_path)
+    messages: list[dict[str, object]] = []
+    runner = Runner(runners, tmp_path, {}, messages.append, token="secret", waiting=lambda: len(messages))
+    until(lambda: len(messages) > MOST_WAITING, "as many as may wait")
+    runner.end()
+    assert len(messages) < 2 * MOST_WAITING
+    runners.end()

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pwd
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from console.supervisor import broker
 from recovery.errors import Refused
 from recovery.server import jail
 from recovery.server.confinement import Confinement, Sight, dump_grants
@@ -163,6 +166,41 @@ def test_a_unix_socket_in_the_home_is_out_of_reach(home: Path, monkeypatch: pyte
         listener.listen()
 
         assert ask_in_jail(machine_confinement(home=home), connect, home / "broker.sock") == {"error": True}
+
+
+def test_the_brokers_socket_of_a_home_with_a_long_path_is_out_of_reach(home: Path, protection: str) -> None:
+    place = broker.socket_path(home / ("x" * 120))
+    try:
+        (place.parent / "broker.sock").write_text("secret")
+        assert ask_in_jail(machine_confinement(home=home), READ_AND_WRITE, place) == {
+            f"{place.parent.name}/broker.sock": ""
+        }
+    finally:
+        shutil.rmtree(place.parent)
+
+
+def test_keys_of_programs_and_homes_of_people_are_out_of_sight(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = tmp_path / "export" / "vera"
+    for folder in (person / ".aws", tmp_path / "runtime", tmp_path / "etc-cloud"):
+        folder.mkdir(parents=True)
+    account = pwd.struct_passwd(("vera", "x", 1234, 1234, "", str(person), "/bin/sh"))
+    service = pwd.struct_passwd(("daemon", "x", 1235, 1235, "", "/usr/sbin", "/bin/false"))
+    monkeypatch.setattr(pwd, "getpwall", lambda: [account, service])
+    monkeypatch.setattr(jail, "KEYS", (*jail.KEYS, str(tmp_path / "etc-cloud")))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+
+    confinement = machine_confinement(home=home)
+
+    for hidden in (
+        person / ".aws" / "credentials",
+        tmp_path / "runtime" / "bus",
+        tmp_path / "etc-cloud" / "key",
+    ):
+        assert confinement.sight(hidden) is Sight.HIDDEN
+    assert confinement.sight(Path("/usr/sbin/any")) is Sight.READABLE
+    assert confinement.sight(tmp_path / "export" / "data") is Sight.WRITABLE
 
 
 def test_the_network_stays(home: Path, protection: str) -> None:

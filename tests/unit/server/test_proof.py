@@ -23,7 +23,12 @@ def home() -> Iterator[Path]:
 
 @pytest.mark.parametrize(
     ("has", "level"),
-    [("everything", Level.FULL), ("landlock", Level.FILES), ("nothing", Level.NONE)],
+    [
+        ("everything", Level.FULL),
+        ("namespaces", Level.CONSOLE),
+        ("landlock", Level.FILES),
+        ("nothing", Level.NONE),
+    ],
 )
 def test_what_the_probe_reaches_is_what_the_machine_lets_it(
     home: Path, monkeypatch: pytest.MonkeyPatch, has: str, level: Level
@@ -31,6 +36,7 @@ def test_what_the_probe_reaches_is_what_the_machine_lets_it(
     measured = measure_protection()
     had = {
         "everything": measured,
+        "namespaces": Protection(measured.bubblewrap, 0),
         "landlock": Protection(None, measured.landlock, "taken away by the test"),
         "nothing": Protection(None, 0, "taken away by the test"),
     }[has]
@@ -42,6 +48,9 @@ def test_what_the_probe_reaches_is_what_the_machine_lets_it(
     proven = prove(home, machine_confinement(home=home, writable=[updates]))
 
     assert proven.level is level, proven
+    assert {"neighbour", "process"} & set(proven.reached) == (
+        set() if had.landlock else {"neighbour", "process"}
+    )
     assert (proven.namespaces, proven.landlock) == (bool(had.bubblewrap), had.landlock)
     assert list(updates.iterdir()) == []
 
@@ -51,6 +60,8 @@ def test_what_the_probe_reaches_is_what_the_machine_lets_it(
     [
         ((), Level.FULL, {"required", "container", "optional"}),
         (("neighbour",), Level.CONSOLE, {"required", "container", "optional"}),
+        (("process",), Level.CONSOLE, {"required", "container", "optional"}),
+        (("neighbour", "process"), Level.CONSOLE, {"required", "container", "optional"}),
         (("socket",), Level.FILES, {"container", "optional"}),
         (("socket", "neighbour"), Level.FILES, {"container", "optional"}),
         (("environment",), Level.NONE, {"optional"}),

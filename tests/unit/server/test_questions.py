@@ -1,7 +1,9 @@
 """A question is answered by a fork of its own: what that says is bounded, and its end is certain."""
 
 import json
+import os
 import secrets
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -13,6 +15,7 @@ from recovery.server import forks, questions
 from recovery.server.children import Children
 from recovery.server.confinement import Confinement
 from recovery.server.forks import Runners
+from recovery.server.jail import children_of, question_confinement
 from recovery.server.questions import Answering, Asked, Busy, Questions
 from tests.contract.lab import alive, until
 
@@ -32,7 +35,11 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Question
     monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", PARENT))
     monkeypatch.setattr(questions, "GRACE_SECONDS", 0.2)
     runners = Runners(tmp_path / "runners.log", Children(tmp_path / "pids"), confinement=Confinement())
-    made = Questions(tmp_path / "questions", runners)
+    made = Questions(
+        tmp_path / "questions",
+        runners,
+        confine=lambda folder: question_confinement(home=tmp_path, folder=folder, others=()),
+    )
     made.clear()
     yield made
     runners.end()
@@ -129,7 +136,7 @@ def test_a_log_that_is_a_link_by_now_is_not_read(asking: Questions, tmp_path: Pa
 def test_the_code_gets_nothing_of_the_server_but_a_folder(asking: Questions, tmp_path: Path) -> None:
     code = "import json; answer(json.dumps({'answer': order}).encode() + b'\\n')"
     order = json.loads(said(asking, code))["answer"]
-    assert set(order) == {"question", "folder", "log", "remote", "memory"}
+    assert set(order) == {"question", "folder", "log", "remote", "memory", "grants"}
     assert {Path(order[name]).is_relative_to(asking.folder) for name in ("question", "folder", "log")} == {
         True
     }
@@ -144,14 +151,105 @@ def test_no_more_are_answered_at_once_than_there_are_turns(asking: Questions) ->
     assert json.loads(said(asking, f"answer({GOOD!r})")) == {"answer": {"rows": 3}}
 
 
-def test_what_the_code_started_ends_with_its_question(asking: Questions, tmp_path: Path) -> None:
-    seconds = f"{600 + secrets.randbelow(10**6) / 10**6:.6f}"  # names the process: its id is that of the jail
-    said(asking, f"import subprocess\nsubprocess.Popen(['sleep', {seconds!r}])\nanswer({GOOD!r})")
+# Twice a fork and a session of its own between them: what is left has neither its parent nor its process group.
+IMPLANT = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    for _ in range(3):
+        if os.fork() == 0:
+            os.execvp("sleep", ["sleep", {seconds!r}])
+    os._exit(0)
+os.wait()
+def running():
+    for place in os.listdir("/proc"):
+        try:
+            said = [open(f"/proc/{{place}}/{{name}}").read() for name in ("cmdline", "comm")]
+            yield {seconds!r} in said[0] and "sleep" in said[1]
+        except OSError:
+            pass
+while sum(running()) < 3:
+    pass
+"""
 
-    def is_running() -> bool:
-        return any(seconds in line for line in map(command_line, Path("/proc").glob("[0-9]*/cmdline")))
 
-    until(lambda: not is_running(), "the end of what was left running", 10)
+def some_seconds() -> str:
+    """They name a process on the whole machine: its id is that of the jail."""
+    return f"{600 + secrets.randbelow(10**6) / 10**6:.6f}"
+
+
+def is_running(seconds: str) -> bool:
+    return any(seconds in line for line in map(command_line, Path("/proc").glob("[0-9]*/cmdline")))
+
+
+@pytest.mark.parametrize("end", [f"answer({GOOD!r})", "os._exit(3)", "os.kill(os.getpid(), 11)", IDLE])
+def test_what_the_code_started_ends_with_its_question(asking: Questions, end: str) -> None:
+    seconds = some_seconds()
+    with closing(begun(asking, IMPLANT.format(seconds=seconds) + end, seconds=5)) as body:
+        b"".join(body)
+        assert "Error" not in questions.last_words(body.log)
+    assert not is_running(seconds)
+
+
+def test_what_a_question_started_ends_also_where_the_process_above_it_is_killed(asking: Questions) -> None:
+    seconds = some_seconds()
+    with closing(begun(asking, IMPLANT.format(seconds=seconds) + IDLE)) as body:
+        until(lambda: is_running(seconds), "what the code starts", 10)
+        os.kill(body.fork.pid, signal.SIGKILL)
+        assert json.loads(b"".join(body))["error"] == "ended"
+    until(lambda: not is_running(seconds), "the end of what was left running", 10)
+
+
+# As its process ids are: those of the place that all forks live in.
+ENDS_OTHERS = """
+import json, os, signal
+from pathlib import Path
+reached = []
+for place in Path("/proc").glob("[0-9]*"):
+    pid = int(place.name)
+    if pid == os.getpid():
+        continue
+    for name in ("environ", "maps", "fd/0"):
+        try:
+            with open(place / name, "rb") as file:
+                file.read(1)
+            reached.append(name)
+        except OSError:
+            pass
+    try:
+        os.kill(pid, signal.SIGKILL)
+        reached.append("kill")
+    except OSError:
+        pass
+answer(json.dumps({"answer": {"reached": reached}}).encode() + b"\\n")
+"""
+
+
+def test_a_question_ends_and_reads_no_other_process_of_its_place(asking: Questions) -> None:
+    begin = "open(order['folder'] + '/begun', 'x').close();"
+    with closing(begun(asking, begin + IDLE)) as other:
+        until(lambda: (other.folder / "home" / "begun").exists(), "the other question")
+        (worker,) = children_of(other.fork.pid)
+        assert json.loads(said(asking, ENDS_OTHERS)) == {"answer": {"reached": []}}
+        assert alive(other.fork.pid)
+        assert alive(worker)
+        assert len(asking.runners.parents) == 1
+
+
+def test_a_question_reads_and_writes_nothing_of_another(asking: Questions) -> None:
+    with closing(begun(asking, IDLE)) as other:
+        code = """
+import json, pathlib
+reached = []
+for act, path in [("r", {0!r}), ("a", {0!r}), ("a", {1!r})]:
+    try:
+        open(path, act).close()
+        reached.append(act)
+    except OSError:
+        pass
+answer(json.dumps({{"answer": {{"reached": reached}}}}).encode() + b"\\n")
+""".format(str(other.folder / ".question"), str(other.folder / "home" / "planted"))
+        assert json.loads(said(asking, code)) == {"answer": {"reached": []}}
 
 
 def test_what_a_former_server_left_behind_is_removed(asking: Questions) -> None:
