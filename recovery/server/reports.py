@@ -4,14 +4,16 @@ A report is one line of JSON with a `kind` and that kind's fields. Lines are bou
 else is a `BadReport`, which ends that runner, and no other one.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
+
+from recovery.bounded import read_json
 
 LONGEST_LINE: Final = 16 * 1024 * 1024  # bytes
 LONGEST_TEXT: Final = 100_000  # characters of one message; a runner cuts its own
 MOST_LINKS: Final = 10  # exceptions of one error
 MOST_FRAMES: Final = 20
+MOST_IN_REPORT: Final = 10_000  # values of JSON
 LAST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 KINDS: Final[Mapping[str, Mapping[str, type]]] = {
     "connected": {"graph_id": str},
@@ -35,8 +37,8 @@ class BadReport(Exception):
 def read_report(line: bytes) -> dict[str, Any]:
     """The report in one line: its kind and its fields, and nothing else of it. Raises BadReport."""
     try:
-        raw = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        raw = read_json(line, most=MOST_IN_REPORT)
+    except ValueError as error:
         raise BadReport("unreadable") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str) or raw["kind"] not in KINDS:
         raise BadReport("unreadable")

@@ -108,6 +108,7 @@ class RunnerParent:
     def live(self, trade: str, report: int, control: int) -> NoReturn:
         """In the fork of the fork: what it is for."""
         try:
+            os.setsid()
             reseed()
             importlib.import_module(TRADES[trade]).live(report, control)
         except BaseException:

@@ -18,6 +18,7 @@ from recovery.server.events import BAD_REPORT
 from recovery.spark import session
 from recovery.spark.api import RehearsalRequest, StudyRequest, rehearse, study
 from tests.answering import service
+from tests.contract.lab import until
 from tests.stack import Stack
 
 pytestmark = pytest.mark.spark
@@ -93,8 +94,9 @@ FUNCTION = """
 @dp.materialized_view
 def loot():
     from pyspark.sql.functions import udf
+    from pyspark.sql.types import StringType
 
-    return spark.range(1).select(udf(fail, "string")("id").alias("reached"))
+    return spark.range(1).select(udf(fail, StringType())("id").alias("reached"))
 """
 GOOD = """from pyspark import pipelines as dp
 
@@ -132,6 +134,16 @@ def reached(text: str) -> list[str]:
     return said
 
 
+def started(writer: Any) -> Any:
+    """A query; None where a busy machine was too slow for Spark, which waits ten seconds for a Python process."""
+    try:
+        return writer.trigger(once=True).start()
+    except Exception as error:
+        if "worker failed to connect back" not in str(error):
+            raise
+        return None
+
+
 @dataclass(frozen=True)
 class Attack:
     """The instance, the code of an attack on it, and whose question it may be."""
@@ -162,7 +174,7 @@ class Attack:
             exec(self.code.replace("from pyspark import pipelines as dp", ""), names)  # noqa: S102
             writer = spark.readStream.format("rate").load().writeStream.foreachBatch(names["fail"])
             writer = writer.option("checkpointLocation", str(self.stack.home / "storage" / "hostile_batches"))
-            query = writer.trigger(once=True).start()
+            query = until(lambda: started(writer), "the start of the process for foreachBatch")
             with pytest.raises(Exception, match="REACHED") as raised:
                 query.awaitTermination(120)
             return str(raised.value)

@@ -121,7 +121,7 @@ def test_runners_at_once_share_nothing(runners: Runners) -> None:
         until(lambda pid=fork.pid: os.getsid(pid) == pid, "a session of its own")
         until(lambda pid=fork.pid: children_of(pid), "the process that does its work")
         until(lambda pid=fork.pid: len(pipes(worker(pid))) == 2, "nothing but its own two pipes")
-    assert os.getpgid(worker(first.pid)) == first.pid
+        until(lambda pid=fork.pid: os.getsid(worker(pid)) == worker(pid), "a session of the work's own")
     assert not (pipes(worker(first.pid)) | pipes(innermost(parent.process.pid))) & pipes(worker(second.pid))
 
     first.kill()
