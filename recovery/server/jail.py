@@ -21,7 +21,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,6 +87,7 @@ LAUNCH_PLACES: Final = [str(PROJECT), sysconfig.get_paths()["purelib"]]
 LAUNCH: Final = (
     f"import sys; sys.path[:0] = {LAUNCH_PLACES!r}; from recovery.server.landlock import main; main()"
 )
+DEVICES: Final = ("null", "zero", "full", "random", "urandom", "shm")
 PROBE_SECONDS: Final = 20.0
 BUBBLEWRAP: Final = "bwrap"
 
@@ -291,13 +292,25 @@ def jail_command(argv: Sequence[str], *, confinement: Confinement) -> list[str]:
     protection = measure_protection()
     command = list(argv)
     if protection.landlock:
-        inner = (
-            Confinement() if protection.bubblewrap else confinement
-        )  # the mounts hide; Landlock keeps them
+        inner = Confinement() if protection.bubblewrap else with_kernels_files(confinement)
         command = [sys.executable, "-I", "-S", "-c", LAUNCH, inner.dump(), *command]
     if protection.bubblewrap:
         command = [protection.bubblewrap, *mounts(confinement), *NAMESPACES, "--", *command]
     return command
+
+
+def with_kernels_files(confinement: Confinement) -> Confinement:
+    """A closed place for Landlock alone, with what bubblewrap mounts by itself: processes, and harmless devices.
+
+    Of processes outside, Landlock shows their names and no more.
+    """
+    if not confinement.closed:
+        return confinement
+    return replace(
+        confinement,
+        readable=(*confinement.readable, Path("/proc")),
+        writable=(*confinement.writable, *[Path("/dev", name) for name in DEVICES]),
+    )
 
 
 def mounts(confinement: Confinement) -> list[str]:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from recovery.server import forks
+from recovery.server import forks, jail
 from recovery.server.children import Children, started_at
 from recovery.server.confinement import Confinement
 from recovery.server.forks import Fork, NoRunner, ParentEnded, Runners, WarmParent
-from recovery.server.jail import children_of, innermost
+from recovery.server.jail import Protection, children_of, innermost, machine_confinement, measure_protection
 from recovery.server.runner import GONE
 from recovery.server.runner_parent import RunnerParent
 from recovery.server.runners import MOST_WAITING, Runner
@@ -111,6 +111,24 @@ def test_the_imports_start_no_thread_and_a_runner_has_them(tmp_path: Path) -> No
         entry.read_text() for entry in Path(f"/proc/{innermost(parent.process.pid)}/task").glob("*/comm")
     ]
     assert len(threads) == 1, threads
+    runners.end()
+
+
+@pytest.mark.parametrize("has", ["namespaces", "landlock"])
+def test_a_runner_starts_and_ends_where_data_roots_are_all_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has: str
+) -> None:
+    measured = measure_protection()
+    if has == "landlock":
+        monkeypatch.setattr(jail, "measure_protection", lambda: Protection(None, measured.landlock))
+    monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", WITHOUT_IMPORTS))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "data").mkdir()
+    confinement = machine_confinement(home=tmp_path / "home", data_roots=[tmp_path / "data"])
+    runners = Runners(tmp_path / "runners.log", Children(tmp_path / "pids"), confinement=confinement)
+    fork = runners.fork()
+    fork.kill()
+    assert ended(fork) == -signal.SIGKILL
     runners.end()
 
 
