@@ -265,11 +265,12 @@ def messages_in(message: Any) -> Iterator[Any]:
 
 
 def _messages(value: Any) -> list[Any]:
+    """The messages in a list or a map of a message's field. Such a list is a sequence without `__iter__`."""
     from google.protobuf.message import Message
 
-    if isinstance(value, (str, bytes, int, float)) or not hasattr(value, "__iter__"):
+    if isinstance(value, (str, bytes, int, float)):
         return []
-    items = value.values() if hasattr(value, "values") else value
+    items = value.values() if hasattr(value, "values") else list(value)
     return [item for item in items if isinstance(item, Message)]
 
 
