@@ -1,6 +1,6 @@
 """The table beside a checkpoint: what its log says against the batches that are planned and committed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from recovery.checkpoints import deltasink, sinklog, tablekind
 from recovery.checkpoints.deltalog import FOLDER
@@ -20,10 +20,11 @@ def beside_table(
     operators: Sequence[StateOperator],
     *,
     deep: bool,
+    planned_at: Mapping[int, int],
 ) -> list[Finding]:
     """Findings of a file table's or a Delta table's log. Raises Unreachable, OSError.
 
-    `deep`: look for the data files of a file table, too.
+    `deep`: look for the data files of a file table, too. `planned_at`: when batches were planned, in ms since 1970.
     """
     if not table.exists():
         raise Unreachable(f"Table {table.location} does not exist. Check the path.")
@@ -33,6 +34,7 @@ def beside_table(
         if not log.present and (other := _without_log(table, sinklog.following(committed, planned))):
             return [other]
         found = sinklog.judge(log, committed, planned, unique_state=unique_state)
+        found += sinklog.skipped(table, planned_at, committed) if log.present else []
         return found + (sinklog.judge_files(table, log) if deep else [])
     try:  # a table that was converted to Delta keeps the log that it had as a file table: nobody writes it any more
         sink = deltasink.read(table)

@@ -206,7 +206,10 @@ def _judge(tree: Tree, version: int | None, first: list[Finding], asked: Asked) 
     if asked.sink is not None:
         with reaching(asked.sink):
             table = Store.open(asked.sink)
-            findings += beside_table(table, query_id, committed, planned, operators, deep=asked.deep)
+            at = {batch: file.timestamp_ms for batch, file in read.items() if batch is not None}
+            findings += beside_table(
+                table, query_id, committed, planned, operators, deep=asked.deep, planned_at=at
+            )
     told = marks_of(tree)
     return CheckpointReport(
         location=tree.store.location,

@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from urllib.parse import unquote, urlsplit
 
 from recovery.checkpoints import filelog
@@ -20,6 +21,8 @@ from recovery.checkpoints.tree import MAX_STREAM_BYTES
 
 FOLDER = "_spark_metadata"
 MAX_ENTRY_BYTES = 1 << 29
+MAX_OWN_BYTES = 1 << 20  # of the entry of one batch, read to compare its age
+SKEW_MS = 60_000  # by which the clocks of a driver and of a storage may differ
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,33 @@ def judge(
     elif problem := fit(log.head, next_batch):
         found.append(problem)
     return found
+
+
+def skipped(table: Store, planned_at: Mapping[int, int], committed: int | None) -> list[Finding]:
+    """The finding for batches that the table did not take: every file of their entry is older than the batch.
+
+    `planned_at`: when batches were planned (their offset file), in ms since 1970. A file sink takes no batch whose
+    number its log has, so a checkpoint that was reset beside a table loses its first batches without an error, all up
+    to the one that the log ended with. The two oldest batches of a checkpoint that does not begin at 0 tell nothing: a
+    seed may have written their files.
+    """
+    first = min(planned_at, default=0)
+    done = (b for b in sorted(planned_at) if committed is not None and b <= committed)
+    asked, log = (b for b in done if first == 0 or b > first + 1), table.child(FOLDER)
+    found = list(takewhile(lambda b: _older(log, b, planned_at[b]), asked))
+    if not found:
+        return []
+    return [finding("SINK_SWALLOWED", FOLDER, first=found[0], last=found[-1], count=len(found))]
+
+
+def _older(log: Store, batch: int, planned_ms: int) -> bool:
+    """Whether all files of a batch's own entry were written before it was planned; False where no entry tells."""
+    try:
+        entries = filelog.parse_sink(log.read(str(batch), MAX_OWN_BYTES))
+    except (FileNotFoundError, Malformed, TooLarge):
+        return False
+    written = [e.mtime_ms for e in entries if e.action == "add"]
+    return bool(written) and max(written) + SKEW_MS < planned_ms
 
 
 def following(committed: int | None, planned: int | None) -> int:

@@ -13,6 +13,14 @@ TABLE: tuple[Kind, ...] = (
         outcome=Outcome.LOSES,
     ),
     Kind(
+        "SINK_SWALLOWED",
+        W,
+        "Batches {first} to {last} are in the table's log from before this checkpoint planned them ({count} seen): the "
+        "table skipped them, and what they read is not in it by them.",
+        "Goes on; the rows of those batches do not come back.",
+        "Compare the table with its input. Where rows are missing, take a full refresh.",
+    ),
+    Kind(
         "SINK_UNCOMMITTED_BATCH",
         W,
         "The table has batch {head}, which the checkpoint has planned and not committed.",

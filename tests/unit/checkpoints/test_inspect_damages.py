@@ -1,5 +1,6 @@
 """What `inspect` says of damaged checkpoints, and of a table that its checkpoint does not fit: each by its finding."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,34 @@ def test_the_table_s_log_is_compared(
     (tmp_path / "table").mkdir()
     if head is not None:
         sink_log(tmp_path / "table", head)
+    assert codes(tmp_path / "ck", tmp_path / "table") == expected
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("began", "head", "expected"),
+    [
+        (0, 6, set()),
+        (HOUR_MS, 6, {"SINK_SWALLOWED"}),
+        (HOUR_MS, 3, {"SINK_SWALLOWS", "SINK_SWALLOWED"}),
+        (30_000, 6, set()),
+    ],
+    ids=["its own batches", "it has passed the head", "it has not", "clocks that differ a little"],
+)
+def test_batches_that_the_table_has_from_before_were_skipped(
+    tmp_path: Path, began: int, head: int, expected: set[str]
+) -> None:
+    """A checkpoint that was reset beside a table: the first batches ran, and the table took none of them."""
+    built = Built(tmp_path / "ck", batches=7 if head == 6 else 3).write()
+    sink_log(tmp_path / "table", head)
+    for batch in range(built.batches):
+        file = tmp_path / f"ck/offsets/{batch}"
+        moved = re.sub(
+            r'"batchTimestampMs":(\d+)', lambda m: f'"batchTimestampMs":{int(m[1]) + began}', file.read_text()
+        )
+        put(file, moved)
     assert codes(tmp_path / "ck", tmp_path / "table") == expected
 
 
