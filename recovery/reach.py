@@ -114,8 +114,8 @@ def reading(workspace: Workspace) -> Iterator[None]:
 @contextmanager
 def typed(location: str, by: Actor) -> Iterator[None]:
     """A place that a person named on a page is opened in here: below the workspaces' roots, where each of them has
-    any, and not below the storage of a pipeline that this person does not see. Where a workspace has none, that would be
-    any place of the machine or a store: it takes the right to run recoveries. Raises Refused, WrongUse."""
+    any, and not below the storage of a pipeline that this person does not see. Where a workspace has none, that would
+    be any place of the machine or a store: it takes the right to run recoveries. Raises Refused, WrongUse."""
     if not access.scheme_of(location) and not location.startswith("/"):
         raise WrongUse(
             "Spell the path in full, from / on, or as scheme://bucket/folder.", code="storage_address"
