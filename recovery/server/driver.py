@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 USER = "reprise"
 METASTORE = "spark/metastore"  # in the home
 CONF = "driver/conf"  # in the home; what Spark runs for pipelines can read it, and write nothing in it
+MOST_ELEMENTS = 100_000  # of anything that Spark lists
 APPLICATION = re.compile(r"[\w-]{1,100}\Z")
 LOG = logging.getLogger(__name__)
 ENDED_WELL = frozenset({"SUCCESSFUL", "EXCLUDED"})  # of the states in which Spark leaves a flow
@@ -182,7 +184,7 @@ class Driver:
         """Streaming queries of this driver whose checkpoint lies under `storage`."""
         with answering():
             active = self.session.spark.sharedState().activeStreamingQueries()
-            queries = [active[key] for key in list(active)]
+            queries = [active[key] for key in list(islice(active, MOST_ELEMENTS))]
             return [
                 query
                 for query in queries
@@ -287,10 +289,13 @@ class Driver:
         return str(writer.toString())
 
     def elements(self, collection: Any) -> Iterator[Any]:
-        """The elements of a Scala collection."""
+        """The elements of a Scala collection. Raises SparkDead for one without end: other people's code answers."""
         iterator = collection.iterator()
-        while iterator.hasNext():
+        for _ in range(MOST_ELEMENTS):
+            if not iterator.hasNext():
+                return
             yield iterator.next()
+        raise SparkDead(f"Spark lists more than {MOST_ELEMENTS} of something.")
 
     def versions(self, flow: str) -> list[int]:
         """Checkpoint versions under a flow's checkpoint folder, on any file system that Spark opens, sorted."""

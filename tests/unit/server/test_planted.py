@@ -12,7 +12,7 @@ from recovery.errors import Unreachable
 from recovery.server import driver, gateway
 from recovery.server.auth import private_write
 from recovery.server.confinement import Sight
-from recovery.server.driver import folders_of_the_driver, prepare_folders, remove_old_logs
+from recovery.server.driver import Driver, SparkDead, folders_of_the_driver, prepare_folders, remove_old_logs
 from recovery.server.eventlog import QueryEvent, Tail
 from recovery.server.execution import remove_folder
 from recovery.server.gateway import last_lines, wait_for_connection
@@ -225,3 +225,20 @@ def test_an_answer_of_a_starting_jvm_that_is_none_ends_the_start(
             wait_for_connection(process, info, home / "spark.log")
 
         assert process.wait(10) < 0
+
+
+def test_a_list_of_spark_without_end_has_one_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        def iterator(self) -> "Endless":
+            return self
+
+        def hasNext(self) -> bool:
+            return True
+
+        def next(self) -> int:
+            return 1
+
+    monkeypatch.setattr(driver, "MOST_ELEMENTS", 10)
+
+    with pytest.raises(SparkDead):
+        list(Driver.elements(object.__new__(Driver), Endless()))
