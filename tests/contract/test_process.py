@@ -97,7 +97,9 @@ def test_a_host_name_is_not_an_address_to_listen_on(tmp_path: Path) -> None:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """(home, pipeline, update) of a server that was killed with SIGKILL in the middle of an update."""
     home = tmp_path_factory.mktemp("killed") / "home with space"
-    home.mkdir()
+    (home / "incident").mkdir(
+        parents=True
+    )  # where its input will lie: what is not there at the start stays hidden
     process = launch(home)
     try:
         server = wait_ready(process, home)
