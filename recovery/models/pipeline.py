@@ -18,7 +18,8 @@ class Pipeline(OnLists):
     weaker rules waits (recovery/pipelines/retagging.py), else "".
 
     `judged`: how it is by its newest updates, `ok | failed | running | unknown`, "" before the first look; since
-    `judged_since`; `failure`: the UpdateFailure of recovery/pipelines/failures.py until an update completes, else {}.
+    `judged_since`; `failure`: the UpdateFailure of recovery/pipelines/failures.py until an update completes, else {};
+    `failing_since`: when that row of failures began, through updates that run or are cancelled.
     """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="pipelines")
@@ -36,6 +37,7 @@ class Pipeline(OnLists):
     judged = models.CharField(max_length=20, blank=True, default="")
     judged_since = models.DateTimeField(null=True)
     failure = models.JSONField(default=dict)
+    failing_since = models.DateTimeField(null=True)
 
     on_lists = frozenset({"name", "environment", "gone", "judged", "judged_since", "failure"})
     pipeline_path = "pk"
@@ -60,6 +62,7 @@ class Flow(OnLists):
     `downstream.Standing` has them; readers in other pipelines are judged by them.
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
     for none. `sink_memory`: `losses.SinkMemory` of its file table, {} where there is nothing to remember.
+    `failure_memory`: `failing.FailureMemory`, {} where it does not fail.
 
     What its code says of where it reads from is in its `sources`. `code_digest`: of the code that was studied for that
     last, "" where nobody noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
@@ -81,6 +84,7 @@ class Flow(OnLists):
     good_at = models.DateTimeField(null=True)
     renewed_at = models.DateTimeField(null=True)
     sink_memory = models.JSONField(default=dict)
+    failure_memory = models.JSONField(default=dict)
     below_refresh = models.JSONField(default=dict)
     failed_update = models.CharField(max_length=80, blank=True)
     condition = models.CharField(max_length=200, blank=True)

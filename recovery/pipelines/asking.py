@@ -119,8 +119,8 @@ def _ask(client: PipelinesClient, asked: Asked) -> Reply:
     if ((answer.get("spec") or {}).get("tags") or {}).get("reprise") == "validation":
         return Reply(answer, passing=True)
     updates = _updates(client, asked.id, answer.get("latest_updates"), asked.updates)
-    unread = [u for u in reversed(folding.real(updates)) if not folding.whole(u)]
-    readings = [_read(client, asked.id, u) for u in unread]
+    unread = folding.to_read(updates, first_look=not asked.updates)
+    readings = [_read(client, asked.id, u) for u in reversed(unread)]
     return Reply(answer, updates, readings, _read_back(client, asked, updates, readings))
 
 

@@ -119,12 +119,16 @@ def failure_in(update: Mapping[str, Any]) -> UpdateFailure | None:
 @dataclass(frozen=True)
 class PipelineHealth:
     """`since`: when this state began, None for not known; at the latest then, unless `is_exact`. `failure`: of a state
-    FAILED, and of one RUNNING while it has not completed since; None also where its events were not read yet."""
+    FAILED, and of one RUNNING while it has not completed since; None also where its events were not read yet.
+    `failing_since`: when the row of failures began of which `failure` is one. `is_unbroken`: no update completed among
+    those that were judged, so that row may be older still."""
 
     state: PipelineState
     since: datetime | None
     failure: UpdateFailure | None = None
     is_exact: bool = True
+    failing_since: datetime | None = None
+    is_unbroken: bool = False
 
 
 def judge_pipeline(updates: Sequence[Mapping[str, Any]]) -> PipelineHealth:
@@ -136,11 +140,15 @@ def judge_pipeline(updates: Sequence[Mapping[str, Any]]) -> PipelineHealth:
     since_good = _until_completed(ended)
     failure = next((f for u in since_good if (f := failure_in(u)) and not f.is_cancelled), None)
     failure = failure or next((f for u in since_good if (f := failure_in(u))), None)
+    unbroken = len(since_good) == len(ended)
+    began = _end_time(since_good[-1]) if since_good else None
     if newest.get("state") not in log.ENDED:
-        return PipelineHealth(PipelineState.RUNNING, log.when(newest.get("creation_time")), failure)
+        since = log.when(newest.get("creation_time"))
+        return PipelineHealth(
+            PipelineState.RUNNING, since, failure, failing_since=began, is_unbroken=unbroken
+        )
     if since_good:
-        seen = len(since_good) < len(ended)
-        return PipelineHealth(PipelineState.FAILED, _end_time(since_good[-1]), failure, is_exact=seen)
+        return PipelineHealth(PipelineState.FAILED, began, failure, not unbroken, began, unbroken)
     good = ended[: next((i for i, u in enumerate(ended) if u.get("state") != "COMPLETED"), len(ended))]
     return PipelineHealth(PipelineState.OK, _end_time(good[-1]), is_exact=len(good) < len(ended))
 

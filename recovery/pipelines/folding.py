@@ -9,9 +9,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recovery.pipelines import events as log
-from recovery.pipelines import losses
+from recovery.pipelines import failing, losses
 from recovery.pipelines.downstream import VIRTUAL
-from recovery.pipelines.failures import PipelineFault, UpdateFailure, failure_in, name_condition, read_failure
+from recovery.pipelines.failures import (
+    FailurePhase,
+    PipelineFault,
+    UpdateFailure,
+    name_condition,
+    read_failure,
+)
 
 HISTORY: Final = 5
 """How many updates of a flow are kept and shown."""
@@ -78,6 +84,14 @@ def _settled(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], now
 def real(updates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The newest updates that ran data (a validation runs none), newest first."""
     return [u for u in updates if not u.get("validate_only")][:HISTORY]
+
+
+def to_read(updates: Sequence[Mapping[str, Any]], *, first_look: bool) -> list[Mapping[str, Any]]:
+    """Of these, newest first, what is still to be read: of those that are shown, and of all that have run since the
+    newest one that was read. A failure or a success in one that was never read would be missed."""
+    ran = [u for u in updates if not u.get("validate_only")]
+    newest_read = next((i for i, u in enumerate(ran) if u.get("read")), 0 if first_look else len(ran))
+    return [u for u in ran[: max(HISTORY, newest_read)] if not whole(u)]
 
 
 def outcome(status: str, state: str) -> str:
@@ -152,88 +166,47 @@ def whole(update: Mapping[str, Any]) -> bool:
 
 def history(updates: Sequence[Mapping[str, Any]], flow: str) -> list[str]:
     """The last five outcomes of a flow, oldest first; updates that still run are not among them."""
-    return [_outcome_in(u, flow) for u in reversed(real(updates)) if "flows" in u]
+    return [failing.outcome_in(u, flow) for u in reversed(real(updates)) if "flows" in u]
 
 
 def _outcomes(updates: Sequence[Mapping[str, Any]], flow: str) -> list[str]:
-    """As `history`, without failures of whole updates that are over: a later one has completed, of whatever flows, so
-    the code is whole again and its graph can be analysed."""
-    newest = real(updates)
+    """As `history`, of all updates that are kept, since the code has the flow; by its own events before the newest
+    update that completed."""
+    newest = [u for u in updates if not u.get("validate_only")]
+    newest = newest[: next((i for i, u in enumerate(newest) if failing.is_gone(u, flow)), len(newest))]
     good = next((i for i, u in enumerate(newest) if u.get("state") == "COMPLETED"), len(newest))
     return [
-        _own_outcome(u, flow) if at > good else _outcome_in(u, flow)
+        failing.own_outcome(u, flow) if at > good else failing.outcome_in(u, flow)
         for at, u in reversed(list(enumerate(newest)))
         if "flows" in u
     ]
 
 
-def state(updates: Sequence[Mapping[str, Any]], flow: str, active: Reading | None) -> str:
+def state(
+    updates: Sequence[Mapping[str, Any]], flow: str, active: Reading | None, memory: failing.FailureMemory
+) -> str:
     """ok, failed, running, stopped or unknown; `active` is the update that still runs, if one does."""
     status = active.statuses.get(flow) if active else None
-    if status and status.status == "FAILED":
-        return "failed"
-    if status and status.status == "COMPLETED":
-        return "ok"
+    if status and status.status in ("FAILED", "COMPLETED"):
+        return "failed" if status.status == "FAILED" else "ok"
     if status and status.status not in log.NOT_RUN:
         return "running"
-    past = [o for o in _outcomes(updates, flow) if o != "none"]
-    if not past:
-        return "unknown"
-    if past[-1] != "stopped":
-        return past[-1]
-    before = next((o for o in reversed(past) if o != "stopped"), "")
-    return "failed" if before == "failed" else "stopped"
-
-
-def failing_since(updates: Sequence[Mapping[str, Any]], flow: str, known: datetime | None) -> datetime | None:
-    """When the present row of failures began: `known` while it goes on, else the oldest failure in sight."""
-    first: datetime | None = None
-    for update in real(updates):  # newest first, back to the last good one
-        what = _outcome_in(update, flow)
-        if what == "ok":
-            break
-        if what == "failed":
-            failure = failure_in(update)
-            own = (update["flows"].get(flow) or {}).get("at") if _own_outcome(update, flow) == what else ""
-            first = log.when(own or (failure.at if failure else "")) or first
-    return min(known, first) if known and first else first or known
-
-
-def _own_outcome(update: Mapping[str, Any], flow: str) -> str:
-    return str((update.get("flows") or {}).get(flow, {}).get("outcome", "none"))
-
-
-def _outcome_in(update: Mapping[str, Any], flow: str) -> str:
-    """What the update did for the flow. One that failed before or beside its flows failed for each that it did not
-    complete and that was not left out of it."""
-    own, failure = _own_outcome(update, flow), failure_in(update)
-    excluded = (update.get("flows") or {}).get(flow, {}).get("status") == "EXCLUDED"
-    if own in ("ok", "failed") or excluded or failure is None or not failure.is_whole:
-        return own
-    return "stopped" if failure.is_cancelled else "failed"
+    if memory.newest:
+        return "failed"
+    past = [o for o in _outcomes(updates, flow) if o in ("ok", "stopped")]
+    return past[-1] if past else "unknown"
 
 
 def _concerning(updates: Sequence[Mapping[str, Any]], flow: str) -> Sequence[Mapping[str, Any]]:
-    """The updates as far as they concern the flow: no failure of a whole update does, once the code has it no more."""
-    selections = ("refresh_selection", "full_refresh_selection")
-    for update in real(updates):
-        if (
-            update.get("state") == "COMPLETED"
-            and "flows" in update
-            and not any(update.get(s) for s in selections)
-        ):
-            return updates if flow in update["flows"] else [{**u, "failure": None} for u in updates]
+    """The updates as far as they concern the flow: of those in which it had no part, no failure of a whole update
+    does, once the code has it no more."""
+    for update in updates:
+        whole = not any(update.get(s) for s in failing.SELECTIONS) and not update.get("validate_only")
+        if whole and update.get("state") == "COMPLETED" and "flows" in update:
+            if flow in update["flows"]:
+                return updates
+            return [u if flow in (u.get("flows") or {}) else {**u, "failure": None} for u in updates]
     return updates
-
-
-def whole_failure(updates: Sequence[Mapping[str, Any]], flow: str) -> UpdateFailure | None:
-    """Of the newest failure of this flow, where it was the whole update's."""
-    for update in real(updates):
-        if update.get("state") == "COMPLETED" or _own_outcome(update, flow) == "failed":
-            return None
-        if _outcome_in(update, flow) == "failed":
-            return failure_in(update)
-    return None
 
 
 def flow_fields(
@@ -241,9 +214,9 @@ def flow_fields(
     *,
     updates: Sequence[Mapping[str, Any]],
     readings: Sequence[Reading],
-    known: Mapping[str, Any],
+    known: failing.FailureMemory,
 ) -> dict[str, Any]:
-    """New values of a flow's row. `readings`: what was read now, oldest first; `known`: the row as it is."""
+    """New values of a flow's row. `readings`: what was read now, oldest first; `known`: why it failed so far."""
     values: dict[str, Any] = {"short": name.rsplit(".", 1)[-1][:200]}
     updates = _concerning(updates, name)
     for reading in readings:
@@ -251,20 +224,16 @@ def flow_fields(
         values |= _progressed(reading.progress.get(name))
     active = next((r for r in readings if not r.over), None)
     values["history"] = history(updates, name)
-    values["state"] = state(updates, name, active)
-    past = [o for o in values["history"] if o in ("ok", "failed")]
-    if values["state"] == "ok" or (past and past[-1] == "ok" and values["state"] != "failed"):
-        return values | {"failing_since": None, "failed_update": "", "condition": "", "error": []}
-    for reading in readings:
-        values |= _failed(reading, name)
-    if whole := whole_failure(updates, name):
-        error = list(whole.causes)
-        values |= {"failed_update": whole.update_id[:80], "error": error, "condition": whole.condition[:200]}
-    if values["state"] == "failed" or known.get("failing_since"):
-        since = failing_since(updates, name, known.get("failing_since"))
-        at = next((r.statuses[name].at for r in readings if _is_failed(r, name)), None)
-        values["failing_since"] = since or at
-    return values
+    read_now = {r.id: found for r in readings if (found := _failure(r, name))}
+    memory = failing.remember(updates, name, known, read_now)
+    if active and name in active.statuses:
+        status = active.statuses[name]
+        if status.status == "COMPLETED":
+            memory = failing.NOTHING
+        elif status.status == "FAILED":
+            memory = failing.with_own(memory, read_now[active.id], status.at)
+    values["state"] = state(updates, name, active, memory)
+    return values | memory.fields()
 
 
 def _defined(definition: log.Definition | None) -> dict[str, Any]:
@@ -285,18 +254,16 @@ def _progressed(progress: log.Progress | None) -> dict[str, Any]:
     return {"last_progress": body, "last_batch": progress.batch}
 
 
-def _is_failed(reading: Reading, name: str) -> bool:
-    return name in reading.statuses and reading.statuses[name].status == "FAILED"
-
-
 def name_flow_condition(causes: Sequence[Mapping[str, str]]) -> str:
     """As `name_condition`, but "" where neither Spark nor the code says anything of its own."""
     found = name_condition(causes)
     return "" if found == PipelineFault.FAILED else found
 
 
-def _failed(reading: Reading, name: str) -> dict[str, Any]:
-    if not _is_failed(reading, name):
-        return {}
-    causes = list(reading.statuses[name].causes)
-    return {"failed_update": reading.id[:80], "error": causes, "condition": name_flow_condition(causes)[:200]}
+def _failure(reading: Reading, name: str) -> UpdateFailure | None:
+    """Of the flow itself, in this update."""
+    status = reading.statuses.get(name)
+    if status is None or status.status != "FAILED":
+        return None
+    condition, at = name_flow_condition(status.causes), status.at.isoformat() if status.at else ""
+    return UpdateFailure(reading.id, FailurePhase.FLOW, at, name, condition, causes=tuple(status.causes))

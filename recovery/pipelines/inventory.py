@@ -9,12 +9,13 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from recovery.errors import NotFound, RepriseError, Unreachable
@@ -25,6 +26,7 @@ from recovery.pipelines import across, behind, folding, listing, losses, retaggi
 from recovery.pipelines.asking import Asked, Clients, Reply
 from recovery.pipelines.client import ApiDenied
 from recovery.pipelines.errors import Busy
+from recovery.pipelines.failing import NOTHING, memory_of, read_memory
 from recovery.pipelines.failures import (
     FailurePhase,
     PipelineHealth,
@@ -247,7 +249,7 @@ def _write_flows(
     moved: set[str] = set()
     for name, values in behind.over(folded, rows, updates, elsewhere).items():
         row = rows.get(name)
-        known_since = row.failing_since if row else None
+        announced = row is not None and (row.failing_since is not None or bool(row.failure_memory))
         if row is None:
             row = Flow.objects.update_or_create(
                 pipeline=pipeline, name=name[:400], defaults={**values, "updated_at": timezone.now()}
@@ -257,8 +259,8 @@ def _write_flows(
             Flow.objects.filter(pk=row.pk).update(**changes, updated_at=timezone.now())
             if across.moves_readers(changes):
                 moved |= {row.dataset, str(values.get("dataset", row.dataset))}
-        own = folding.whole_failure(updates, name) is None  # else the pipeline's message tells it, once
-        if values["state"] == "failed" and own and not known_since:
+        whole = read_memory(values["failure_memory"]).is_whole  # the pipeline's message tells it then, once
+        if values["state"] == "failed" and not whole and not announced:
             _announce_failure(row.pk)
     if readings:
         _drop_removed(pipeline, readings)
@@ -271,21 +273,17 @@ def _write_health(pipeline: Pipeline, judged: PipelineHealth) -> None:
 
     No update of one flow alone makes a pipeline well in which another flow fails.
     """
-    health = judged
-    failing = pipeline.flows.filter(state="failed").order_by("failing_since").first()
-    if judged.state is PipelineState.OK and failing:
-        failure = UpdateFailure(
-            failing.failed_update, FailurePhase.FLOW, flow=failing.name, condition=failing.condition,
-            causes=tuple(failing.error),
-        )  # fmt: skip
-        health = PipelineHealth(PipelineState.FAILED, failing.failing_since, failure)
+    health = _with_flows(_with_known(judged, pipeline), pipeline)
     since, known = health.since, pipeline.judged_since
-    if pipeline.judged == health.state and not health.is_exact and known:
+    if health.state is PipelineState.FAILED:
+        since = health.failing_since
+    elif pipeline.judged == health.state and not health.is_exact and known:
         since = min(known, since or known)
     values = {
         "judged": str(health.state),
         "judged_since": since,
         "failure": health.failure.as_json() if health.failure else {},
+        "failing_since": health.failing_since,
     }
     changes = {k: v for k, v in values.items() if getattr(pipeline, k) != v}
     if changes:
@@ -293,6 +291,44 @@ def _write_health(pipeline: Pipeline, judged: PipelineHealth) -> None:
     known_failure = failure_from(pipeline.failure)
     if health.failure and health.failure.is_whole and not (known_failure and known_failure.is_whole):
         _announce_whole_failure(pipeline, health.failure, since)
+
+
+def _with_known(judged: PipelineHealth, pipeline: Pipeline) -> PipelineHealth:
+    """With what the row keeps of a row of failures that began before the updates that were judged: that only cancelled
+    updates are left of it in sight makes it neither younger nor another."""
+    if not judged.is_unbroken or judged.state not in (PipelineState.FAILED, PipelineState.RUNNING):
+        return judged
+    began = pipeline.failing_since or (
+        pipeline.judged_since if pipeline.judged == PipelineState.FAILED else None
+    )
+    known, failure = failure_from(pipeline.failure), judged.failure
+    if known and not known.is_cancelled and (failure is None or failure.is_cancelled):
+        failure = known
+    return replace(judged, failure=failure, failing_since=_first(began, judged.failing_since))
+
+
+def _with_flows(judged: PipelineHealth, pipeline: Pipeline) -> PipelineHealth:
+    """With the flow that has failed longest, where the newest updates say nothing of why."""
+    flows = pipeline.flows.filter(Q(state="failed") | ~Q(failure_memory={}))
+    failing = flows.order_by(F("failing_since").asc(nulls_last=True)).first()
+    if failing is None or judged.state is PipelineState.UNKNOWN:
+        return judged
+    newest = memory_of(failing).newest
+    failure = newest.failure if newest else UpdateFailure(
+        failing.failed_update, FailurePhase.FLOW, flow=failing.name, condition=failing.condition,
+        causes=tuple(failing.error),
+    )  # fmt: skip
+    since = _first(judged.failing_since, failing.failing_since)
+    if judged.state is PipelineState.OK:
+        return PipelineHealth(PipelineState.FAILED, since, failure, failing_since=since)
+    unread = judged.failure is None and judged.state is PipelineState.FAILED
+    if not unread and (judged.failure is None or judged.failure.is_cancelled):
+        judged = replace(judged, failure=failure)
+    return replace(judged, failing_since=since)
+
+
+def _first(*moments: datetime | None) -> datetime | None:
+    return min((m for m in moments if m is not None), default=None)
 
 
 def _announce_whole_failure(pipeline: Pipeline, failure: UpdateFailure, since: datetime | None) -> None:
@@ -311,8 +347,7 @@ def _announce_whole_failure(pipeline: Pipeline, failure: UpdateFailure, since: d
 def _folded(
     name: str, row: Flow | None, updates: Sequence[Mapping[str, Any]], readings: Sequence[folding.Reading]
 ) -> dict[str, Any]:
-    known = {"failing_since": row.failing_since} if row else {}
-    return folding.flow_fields(name, updates=updates, readings=readings, known=known)
+    return folding.flow_fields(name, updates=updates, readings=readings, known=memory_of(row, updates))
 
 
 def _announce_failure(flow_id: int) -> None:
@@ -336,7 +371,5 @@ def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.Reading]) -> No
         return
     removed = Flow.objects.filter(pipeline=pipeline).exclude(name__in=list(whole[-1].definitions))
     used = Recovery.objects.filter(flow__in=removed).values("flow")
-    removed.filter(pk__in=used).update(
-        state="unknown", failing_since=None, condition="", error=[], **behind.NOT_BEHIND
-    )
+    removed.filter(pk__in=used).update(state="unknown", **NOTHING.fields(), **behind.NOT_BEHIND)
     removed.exclude(pk__in=used).delete()

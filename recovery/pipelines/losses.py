@@ -139,7 +139,7 @@ def over(
         loss = memory.loss
         if loss is None and pending.hidden is not None and memory.newest:
             loss = _not_read(pending.hidden, name)
-        if loss is not None and values["state"] != "failed":
+        if loss is not None and not values.get("failure_memory"):
             found[name] |= _fields(values["state"], loss)
     return found
 

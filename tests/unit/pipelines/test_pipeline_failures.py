@@ -1,6 +1,6 @@
 """A newest update that failed before or beside its flows: of what state pipeline and flows are, since when, and why."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -151,6 +151,163 @@ def test_a_completed_update_of_one_flow_does_not_make_well_a_pipeline_in_which_a
     assert abs((pipeline.judged_since - failed_at).total_seconds()) < 5
 
 
+def fail_beside(shop: Shop, update: str) -> None:
+    """The driver is lost while ORDERS runs."""
+    shop.begin(update, {ORDERS: "APPEND", VIEW: "APPEND"})
+    shop.status(update, VIEW, "COMPLETED")
+    shop.status(update, ORDERS, "RUNNING")
+    shop.end(update, "FAILED", error=NO_COMPUTE)
+
+
+def run_of_view(shop: Shop, update: str) -> None:
+    shop.run(update, {ORDERS: "EXCLUDED", VIEW: "COMPLETED"}, refresh_selection=[VIEW])
+
+
+def cancelled(shop: Shop, update: str) -> None:
+    shop.run(update, {ORDERS: "STOPPED", VIEW: "STOPPED"}, "CANCELED")
+
+
+def after_a_failure_of_analysis(shop: Shop, update: str) -> None:
+    shop.run(update, {ORDERS: "SKIPPED", VIEW: "FAILED"}, "FAILED")
+    shop.run(f"{update}b", {ORDERS: "EXCLUDED", VIEW: "COMPLETED"}, refresh_selection=[VIEW])
+
+
+WHY = ("state", "failing_since", "failed_update", "condition", "error")
+
+
+@pytest.mark.parametrize("more", [1, 4, 5, 6, 16])
+@pytest.mark.parametrize("ran", [run_of_view, cancelled, after_a_failure_of_analysis])
+@pytest.mark.parametrize("failed", [lambda shop: shop.run("u1", {ORDERS: "FAILED"}, "FAILED"), fail_beside])
+def test_a_flow_fails_with_its_cause_until_an_update_completes_it(
+    shop: Shop, failed: Callable[..., None], ran: Callable[[Shop, str], None], more: int
+) -> None:
+    shop.run("u0", {ORDERS: "COMPLETED", VIEW: "COMPLETED"})
+    failed(shop, *(["u1"] if failed is fail_beside else []))
+    first = poll()
+    why = Flow.objects.values(*WHY).get(name=ORDERS)
+    assert (why["state"], why["failed_update"]) == ("failed", "u1")
+    for number in range(more):
+        ran(shop, f"v{number}")
+        shop.updates = shop.updates[:15]
+        poll()
+    pipeline = poll()
+    assert Flow.objects.values(*WHY).get(name=ORDERS) == why
+    assert (pipeline.judged, pipeline.judged_since, pipeline.failure["update_id"]) == (
+        "failed", first.judged_since, "u1",
+    )  # fmt: skip
+    shop.run("w", {ORDERS: "COMPLETED", VIEW: "EXCLUDED"}, full_refresh_selection=[ORDERS])
+    assert (poll().judged, poll().failing_since) == ("ok", None)
+    assert Flow.objects.values_list(*WHY, "failure_memory").get(name=ORDERS) == ("ok", None, "", "", [], {})
+
+
+def test_a_flow_fails_through_updates_that_run(shop: Shop) -> None:
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    first = poll()
+    for number in range(6):
+        shop.begin(f"v{number}", {ORDERS: "APPEND"})
+        shop.status(f"v{number}", ORDERS, "RUNNING")
+        running = poll()
+        assert (running.judged, running.failure["update_id"]) == ("running", "u1")
+        shop.end(f"v{number}", "CANCELED")
+        assert (poll().judged_since, Flow.objects.get(name=ORDERS).state) == (first.judged_since, "failed")
+
+
+def test_a_failure_of_the_code_lasts_through_any_number_of_cancelled_updates(shop: Shop) -> None:
+    shop.run("u1", {ORDERS: "COMPLETED", VIEW: "COMPLETED"})
+    fail_whole(shop, "u2", MISSING_MODULE)
+    first = poll()
+    for number in range(6):
+        fail_whole(shop, f"v{number}", state="CANCELED")
+        assert (poll().failure, poll().judged_since) == (first.failure, first.judged_since)
+        assert set(Flow.objects.values_list("state", "condition")) == {("failed", "PIPELINE_CODE_FAILED")}
+    run_of_view(shop, "w")
+    assert poll().judged == "ok"
+    assert [(f.state, f.failure_memory) for f in Flow.objects.all()] == [("ok", {}), ("ok", {})]
+
+
+def test_a_pipeline_without_flows_fails_since_its_first_failure(shop: Shop) -> None:
+    fail_whole(shop, "u1", MISSING_MODULE)
+    first = poll()
+    for number in range(6):
+        shop.begin(f"v{number}", {})
+        poll()
+        shop.end(f"v{number}", "CANCELED")
+    assert (poll().failure, poll().judged_since) == (first.failure, first.judged_since)
+
+
+def test_beneath_a_failure_of_the_code_a_flow_keeps_its_own(shop: Shop) -> None:
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    poll()
+    why = Flow.objects.values(*WHY).get(name=ORDERS)
+    fail_whole(shop, "u2", MISSING_MODULE)
+    poll()
+    flow = Flow.objects.get(name=ORDERS)
+    assert (flow.failed_update, flow.failing_since) == ("u2", why["failing_since"])
+    for number in range(6):
+        run_of_view(shop, f"v{number}")
+        poll()
+    assert Flow.objects.values(*WHY).get(name=ORDERS) == why
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_flow_that_the_code_has_no_more_does_not_fail(shop: Shop, later: int) -> None:
+    """Also where a later update is read at the same look."""
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    poll()
+    shop.run("u2", {VIEW: "COMPLETED"})
+    for number in range(later):
+        shop.run(f"v{number}", {VIEW: "COMPLETED"}, refresh_selection=[VIEW])
+    assert (poll().judged, Flow.objects.filter(state="failed").count()) == ("ok", 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "found"), [("COMPLETED", "COMPLETED", "ok"), ("FAILED", "FAILED", "failed")]
+)
+def test_what_ran_between_two_looks_is_read_however_many_have_run_since(
+    shop: Shop, status: str, state: str, found: str
+) -> None:
+    before = "FAILED" if found == "ok" else "COMPLETED"
+    shop.run("u1", {ORDERS: before, VIEW: "COMPLETED"}, before)
+    poll()
+    shop.run("u2", {ORDERS: status, VIEW: "COMPLETED"}, state)
+    for number in range(8):
+        run_of_view(shop, f"v{number}")
+    poll()
+    assert Flow.objects.get(name=ORDERS).state == found
+    assert Pipeline.objects.get().judged == found
+
+
+def test_rows_of_before_fail_by_what_they_show(shop: Shop) -> None:
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    poll()
+    Flow.objects.update(failure_memory={})
+    why = Flow.objects.values(*WHY).get(name=ORDERS)
+    for number in range(6):
+        run_of_view(shop, f"v{number}")
+    Pipeline.objects.update(updates=[], heads="")
+    shop.updates = shop.updates[:5]
+    assert poll().judged == "failed"
+    assert Flow.objects.values(*WHY).get(name=ORDERS) == why
+
+
+@pytest.mark.parametrize("ran", [run_of_view, cancelled])
+def test_people_are_sent_one_message_of_a_flow_that_goes_on_failing(
+    shop: Shop, ran: Callable[[Shop, str], None]
+) -> None:
+    Channel.objects.create(
+        name="ops", kind="mail", address="ops@example.org", events=["flow.failed", "pipeline.failed"],
+        environments=["staging"],
+    )  # fmt: skip
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    poll()
+    for number in range(6):
+        ran(shop, f"v{number}")
+        poll()
+    shop.run("w", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    poll()
+    assert [m.event for m in Message.objects.all()] == ["flow.failed"]
+
+
 def test_a_pipeline_fails_since_its_first_failure_through_cancelled_and_running_updates(shop: Shop) -> None:
     shop.run("u1", {ORDERS: "COMPLETED"})
     fail_whole(shop, "u2", MISSING_MODULE)
@@ -214,6 +371,21 @@ class TestCommands:
         _, found = run_json(monkeypatch, token_of("ada", Role.VIEWER), "flows", "--failing")
         assert [f["flow"] for f in found["flows"]] == [ORDERS]
         assert {p["name"] for p in found["pipelines"]} == {"shop", "flowless"}
+
+    def test_failing_lists_a_flow_after_any_number_of_updates_of_others(
+        self, monkeypatch: pytest.MonkeyPatch, api: Api
+    ) -> None:
+        fine = api.pipelines["p3"]
+        fine.run("w2", {"main.fine.a": "FAILED", "main.fine.b": "COMPLETED"}, "FAILED")
+        for number in range(6):
+            refresh(workspace_id=Workspace.objects.get().pk)
+            fine.run(
+                f"x{number}", {"main.fine.a": "EXCLUDED", "main.fine.b": "COMPLETED"}, refresh_selection=["b"]
+            )
+        _, found = run_json(monkeypatch, token_of("ada", Role.VIEWER), "flows", "--failing")
+        assert [(f["flow"], f["failed_update"]) for f in found["flows"] if f["flow"] != ORDERS] == [
+            ("main.fine.a", "w2")
+        ]
 
     @pytest.mark.parametrize("pipeline", ["shop", "p2"])
     def test_diagnose_of_a_pipeline_is_bad_news(self, monkeypatch: pytest.MonkeyPatch, pipeline: str) -> None:
