@@ -85,14 +85,20 @@ class NotWhole(StrEnum):
 @dataclass(frozen=True)
 class WholeFlow:
     """What the whole flow was compared over: `files` of all input that was ever committed and is there, `gone` of it;
-    `others`: sources that are no files. `size`: bytes of input and table together; None: not known. `why` not None: it
-    was not compared."""
+    `others`: sources that are no files, `cut` of them have lost earlier input, or may have. `size`: bytes of input and
+    table together; None: not known. `why` not None: it was not compared."""
 
     files: int = 0
     gone: int = 0
     others: int = 0
+    cut: int = 0
     size: int | None = None
     why: NotWhole | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Whether input that was read may be missing from what was compared."""
+        return bool(self.gone or self.cut)
 
 
 @dataclass(frozen=True)

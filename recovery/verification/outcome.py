@@ -28,8 +28,14 @@ class ComparedWhole(Whole):
     files: int = 0
     gone: int = 0
     others: int = 0
+    cut: int = 0
     size: int | None = None
     why: NotWhole | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Whether input that was read may be missing from what was compared."""
+        return bool(self.gone or self.cut)
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,7 @@ def _lost_before(measure: Measure, lost: int, flow: WholeFlow | None) -> int | N
     whole row say as much of code that was changed, and are not counted.
     """
     whole = measure.whole
-    if whole is None or whole.absent is None or (flow is not None and flow.gone):
+    if whole is None or whole.absent is None or (flow is not None and flow.partial):
         return None
     early = max(0, whole.absent - lost)
     return early if measure.key or not early else None
@@ -231,6 +237,7 @@ def compared_whole(flow: WholeFlow | None, whole: Whole | None) -> ComparedWhole
         files=flow.files,
         gone=flow.gone,
         others=flow.others,
+        cut=flow.cut,
         size=flow.size,
         why=why,
     )
@@ -241,9 +248,10 @@ def _fields(whole: Whole) -> dict[str, Any]:
 
 
 def stored_whole(measured: Mapping[str, Any] | None) -> ComparedWhole | None:
-    """As it was stored with an outcome."""
+    """As it was stored with an outcome. Before it was asked what other sources had lost, any may have lost some."""
     if not measured:
         return None
     known = {of.name: measured[of.name] for of in fields(ComparedWhole) if of.name in measured}
+    known.setdefault("cut", known.get("others", 0))
     why = NotWhole(known["why"]) if known.get("why") else None
     return ComparedWhole(**{**known, "why": why, "samples": tuple(known.get("samples") or ())})

@@ -101,7 +101,7 @@ def _holds_all_input(of: Outcome) -> bool:
     whole = of.whole
     if whole is None or whole.why or not of.key:
         return False
-    return whole.absent == 0 and not whole.gone
+    return whole.absent == 0 and not whole.partial
 
 
 @dataclass(frozen=True)
@@ -224,11 +224,15 @@ def _beyond(whole: ComparedWhole) -> WholeFinding | None:
 
 
 def _gone(whole: ComparedWhole) -> WholeFinding | None:
-    if not whole.gone:
+    if not whole.partial:
         return None
-    one = whole.gone == 1
-    says = (
-        f"{plural(whole.gone, 'input file')} {'is' if one else 'are'} gone, so what was read of "
-        f"{'it' if one else 'them'} could not be compared."
-    )
-    return WholeFinding(FlowCode.GONE, says)
+    says, one = [], whole.gone == 1
+    if whole.gone:
+        says.append(
+            f"{plural(whole.gone, 'input file')} {'is' if one else 'are'} gone, so what was read of "
+            f"{'it' if one else 'them'} could not be compared."
+        )
+    if whole.cut:
+        others = plural(whole.cut, "other source")
+        says.append(f"In {others}, earlier input is gone or may be, so it could not be compared.")
+    return WholeFinding(FlowCode.GONE, " ".join(says))

@@ -122,7 +122,7 @@ def _within(
 ) -> tuple[WholeFlow, WholeInput]:
     told, asked = _files(scene, body, old)
     if told.size is not None and told.size <= limit:
-        told, asked = _with_others(scene, body, readers, told, asked)
+        told, asked = _with_others(scene, body, readers, old, told, asked)
     table = table_bytes(scene) if told.why is None else None
     told = replace(told, size=None if told.size is None or table is None else told.size + table)
     if told.why is None and (told.size is None or told.size > limit):
@@ -145,10 +145,15 @@ def _files(scene: Scene, body: Mapping[str, Any], old: CheckpointReport) -> tupl
 
 
 def _with_others(
-    scene: Scene, body: Mapping[str, Any], readers: Readers, told: WholeFlow, asked: WholeInput
+    scene: Scene,
+    body: Mapping[str, Any],
+    readers: Readers,
+    old: CheckpointReport,
+    told: WholeFlow,
+    asked: WholeInput,
 ) -> tuple[WholeFlow, WholeInput]:
     """The same and what sources that are no files have of what was committed."""
-    slices, size = {}, float(told.size or 0)
+    slices, size, cut = {}, float(told.size or 0), 0
     for n, source in enumerate(body["inputs"]):
         if of_files(source):
             continue
@@ -161,5 +166,7 @@ def _with_others(
             return replace(told, why=NotWhole.NOT_READABLE), asked
         slices[str(n)] = span.as_dict()
         size += inputs.bytes_of(facts, span)
+        before = held_of(old, n, source)
+        cut += not looking.keeps_all(facts, before.offset_json if before else None)
     known = int(size) if size < float("inf") else None
-    return replace(told, others=len(slices), size=known), replace(asked, slices=slices)
+    return replace(told, others=len(slices), cut=cut, size=known), replace(asked, slices=slices)

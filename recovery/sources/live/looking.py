@@ -12,7 +12,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
 from recovery.checkpoints.uris import decoded
 from recovery.errors import Refused, RepriseError
-from recovery.sources import delta, file_facts, files, kafka, registry, slices
+from recovery.sources import delta, file_facts, files, kafka, kept, registry, slices
 from recovery.sources.base import (
     Candidate,
     Position,
@@ -85,6 +85,27 @@ def latest(described: Mapping[str, Any], kind: str, committed: str | None) -> st
         return end_of(registry.of(kind), committed, facts) if facts else None
     except (RepriseError, Malformed):
         return None
+
+
+MOST_COMMITS = 5000  # of a Delta table, opened to see whether it ever lost a row
+
+
+def keeps_all(found: SourceFacts, before: str | None) -> bool:
+    """Whether `found.spans.processed` is all that was ever committed of a source that is no file source, and as far as
+    `before`, an earlier position, was. False also where that cannot be told."""
+    kind, committed, there = found.position.kind, found.position.offset_json, found.facts
+    if there is None:
+        return False
+    try:
+        if kind == kafka.KIND:
+            return kept.by_kafka(before, committed, there)
+        if kind != delta.KIND or there.earliest > 0 or there.latest >= MOST_COMMITS:
+            return False
+        place, options = known_place(found.described), options_of(found.described)
+        every = live_delta.read(place, offsets=(), options=options, known=there, look=False, since=0)
+        return kept.by_delta(before, committed, every)
+    except (RepriseError, Malformed):
+        return False
 
 
 def remade(described: Mapping[str, Any], noted: Mapping[str, str]) -> tuple[str, ...]:

@@ -57,10 +57,22 @@ MAYBE = {"rows": 0, "bound": "estimate"}
         ({"whole": None}, Claim.GIVEN_UP),
         ({}, Claim.ONCE),
         ({"gone": 1}, Claim.GIVEN_UP),
+        ({"others": 1, "cut": 0}, Claim.ONCE),
+        ({"others": 1, "cut": 1}, Claim.GIVEN_UP),
+        ({"others": 1}, Claim.GIVEN_UP),
         ({"absent": 1}, Claim.GIVEN_UP),
         ({"why": "over-budget"}, Claim.GIVEN_UP),
     ],
-    ids=["not tried", "all input is there", "some input is gone", "a key is absent", "not compared"],
+    ids=[
+        "not tried",
+        "all input is there",
+        "some input is gone",
+        "another source",
+        "another source is cut",
+        "of another source nobody asked",
+        "a key is absent",
+        "not compared",
+    ],
 )
 def test_rows_that_may_be_lost_are_claimed_unless_all_input_is_in_the_table(
     changes: dict[str, Any], claim: Claim, accepted: dict[str, Any]
@@ -118,6 +130,8 @@ def whole(**changes: Any) -> dict[str, Any]:
         (proof(), []),
         (whole(), [FlowCode.AGREES]),
         (whole(gone=2), [FlowCode.AGREES, FlowCode.GONE]),
+        (whole(others=2, cut=1), [FlowCode.AGREES, FlowCode.GONE]),
+        (whole(gone=1, others=1, cut=1), [FlowCode.AGREES, FlowCode.GONE]),
         (whole(absent=1), [FlowCode.ABSENT]),
         (whole(doubled=2, beyond=1), [FlowCode.DOUBLED, FlowCode.BEYOND]),
         (whole(absent=2, gone=1), [FlowCode.ABSENT, FlowCode.GONE]),

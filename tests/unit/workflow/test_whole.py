@@ -12,9 +12,16 @@ import pytest
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
-from recovery.verification.evidence import NotWhole
+from recovery.sources.base import Bound
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
+from recovery.sources.live import kafka as live_kafka
+from recovery.spark.api import Whole, WholeInput
+from recovery.verification.evidence import NotWhole, WholeFlow
+from recovery.verification.outcome import Outcome, outcome_of
+from recovery.verification.words import Claim, FlowCode, headline, whole_findings
 from recovery.workflow import whole
 from tests.delta_tables import add, commit, remove, table
+from tests.unit.verification.world import World
 
 FILES = ("part-0.parquet", "k=a b/part-1.parquet")
 
@@ -201,3 +208,74 @@ def test_a_sink_that_is_no_table_is_not_compared_whole(place: Path, tmp_path: Pa
     there, body, old = flow_over(place, tmp_path, "1.json")
     there.sink = replace(there.sink, declared="parquet")
     assert whole.input_of(there, body, None, old) == (None, None)  # type: ignore[arg-type]
+
+
+# ---- a topic that retention has cut
+
+READER = {
+    "format": "kafka",
+    "path": None,
+    "location": None,
+    "options": {"kafka.bootstrap.servers": "b:1", "subscribe": "t"},
+}
+NONE = {"rows": 0, "bound": "exact"}
+
+
+def topic_input(
+    place: Path, monkeypatch: pytest.MonkeyPatch, *, low: int
+) -> tuple[WholeFlow | None, WholeInput | None]:
+    """What a flow is compared over that has read a topic up to 100, where the topic begins at `low` now."""
+    topic = TopicFacts("id", {0: PartitionFacts(low, 100)}, plain=True)
+    there_now = KafkaFacts(1, {"t": topic}, {"t": None})
+    monkeypatch.setattr(live_kafka, "facts", lambda *_a, **_k: there_now)
+    source = SourceProgress(0, "kafka", '{"t":{"0":100}}', None)
+    report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
+    body = {"inputs": [{"source": 0, "kind": "kafka", "location": "t", "options": {}}]}
+    readers: Any = SimpleNamespace(of=lambda _n: READER)
+    return whole.input_of(scene(place, checkpoint=report), body, readers, report)
+
+
+def topic_outcome(world: World, flow: WholeFlow | None, forecast: dict[str, Any], rows: int) -> Outcome:
+    """All `rows` rows of the input that was compared are in the table."""
+    evidence = world.evidence(whole_flow=flow)
+    assert evidence.measure is not None
+    measure = replace(evidence.measure, whole=Whole(rows, rows, rows, rows, 0, 0, 0))
+    return outcome_of(forecast, world.criteria(), replace(evidence, measure=measure))
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [{"rows": None, "bound": "unknown"}, {"rows": 0, "bound": "estimate"}],
+    ids=["not known", "perhaps none"],
+)
+@pytest.mark.parametrize(
+    ("low", "claim"), [(0, Claim.ONCE), (60, Claim.GIVEN_UP)], ids=["all kept", "60 gone"]
+)
+def test_a_refresh_over_a_topic_that_has_lost_records_is_not_claimed_to_be_complete(
+    place: Path, monkeypatch: pytest.MonkeyPatch, low: int, claim: Claim, lost: dict[str, Any]
+) -> None:
+    """The table was emptied, and the rows of the records that are gone left it. All that the topic still has is in the
+    table, which says nothing of them."""
+    flow, asked = topic_input(place, monkeypatch, low=low)
+    assert asked is not None
+    assert asked.slices["0"]["start"] == {"t": {"0": low}}
+    rows = [str(n) for n in range(low, 100)]
+    world = World("full-refresh", new=[[1, 2, 3]], listed=[[1, 2, 3]], key=["id"], expected=rows)
+    found = topic_outcome(world, flow, {"lost": lost, "doubled": NONE}, len(rows))
+    measured = {**found.as_dict(), "criteria": []}
+    assert headline(measured).claim is claim
+    assert (FlowCode.GONE in {f.code for f in whole_findings(measured)}) is bool(low)
+
+
+@pytest.mark.parametrize(
+    ("low", "before", "bound"),
+    [(0, 0, Bound.EXACT), (60, None, Bound.AT_LEAST)],
+    ids=["all kept", "60 gone"],
+)
+def test_what_was_lost_before_is_not_known_of_a_topic_that_has_lost_records(
+    place: Path, monkeypatch: pytest.MonkeyPatch, low: int, before: int | None, bound: Bound
+) -> None:
+    flow, _ = topic_input(place, monkeypatch, low=low)
+    world = World(key=["id"], old_rows=["a"], expected=["b"])
+    found = topic_outcome(world, flow, {"lost": NONE, "doubled": NONE}, 40)
+    assert (found.lost_before, found.lost_bound) == (before, bound)
