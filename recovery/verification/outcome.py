@@ -53,7 +53,7 @@ class Outcome:
     `lost`: rows that had to be in the table and are not, those included that the plan gave up as accepted; with a key
     and the whole flow compared, those too that were lost long ago (an estimate then: earlier code may have left them
     out). `doubled`: rows of the whole table beyond one per key; without a key those beyond what the input has, as far
-    as that was compared: at least so many, where only the new rows were.
+    as that was compared: at least so many, where not every row could be.
     `lost_before`, `doubled_before`: those of them that were so before the rerun; None where no comparison of the whole
     flow can know it, or the table was too large to be grouped; the number is then a lower bound. `repeats_added`: with
     a key, rows that the rerun put there beyond one per key. `before_rows`: of the table before it. `bounded`: budgets
@@ -147,7 +147,7 @@ def outcome_of(
     given = {name: _accepted(forecast.get(name) or {}) for name in ("lost", "doubled")}
     lost, lost_bound = _lost(measure, given["lost"])
     early = None if lost is None else _lost_before(measure, lost, evidence.whole_flow)
-    doubled, doubled_bound = _doubled(measure, given["doubled"], again=again)
+    doubled, doubled_bound = _doubled(measure, given["doubled"], evidence.whole_flow, again=again)
     return Outcome(
         new_rows=measure.new_rows,
         expected_rows=measure.expected_rows,
@@ -160,7 +160,7 @@ def outcome_of(
         lost_accepted=given["lost"],
         doubled=doubled,
         doubled_bound=doubled_bound,
-        doubled_before=_doubled_before(measure, doubled, again=again),
+        doubled_before=_doubled_before(measure, doubled, doubled_bound, again=again),
         doubled_accepted=given["doubled"],
         strange=measure.strange,
         repeats_added=measure.repeats_added if measure.key else None,
@@ -203,7 +203,9 @@ def _bound_with_before(bound: Bound, early: int | None) -> Bound:
     return Bound.AT_LEAST if early is None and bound in (Bound.EXACT, Bound.AT_LEAST) else Bound.ESTIMATE
 
 
-def _doubled(measure: Measure, accepted: Accepted, *, again: bool) -> tuple[int | None, Bound]:
+def _doubled(
+    measure: Measure, accepted: Accepted, flow: WholeFlow | None, *, again: bool
+) -> tuple[int | None, Bound]:
     if measure.strange is not None:  # a topic: what it held before is not compared
         came = (measure.repeated or 0) + (measure.failed_rows or 0)
         return (None, Bound.UNKNOWN) if again and accepted.rows != 0 else (came, Bound.EXACT)
@@ -213,16 +215,26 @@ def _doubled(measure: Measure, accepted: Accepted, *, again: bool) -> tuple[int 
         if measure.duplicates_in_table is not None:
             return measure.duplicates_in_table, Bound.EXACT
         return measure.repeats_added, Bound.UNKNOWN if measure.repeats_added is None else Bound.AT_LEAST
-    if measure.whole is not None and measure.whole.doubled is not None:
-        return measure.whole.doubled, Bound.EXACT
-    return measure.extra + (measure.held_before or 0) * again, Bound.AT_LEAST
+    new, whole = measure.extra + (measure.held_before or 0) * again, measure.whole
+    partial = flow is not None and flow.partial
+    if whole is None or whole.doubled is None or (partial and whole.doubled):
+        return new, Bound.AT_LEAST  # what is gone may have yielded a row that seems to be there too often
+    return (max(new, whole.doubled), Bound.AT_LEAST) if _may_repeat(whole) else (whole.doubled, Bound.EXACT)
 
 
-def _doubled_before(measure: Measure, doubled: int | None, *, again: bool) -> int | None:
-    """Of the doubled rows those that were there before; without a key what the new rows do not account for."""
+def _may_repeat(whole: Whole) -> bool:
+    """Whether rows that come from no input may be there more than once: so many of the table's keys are not theirs."""
+    if not whole.beyond:
+        return False
+    return whole.beyond > max(0, (whole.table_keys or 0) - (whole.input_keys or 0))
+
+
+def _doubled_before(measure: Measure, doubled: int | None, bound: Bound, *, again: bool) -> int | None:
+    """Of the doubled rows those that were there before; without a key what the new rows do not account for, which is
+    known where all are."""
     if measure.key:
         return measure.duplicates_before
-    if doubled is None or measure.extra is None or measure.whole is None or measure.whole.doubled is None:
+    if doubled is None or bound is not Bound.EXACT or measure.extra is None or measure.whole is None:
         return None
     return max(0, doubled - measure.extra - (measure.held_before or 0) * again)
 

@@ -234,6 +234,37 @@ def test_what_an_unmade_comparison_leaves_open_is_not_counted_as_none() -> None:
     assert outcome(World(), whole=Whole(problem="Too large.")).doubled_before is None
 
 
+FLOW, GONE, CUT = WholeFlow(7, size=9), WholeFlow(7, gone=1, size=9), WholeFlow(7, others=1, cut=1, size=9)
+
+
+@pytest.mark.parametrize(
+    ("whole", "flow", "doubled", "before"),
+    [
+        (AGAIN, FLOW, (3, IS), 3),
+        (Whole(20, 20, 30, 25, 0, 0, 10), FLOW, (0, LEAST), None),
+        (Whole(20, 20, 33, 25, 0, 3, 10), FLOW, (3, LEAST), None),
+        (Whole(20, 20, 30, 30, 0, 0, 10), FLOW, (0, IS), 0),
+        (Whole(20, 20, 28, 28, 2, 0, 10), FLOW, (0, LEAST), None),
+        (Whole(20, 20, 21, 20, 0, 1, 0), GONE, (0, LEAST), None),
+        (Whole(20, 20, 21, 20, 0, 1, 0), CUT, (0, LEAST), None),
+        (Whole(20, 20, 30, 30, 0, 0, 10), GONE, (0, IS), 0),
+        (Whole(20, 20, 30, 25, 0, 0, 10), GONE, (0, LEAST), None),
+    ],
+    ids=[
+        "all from the input", "rows of earlier code twice", "and some of the input", "rows of earlier code once",
+        "perhaps twice, as some are absent", "a row of a file that is gone", "a row of a topic that is cut",
+        "rows of a file that is gone once", "rows of a file that is gone twice",
+    ],
+)  # fmt: skip
+def test_without_a_key_doubled_rows_are_exact_where_every_row_of_the_table_was_compared(
+    whole: Whole, flow: WholeFlow, doubled: tuple[int, Bound], before: int | None
+) -> None:
+    """What today's code yields over no input may be there twice, rightly or not; and what is there more often than in
+    the input that is left may come from input that is gone."""
+    found = outcome(World(), whole=whole, whole_flow=flow)
+    assert ((found.doubled, found.doubled_bound), found.doubled_before) == (doubled, before)
+
+
 def test_rows_that_are_read_again_without_a_key_are_doubled_as_far_as_they_are_alike() -> None:
     world = World(old_rows=["a", "b"], expected=["a", "b", "c"])
     planned = world.criteria()
