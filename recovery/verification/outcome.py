@@ -92,6 +92,8 @@ class Outcome:
     @property
     def lost_before_bound(self) -> Bound:
         """Earlier code may have left such rows out; that there are none was counted."""
+        if self.lost_before is None:
+            return Bound.UNKNOWN
         return Bound.ESTIMATE if self.lost_before else Bound.EXACT
 
     @property
@@ -186,14 +188,16 @@ def _lost(measure: Measure, accepted: Accepted) -> tuple[int | None, Bound]:
 def _lost_before(measure: Measure, lost: int, flow: WholeFlow | None) -> int | None:
     """Keys of all input that no row of the table has, beyond those that were lost now.
 
-    None where that was not compared, or where input is gone that may have had further ones. Rows that are absent by the
+    None where that was not compared, or where input is gone that may have had further ones; and where no more are
+    absent than rows were lost now: the table may have other rows with the keys of these. Rows that are absent by the
     whole row say as much of code that was changed, and are not counted.
     """
     whole = measure.whole
     if whole is None or whole.absent is None or (flow is not None and flow.partial):
         return None
-    early = max(0, whole.absent - lost)
-    return early if measure.key or not early else None
+    if whole.absent == 0:
+        return 0
+    return whole.absent - lost if measure.key and whole.absent > lost else None
 
 
 def _bound_with_before(bound: Bound, early: int | None) -> Bound:

@@ -265,6 +265,39 @@ def test_without_a_key_doubled_rows_are_exact_where_every_row_of_the_table_was_c
     assert ((found.doubled, found.doubled_bound), found.doubled_before) == (doubled, before)
 
 
+TEN = {"rows": 10, "bound": "exact"}
+
+
+@pytest.mark.parametrize(
+    ("lost", "absent", "before", "of_all"),
+    [
+        (TEN, 0, (0, IS), (10, IS)),
+        (TEN, 4, (None, OPEN), (10, LEAST)),
+        (TEN, 10, (None, OPEN), (10, LEAST)),
+        (TEN, 12, (2, Bound.ESTIMATE), (12, Bound.ESTIMATE)),
+        (AT_MOST, 4, (None, OPEN), (9, Bound.ESTIMATE)),
+        (NONE, 4, (4, Bound.ESTIMATE), (4, Bound.ESTIMATE)),
+        (NONE, 0, (0, IS), (0, IS)),
+    ],
+    ids=[
+        "no key is absent", "fewer keys than rows", "as many", "more", "fewer than at most", "none given up", "nothing",
+    ],
+)  # fmt: skip
+def test_rows_that_were_given_up_hide_no_key_that_was_lost_before(
+    lost: dict[str, Any], absent: int, before: tuple[int | None, Bound], of_all: tuple[int, Bound]
+) -> None:
+    """The table may have other rows with the keys of those that were given up, and lack other keys since long ago."""
+    world = World(key=["id"], old_rows=["a"], expected=["b"])
+    found = outcome(
+        world,
+        {"lost": lost, "doubled": NONE},
+        whole=Whole(40, 40, 40 - absent, 40 - absent, absent, 0, 0),
+        whole_flow=FLOW,
+    )
+    assert (found.lost_before, found.lost_before_bound) == before
+    assert (found.lost, found.lost_bound) == of_all
+
+
 def test_rows_that_are_read_again_without_a_key_are_doubled_as_far_as_they_are_alike() -> None:
     world = World(old_rows=["a", "b"], expected=["a", "b", "c"])
     planned = world.criteria()
