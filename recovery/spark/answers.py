@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.spark import counting, explained, secrets, slicing, topics
-from recovery.spark.api import FROM_CODE, NAMED, NO_SUCH_COLUMN, WHOLE_ROW, Bounded, BoundedBy, Limit
+from recovery.spark import comparable, counting, explained, secrets, slicing, topics
+from recovery.spark.api import (
+    FROM_CODE,
+    NAMED,
+    NO_SUCH_COLUMN,
+    TYPES_DIFFER,
+    WHOLE_ROW,
+    Bounded,
+    BoundedBy,
+    Limit,
+)
 from recovery.spark.catalog import describe, sql_name, table
 from recovery.spark.definitions import (
     BadCode,
@@ -22,7 +31,7 @@ from recovery.spark.definitions import (
 from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
 from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
-from recovery.spark.session import driver_of, first_line, lost_contact, quoted, use
+from recovery.spark.session import driver_of, first_line, lost_contact, use
 from recovery.spark.touching import imports_beside, watched
 
 
@@ -101,8 +110,14 @@ class Flow:
         """Columns by which dropDuplicates lets a row through; () where the flow does not yield them, None: no such."""
         if not self.dedupe:
             return None
-        yielded = {c.lower() for c in self.dedupe} <= {c.lower() for c in self.columns}
-        return tuple(self.dedupe) if yielded else ()
+        try:
+            return tuple(counting.resolved(self.dedupe, self.columns, ""))
+        except counting.NoSuchColumn:
+            return ()
+
+    def lets_through_by(self, key: Sequence[str]) -> bool:
+        """Is this the key of dropDuplicates, which takes texts for the same where their collation does?"""
+        return bool(self.let_through_by) and set(self.let_through_by or ()) == set(key)
 
     def _ordered(self, reads: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
         """The sources as Spark numbers them, and a problem where their order is not certain.
@@ -231,7 +246,12 @@ def _counted(
         return {"table_rows": rows}
     limit = budgets_of(request).lookup
     by_key = held if flow.key(request.get("key"))[1] != WHOLE_ROW else None
-    counted, bounded = counting.set_counts(spark, frames, key, by_key, limit)
+    by_collation = flow.lets_through_by(key)
+    try:
+        counted, bounded = counting.set_counts(spark, frames, key, by_key, limit, by_collation=by_collation)
+    except counting.NotComparable as error:  # what the code yields can be counted all the same
+        notes.append(str(error))
+        counted, bounded = counting.set_counts(spark, frames, key, None, limit, by_collation=by_collation)
     out = {**counted, "table_rows": rows}
     if held is not None:
         out["fresh"], more = _fresh(spark, flow, frames, key, held, counted["fresh"], limit)
@@ -258,13 +278,13 @@ def _fresh(
     {} where these are not among what the code yields, or the table has them not: then nobody can tell.
     """
     own = flow.let_through_by
-    if own is None or {c.lower() for c in own} == {c.lower() for c in key}:
+    if own is None or set(own) == set(key):
         return counted, []
     if not own:
         return {}, []
     try:
-        found, bounded = counting.set_counts(spark, frames, own, held, limit)
-    except counting.NoSuchColumn:
+        found, bounded = counting.set_counts(spark, frames, own, held, limit, by_collation=True)
+    except (counting.NoSuchColumn, counting.NotComparable):
         return {}, []
     return dict(found["fresh"]), bounded
 
@@ -334,6 +354,8 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
         raise Refused(str(error)) from error
     except counting.NoSuchColumn as error:
         out["problem"] = str(error)
+    except counting.NotComparable as error:
+        out |= {"problem": str(error), "problem_code": TYPES_DIFFER}
     except OverBudget as over:
         out |= {"problem": TOO_LARGE, "bounded": [over.bounded.as_dict()]}
     except PySparkException as error:
@@ -363,10 +385,12 @@ def _compared(
     out: dict[str, Any] = {"key_from": key_from, "key": [] if key_from == WHOLE_ROW else key}
     try:
         expected = _expected(spark, flow, request, held)
-        apart = counting.Apart(flow.columns if request.get("whole_rows") else key, key)
+        columns = flow.columns if request.get("whole_rows") else key
+        apart = counting.Apart(columns, key, by_collation=flow.lets_through_by(key))
         return out | _difference(spark, request, held, expected, apart)
-    except (CannotReplay, counting.NoSuchColumn) as error:
-        return out | _sizes(held) | {"problem": str(error)}
+    except (CannotReplay, counting.NoSuchColumn, counting.NotComparable) as error:
+        code = TYPES_DIFFER if isinstance(error, counting.NotComparable) else ""
+        return out | _sizes(held) | {"problem": str(error), "problem_code": code}
 
 
 def _difference(
@@ -400,7 +424,11 @@ def _whole(flow: Flow, asked: Mapping[str, Any], table: Any, given: Sequence[str
         slices = {source: [part] for source, part in asked["slices"].items()}
         known = sorted({*files, *(f for part in asked["slices"].values() for f in part.get("files") or ())})
         every = flow.batch(files, known, slices)
-        return counting.whole_flow(every, table, key, as_sets=key_from != WHOLE_ROW)
+        return counting.whole_flow(
+            every, table, key, as_sets=key_from != WHOLE_ROW, by_collation=flow.lets_through_by(key)
+        )
+    except counting.NotComparable as error:
+        return {"problem": str(error), "problem_code": TYPES_DIFFER}
     except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
         return {"problem": str(error)}
     except PySparkException as error:
@@ -517,12 +545,16 @@ def _unseen(expected: Any, old: Any, dedupe: Sequence[str]) -> Any:
     mine = counting.resolved(dedupe, expected.columns, "What the code yields")
     theirs = counting.resolved(dedupe, old.columns, "The table")
     names = counting.key_names(dedupe)
-    keys = occurring(counting.keyed(old, theirs), counting.keyed(expected, mine).distinct(), names).distinct()
+    columns = comparable.one_type([expected, old], [mine, theirs], by_collation=True)
+    keys, held = (comparable.named(f, c) for f, c in zip((expected, old), columns, strict=True))
+    known = occurring(held, keys.distinct(), names).distinct()
+    asked = [f"__asked_{name}" for name in names]  # beside the flow's own columns, in the type that both have
+    beside = expected.withColumns(dict(zip(asked, columns[0], strict=True)))
     condition = None
-    for name, known in zip(mine, names, strict=True):
-        same = expected[quoted(name)].eqNullSafe(keys[known])
+    for name, key in zip(asked, names, strict=True):
+        same = beside[name].eqNullSafe(known[key])
         condition = same if condition is None else condition & same
-    return expected.join(keys, condition, "left_anti")
+    return beside.join(known, condition, "left_anti").drop(*asked)
 
 
 def _data(spark: Any, place: Mapping[str, str], held: Any, files: Sequence[str]) -> Any | None:

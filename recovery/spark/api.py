@@ -148,6 +148,7 @@ class StudyRequest:
 
 
 NO_SUCH_COLUMN: Final = "no_such_column"
+TYPES_DIFFER: Final = "types_differ"
 
 
 @dataclass(frozen=True)
@@ -275,6 +276,7 @@ class Since:
 @dataclass(frozen=True)
 class Whole:
     """What the code yields over all input that is there, beside the whole table. `problem` not None: not compared.
+    `problem_code`: TYPES_DIFFER where a column has other types on both sides, "" for every other problem.
 
     By key (`Measure.key`) where one is known: `absent` are keys that no row of the table has, `doubled` rows of the
     table beyond one per key. By the whole row else: `absent` are rows that the table has fewer times than the input,
@@ -290,11 +292,13 @@ class Whole:
     beyond: Rows | None = None
     samples: Sample = ()
     problem: Text | None = None
+    problem_code: Text = ""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Rows as measured. `problem` not None: the comparison could not be made, its numbers are None.
+    """Rows as measured. `problem` not None: the comparison could not be made, its numbers are None. `problem_code`:
+    TYPES_DIFFER where a column has other types on both sides, "" for every other problem.
 
     `table_rows` by a fresh session through the catalog, `listed_rows` in the files of the sink's log, or in the
     version of before and the files that came since (they must agree). `missing` / `extra`: rows of the exact multiset
@@ -340,6 +344,7 @@ class Measure:
     sources: tuple[Mapping[str, Any], ...] = ()
     whole: Whole | None = None
     bounded: tuple[Bounded, ...] = ()
+    problem_code: Text = ""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -363,9 +368,10 @@ class DefinedRequest:
 @dataclass(frozen=True)
 class Defined:
     """`rows` the dataset holds, `expected_rows` its definition yields, `missing` and `extra` of their exact multiset
-    difference. `problem` not None: they could not be compared. `unsure`: functions, steps and columns by which two runs
-    of the definition may differ over the same tables, where they may explain this difference; `rows_unsure`: in the
-    number of rows too. `left_out`: columns that were not compared, as their values differ by themselves."""
+    difference. `problem` not None: they could not be compared; `problem_code`: as in `Measure`. `unsure`: functions,
+    steps and columns by which two runs of the definition may differ over the same tables, where they may explain this
+    difference; `rows_unsure`: in the number of rows too. `left_out`: columns that were not compared, as their
+    values differ by themselves."""
 
     rows: Rows | None = None
     expected_rows: Rows | None = None
@@ -375,6 +381,7 @@ class Defined:
     unsure: tuple[Text, ...] = ()
     left_out: tuple[Text, ...] = ()
     rows_unsure: bool = False
+    problem_code: Text = ""
 
 
 @dataclass(frozen=True)

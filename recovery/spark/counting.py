@@ -1,6 +1,7 @@
 """Count and compare rows on Spark (child process only).
 
-Rows are told apart with GROUP BY, which is exact and treats NULL as a value; no hash decides. What is grouped are the
+Rows are told apart with GROUP BY, which is exact and treats NULL as a value; no hash decides. Before that, columns are
+brought to one type (`comparable`). What is grouped are the
 new rows, and those of the table that may have a key of theirs (`lookups`).
 """
 
@@ -11,65 +12,64 @@ from typing import Any
 from urllib.parse import unquote
 
 from recovery.spark.api import Bounded, BoundedBy, Budgets, Limit
+from recovery.spark.comparable import NoSuchColumn, NotComparable, alike, collated, resolved
 from recovery.spark.explained import reshuffles
 from recovery.spark.lookups import OverBudget, check_size, limited, occurring
 from recovery.spark.paths import plain
 
+__all__ = ["NoSuchColumn", "NotComparable", "alike", "resolved"]
 SAMPLES = 10  # rows that are shown of each side of a difference
 
 
-class NoSuchColumn(Exception):
-    """The key names a column that the rows do not have. One sentence."""
+def tallied(frames: Sequence[Any], columns: Sequence[Sequence[str]], *, by_collation: bool = False) -> Any:
+    """One row per distinct key (k0, k1, …), with the number of rows of each frame as n0, n1, …
+
+    The first frame is what the code yields. `by_collation`: as in `comparable.alike`. Raises `NotComparable`.
+    """
+    return _tallied(alike(frames, columns, by_collation=by_collation))
 
 
-def resolved(key: Sequence[str], columns: Sequence[str], what: str) -> list[str]:
-    """Names of `key` as `columns` spells them (Spark compares names without case)."""
-    spelled = {c.lower(): c for c in columns}
-    absent = [k for k in key if k.lower() not in spelled]
-    if absent:
-        raise NoSuchColumn(f"{what} has no column {', '.join(absent)}; its columns are {', '.join(columns)}.")
-    return [spelled[k.lower()] for k in key]
-
-
-def flagged(frame: Any, columns: Sequence[str], mark: int, marks: int) -> Any:
-    """The key columns as k0, k1, … and one counter of `marks` set to 1."""
+def _tallied(rows: Sequence[Any]) -> Any:
+    """The same of rows whose columns are of one type."""
     from pyspark.sql import functions as F
 
-    keys = [F.col(_quoted(c)).alias(f"k{i}") for i, c in enumerate(columns)]
-    flags = [F.lit(1 if i == mark else 0).cast("bigint").alias(f"n{i}") for i in range(marks)]
-    return frame.select(*keys, *flags)
-
-
-def tallied(frames: Sequence[Any], columns: Sequence[Sequence[str]]) -> Any:
-    """One row per distinct key, with the number of rows of each frame as n0, n1, …"""
-    from pyspark.sql import functions as F
-
-    marks = len(frames)
-    rows = [flagged(f, c, i, marks) for i, (f, c) in enumerate(zip(frames, columns, strict=True))]
-    union = rows[0]
-    for row in rows[1:]:
-        union = union.unionAll(row)
-    keys = [f"k{i}" for i in range(len(columns[0]))]
-    return union.groupBy(*keys).agg(*[F.sum(f"n{i}").alias(f"n{i}") for i in range(marks)])
+    marks = len(rows)
+    flagged = [
+        frame.select("*", *[F.lit(int(i == mark)).cast("bigint").alias(f"n{i}") for i in range(marks)])
+        for mark, frame in enumerate(rows)
+    ]
+    union = flagged[0]
+    for more in flagged[1:]:
+        union = union.unionAll(more)
+    return union.groupBy(*rows[0].columns).agg(*[F.sum(f"n{i}").alias(f"n{i}") for i in range(marks)])
 
 
 def set_counts(
-    spark: Any, frames: Mapping[str, Any], key: Sequence[str], table: Any | None, limit: Limit
+    spark: Any,
+    frames: Mapping[str, Any],
+    key: Sequence[str],
+    table: Any | None,
+    limit: Limit,
+    *,
+    by_collation: bool = False,
 ) -> tuple[dict[str, Any], list[Bounded]]:
     """Rows, distinct keys and keys that the table holds already, of every labelled frame; and what was bounded.
 
     The table is asked for the keys of the frames alone. `repeats` and `fresh` are {} where that would go over `limit`,
-    or where there is no table.
+    or where there is no table. `by_collation`: texts of the key are equal as their collation has it, not by bytes.
+    Raises `NoSuchColumn`, `NotComparable`.
     """
     labels = list(frames)
     parts = [frames[label] for label in labels]
-    counts = tallied(parts, [resolved(key, f.columns, "What the code yields") for f in parts])
-    named = None if table is None else resolved(key, table.columns, "The table")
-    if table is None or named is None:
+    columns = [resolved(key, f.columns, "What the code yields") for f in parts]
+    if table is None:
+        counts = tallied(parts, columns, by_collation=by_collation)
         return _by_label(labels, _set_sums(labels, counts, held=None)), []
-    keys = key_names(key)
+    columns.append(resolved(key, table.columns, "The table"))
+    *rows, held = alike([*parts, table], columns, by_collation=by_collation)
+    counts, keys = _tallied(rows), key_names(key)
     try:
-        with looked_up(spark, counts, keyed(table, named), keys, limit) as hits:
+        with looked_up(spark, counts, held, keys, limit) as hits:
             beside = together(counts, hits, keys)
             return _by_label(labels, _set_sums(labels, beside, held=f"n{len(labels)}")), []
     except OverBudget as over:
@@ -99,15 +99,8 @@ def _by_label(labels: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def key_names(key: Sequence[str]) -> list[str]:
-    """What `flagged` calls these columns."""
+    """What `comparable.alike` calls these columns."""
     return [f"k{i}" for i in range(len(key))]
-
-
-def keyed(frame: Any, columns: Sequence[str]) -> Any:
-    """These columns alone, as k0, k1, …"""
-    from pyspark.sql import functions as F
-
-    return frame.select(*[F.col(_quoted(c)).alias(f"k{i}") for i, c in enumerate(columns)])
 
 
 @contextmanager
@@ -161,21 +154,57 @@ def rows_by_file(frame: Any, files: Sequence[str]) -> dict[str, int] | None:
 @dataclass(frozen=True)
 class Apart:
     """By what rows are told apart. `values`: columns by which expected and written rows are compared; `key`: columns of
-    which no row of the table should have the same twice, all of them among `values`."""
+    which no row of the table should have the same twice, all of them among `values`.
+
+    Values are compared by the bytes of their texts. `by_collation`: texts of the key are the same where their collation
+    says so, as for the dropDuplicates of the flow, whose columns it is.
+    """
 
     values: Sequence[str]
     key: Sequence[str]
+    by_collation: bool = False
 
     @classmethod
-    def by(cls, key: Sequence[str]) -> "Apart":
+    def by(cls, key: Sequence[str], *, by_collation: bool = False) -> "Apart":
         """Both by the same columns."""
-        return cls(key, key)
+        return cls(key, key, by_collation)
 
     @property
     def at(self) -> list[int]:
         """Where the columns of the key stand among the values."""
-        mine = {k.lower() for k in self.key}
-        return [n for n, column in enumerate(self.values) if column.lower() in mine]
+        places = {column: n for n, column in enumerate(self.values)}
+        return sorted(places[name] for name in resolved(self.key, self.values, "The compared rows"))
+
+    @property
+    def by_key_alone(self) -> bool:
+        return len(self.at) == len(self.values)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Rows that are compared: columns of one type, and the types by which those of the key are told apart where these
+    are others."""
+
+    rows: list[Any]
+    collations: dict[int, Any]
+
+    def key(self, apart: Apart) -> list[Any]:
+        """The columns of the key, under their own names."""
+        from pyspark.sql import functions as F
+
+        columns = {n: F.col(f"k{n}") for n in apart.at}
+        return [
+            (c.cast(self.collations[n]) if n in self.collations else c).alias(f"k{n}")
+            for n, c in columns.items()
+        ]
+
+
+def _brought(parts: Sequence[Any], apart: Apart) -> _Sides:
+    columns = [resolved(apart.values, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
+    alone = apart.by_key_alone
+    rows = alike(parts, columns, by_collation=apart.by_collation and alone)
+    own = collated(parts[0], columns[0]) if apart.by_collation and not alone else {}
+    return _Sides(rows, {n: kind for n, kind in own.items() if n in apart.at})
 
 
 def compare(
@@ -187,25 +216,25 @@ def compare(
     The new rows are compared by themselves. `old` is asked for their keys alone; and for all of its own, as far as the
     budget for grouping goes. What is bounded is absent from the answer.
     """
-    parts = [expected, found]
-    columns = [resolved(apart.values, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
-    counts = tallied(parts, columns)
+    sides = _brought([expected, found] + ([] if old is None else [old]), apart)
+    counts = _tallied(sides.rows[:2])
     if old is None:
-        out = _compared(_differences(counts, with_old=False, whole=False), apart, samples, before=True)
+        out = _compared(_differences(counts, with_old=False, whole=False), apart, sides, samples, before=True)
         keys, repeats = out.pop("fresh_keys"), out["repeats_added"]
         return out | {"table_keys": keys, "duplicates_in_table": repeats, "duplicates_before": 0}, []
     bounded: list[Bounded] = []
-    rows, names = keyed(old, resolved(apart.values, old.columns, _NAMES[2])), key_names(apart.values)
-    mine = [names[n] for n in apart.at]
+    held, names = sides.rows[2], key_names(apart.values)
+    hashed = [f"k{n}" for n in apart.at if n not in sides.collations]
     try:
-        with looked_up(spark, counts, rows, mine, budgets.lookup) as hits:
+        with looked_up(spark, counts, held, hashed, budgets.lookup) as hits:
             beside = _differences(together(counts, hits, names), with_old=True, whole=False)
-            out = _compared(beside, apart, samples, before=True)
+            out = _compared(beside, apart, sides, samples, before=True)
     except OverBudget as over:
         bounded.append(over.bounded)
-        out = _compared(_differences(counts, with_old=False, whole=False), apart, samples, before=False)
+        found_alone = _differences(counts, with_old=False, whole=False)
+        out = _compared(found_alone, apart, sides, samples, before=False)
     try:
-        out |= _keys_of(spark, rows, mine, budgets.grouping, out)
+        out |= _keys_of(spark, held.select(*sides.key(apart)), budgets.grouping, out)
     except OverBudget as over:
         bounded.append(over.bounded)
     out.pop("fresh_keys", None)
@@ -217,11 +246,10 @@ def compare_versions(old: Any, expected: Any, found: Any, apart: Apart, samples:
     in `old` and has no more is `vanished`. Both are grouped whole."""
     from pyspark.sql import functions as F
 
-    parts = [expected, found, old]
-    columns = [resolved(apart.values, f.columns, what) for f, what in zip(parts, _NAMES, strict=True)]
-    counts = _differences(tallied(parts, columns), with_old=True, whole=True)
-    out = _compared(counts, apart, samples, before=True)
-    row = _by_key(counts, apart).agg(
+    sides = _brought([expected, found, old], apart)
+    counts = _differences(_tallied(sides.rows), with_old=True, whole=True)
+    out = _compared(counts, apart, sides, samples, before=True)
+    row = _by_key(counts, apart, sides).agg(
         F.sum("o").alias("old_rows"),
         F.sum("held").alias("listed_rows"),
         F.sum("vanished").alias("vanished"),
@@ -235,15 +263,13 @@ def compare_versions(old: Any, expected: Any, found: Any, apart: Apart, samples:
     return out
 
 
-def _keys_of(
-    spark: Any, rows: Any, names: Sequence[str], limit: Limit, found: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Keys of the whole table, and rows beyond one per key in it, before and now. Raises `OverBudget`."""
+def _keys_of(spark: Any, keys: Any, limit: Limit, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Different `keys` of the whole table, and rows beyond one per key in it, before and now. Raises `OverBudget`."""
     from pyspark.sql import functions as F
 
-    check_size(rows, limit, BoundedBy.GROUPING)
+    check_size(keys, limit, BoundedBy.GROUPING)
     with limited(spark, limit, BoundedBy.GROUPING):
-        grouped = rows.groupBy(*names).agg(F.count(F.lit(1)).alias("o"))
+        grouped = keys.groupBy(*keys.columns).agg(F.count(F.lit(1)).alias("o"))
         row = grouped.agg(F.count(F.lit(1)).alias("keys"), F.sum("o").alias("rows")).collect()[0]
     before = int(row["rows"] or 0) - int(row["keys"])
     out = {"duplicates_before": before}
@@ -253,14 +279,14 @@ def _keys_of(
     return out
 
 
-def _compared(counts: Any, apart: Apart, samples: int, *, before: bool) -> dict[str, Any]:
+def _compared(counts: Any, apart: Apart, sides: _Sides, samples: int, *, before: bool) -> dict[str, Any]:
     """What differs, with samples. `before`: rows of before are among the counts, so that repeats of them are known.
 
     Where rows differ, a second job fetches up to `samples` of them on each side.
     """
     from pyspark.sql import functions as F
 
-    row = _by_key(counts, apart).agg(*_sums(), *(_repeats() if before else ())).collect()[0]
+    row = _by_key(counts, apart, sides).agg(*_sums(), *(_repeats() if before else ())).collect()[0]
     out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
     out["samples"] = {
         side: samples_of(counts.where(F.col(side) > 0), apart.values, F.col(side), samples)
@@ -293,13 +319,13 @@ def _differences(counts: Any, *, with_old: bool, whole: bool) -> Any:
 _AMOUNTS = ("e", "written", "o", "held", "missing", "extra", "vanished")
 
 
-def _by_key(counts: Any, apart: Apart) -> Any:
+def _by_key(counts: Any, apart: Apart, sides: _Sides) -> Any:
     """The same, one row a key: rows that differ in other columns are put together."""
     from pyspark.sql import functions as F
 
-    if len(apart.at) == len(apart.values):
+    if apart.by_key_alone:
         return counts
-    return counts.groupBy(*[f"k{n}" for n in apart.at]).agg(*[F.sum(a).alias(a) for a in _AMOUNTS])
+    return counts.groupBy(*sides.key(apart)).agg(*[F.sum(a).alias(a) for a in _AMOUNTS])
 
 
 def _sums() -> list[Any]:
@@ -331,11 +357,13 @@ def _repeats() -> list[Any]:
     ]
 
 
-def whole_flow(every: Any, table: Any, key: Sequence[str], *, as_sets: bool) -> dict[str, Any]:
+def whole_flow(
+    every: Any, table: Any, key: Sequence[str], *, as_sets: bool, by_collation: bool = False
+) -> dict[str, Any]:
     """What the code yields over all input beside the whole table, the fields of `api.Whole`: one job.
 
     `as_sets`: only whether a key is there counts, not how often (the input may repeat one). Else rows are compared as
-    a multiset.
+    a multiset. `by_collation`: as in `comparable.alike`.
     """
     from pyspark.sql import functions as F
 
@@ -343,7 +371,7 @@ def whole_flow(every: Any, table: Any, key: Sequence[str], *, as_sets: bool) -> 
         resolved(key, every.columns, "What the code yields"),
         resolved(key, table.columns, "The table"),
     ]
-    counts = tallied([every, table], columns)
+    counts = tallied([every, table], columns, by_collation=by_collation)
     none, i, t = F.lit(0), F.col("n0"), F.col("n1")
     absent = F.when((i > 0) & (t == 0), F.lit(1)).otherwise(none) if as_sets else F.greatest(i - t, none)
     doubled = F.greatest(t - 1, none) if as_sets else F.when(i > 0, F.greatest(t - i, none)).otherwise(none)
@@ -371,7 +399,3 @@ def samples_of(counts: Any, key: Sequence[str], amount: Any, limit: int) -> list
     fields = [F.col(f"k{i}").cast("string").alias(f"k{i}") for i in range(len(key))]
     rows = counts.select(*fields, amount.alias("times")).limit(limit).collect()
     return [{"key": {name: r[f"k{i}"] for i, name in enumerate(key)}, "times": int(r["times"])} for r in rows]
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

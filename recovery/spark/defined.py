@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from recovery.spark import counting, explained, secrets, sql_definitions
 from recovery.spark.answers import Flow
+from recovery.spark.api import TYPES_DIFFER
 from recovery.spark.catalog import table
 from recovery.spark.definitions import BadCode
 from recovery.spark.replay import CannotReplay, SourceRead, messages_in
@@ -49,6 +50,8 @@ def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
         out |= _compared(found, held)
     except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
         out["problem"] = str(error)
+    except counting.NotComparable as error:
+        out |= {"problem": str(error), "problem_code": TYPES_DIFFER}
     except PySparkException as error:
         if lost_contact(error):
             raise

@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 
 from recovery.sources.slices import Slice
-from recovery.spark import lookups
-from recovery.spark.api import BoundedBy, Budgets, Limit, Measure, MeasureRequest, measure
+from recovery.spark import counting, lookups
+from recovery.spark.api import (
+    TYPES_DIFFER,
+    BoundedBy,
+    Budgets,
+    Limit,
+    Measure,
+    MeasureRequest,
+    measure,
+)
 from recovery.workflow import evidence
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 from tests.kafka import KafkaBroker
@@ -332,3 +340,146 @@ def test_equal_keys_of_every_type_are_found_by_their_hashes(bare_session: Any) -
             hits = lookups.occurring(rows, keys, ["k0"])
             equal = rows.join(keys, rows.k0.eqNullSafe(keys.k0), "left_semi")
             assert equal.exceptAll(hits).count() == 0, (of, value)
+
+
+LOWER = "SELECT n COLLATE UTF8_LCASE AS v FROM VALUES {} AS t(n)"
+DIFFER = {
+    "letters of a collation": (
+        LOWER.format("('Alice'), ('ALICE')"),
+        LOWER.format("('ALICE'), ('ALICE')"),
+        (1, 1),
+    ),
+    "spaces of a collation": (
+        "SELECT 'a ' COLLATE UTF8_BINARY_RTRIM v",
+        "SELECT 'a' COLLATE UTF8_BINARY_RTRIM v",
+        (1, 1),
+    ),
+    "a collation within": (
+        "SELECT map('k', array('a' COLLATE UTF8_LCASE)) v",
+        "SELECT map('k', array('A' COLLATE UTF8_LCASE)) v",
+        (1, 1),
+    ),
+    "fields of a struct": (
+        "SELECT named_struct('lat', 1, 'lon', 2) v",
+        "SELECT named_struct('lon', 1, 'lat', 2) v",
+        (1, 1),
+    ),
+    "the same fields in another order": (
+        "SELECT named_struct('lat', 1, 'lon', 2) v UNION ALL SELECT NULL",
+        "SELECT named_struct('lon', 2L, 'lat', 1) v UNION ALL SELECT NULL",
+        (0, 0),
+    ),
+    "the same fields in another order within": (
+        "SELECT map('k', array(named_struct('lat', 1, 'lon', 2))) v",
+        "SELECT map('k', array(named_struct('lon', 2, 'lat', 1))) v",
+        (0, 0),
+    ),
+    "what a write into whole numbers cut": ("SELECT 1.5BD v", "SELECT 1 v", (1, 1)),
+    "what a write into shorter numbers kept": ("SELECT 7L v", "SELECT 7 v", (0, 0)),
+    "a number as text": ("SELECT 7 v", "SELECT '007' v", (1, 1)),
+    "a number spelled as the write does": ("SELECT 7 v", "SELECT '7' v", (0, 0)),
+}
+NOT_COMPARED = {
+    "whole and floating numbers": ("SELECT 9007199254740993L v", "SELECT 9007199254740992D v"),
+    "decimals beyond one": (
+        "SELECT CAST(1.23456789 AS DECIMAL(38,10)) v",
+        "SELECT CAST(1.23 AS DECIMAL(38,2)) v",
+    ),
+    "text in numbers": ("SELECT '007' v", "SELECT 7 v"),
+    "times without a zone": (
+        "SELECT TIMESTAMP'2026-01-01 00:00:00' v",
+        "SELECT TIMESTAMP_NTZ'2026-01-01 00:00:00' v",
+    ),
+    "a field that the table lacks": (
+        "SELECT named_struct('a', 1, 'b', 2) v",
+        "SELECT named_struct('a', 1) v",
+    ),
+}
+
+
+def asked(session: Any, expected: str, found: str, old: str | None = None, **more: Any) -> dict[str, Any]:
+    apart = more.get("apart") or counting.Apart.by(["v"])
+    before = None if old is None else session.sql(old)
+    sides = session.sql(expected), session.sql(found)
+    out, bounded = counting.compare(session, before, *sides, apart, 5, Budgets())
+    assert not bounded
+    if before is not None:
+        whole = counting.compare_versions(before, sides[0], sides[1].unionAll(before), apart, 5)
+        assert {name: whole[name] for name in out} == out
+    return out
+
+
+@pytest.mark.parametrize(("expected", "found", "differ"), DIFFER.values(), ids=DIFFER.keys())
+def test_values_are_equal_where_they_are_the_same(
+    bare_session: Any, expected: str, found: str, differ: tuple[int, int]
+) -> None:
+    out = asked(bare_session, expected, found)
+    assert (out["missing"], out["extra"]) == differ
+
+
+@pytest.mark.parametrize(("expected", "found"), NOT_COMPARED.values(), ids=NOT_COMPARED.keys())
+def test_types_that_no_rule_brings_together_are_not_compared(
+    bare_session: Any, expected: str, found: str
+) -> None:
+    with pytest.raises(counting.NotComparable) as refused:
+        asked(bare_session, expected, found)
+    assert refused.value.column == "v"
+
+
+@pytest.mark.parametrize(("by_collation", "repeats"), [(False, 0), (True, 1)])
+def test_a_key_goes_by_its_collation_where_drop_duplicates_does(
+    bare_session: Any, by_collation: bool, repeats: int
+) -> None:
+    """'ALICE' of before is the key 'Alice' for dropDuplicates alone; other columns go by their bytes all the same."""
+    row = "SELECT '{}' COLLATE UTF8_LCASE AS v, '{}' COLLATE UTF8_LCASE AS w"
+    for apart in (
+        counting.Apart(["v", "w"], ["v"], by_collation),
+        counting.Apart.by(["v"], by_collation=by_collation),
+    ):
+        new, old = row.format("Alice", "x"), row.format("ALICE", "x")
+        out = asked(bare_session, new, new, old, apart=apart)
+        assert (out["missing"], out["extra"], out["repeats_added"]) == (0, 0, repeats)
+        assert out["duplicates_in_table"] == repeats
+    whole = counting.Apart(["v", "w"], ["v"], by_collation)
+    out = asked(bare_session, row.format("a", "x"), row.format("a", "X"), row.format("b", "x"), apart=whole)
+    assert (out["missing"], out["extra"]) == (1, 1)
+
+
+def test_columns_that_differ_in_case_alone_are_compared_each(bare_session: Any) -> None:
+    bare_session.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        apart = counting.Apart(["id", "ID"], ["id"])
+        out = asked(bare_session, "SELECT 1 id, 5 ID", "SELECT 2 id, 5 ID", "SELECT 1 id, 7 ID", apart=apart)
+    finally:
+        bare_session.conf.unset("spark.sql.caseSensitive")
+    assert (out["missing"], out["extra"], out["repeats_added"]) == (1, 1, 0)
+
+
+def test_a_table_with_narrower_and_padded_columns_is_compared_as_the_write_fills_it(
+    bare: Room, table: Table
+) -> None:
+    columns = "id SMALLINT, kind CHAR(4), amount FLOAT, at STRUCT<lon: INT, lat: INT>"
+    table.sql("DROP TABLE {t}")
+    table.session.sql(f"CREATE TABLE {table.name} ({columns}) USING delta")
+    since = table.version()
+    uri = bare.put("a/1.json", *({**row(n, "x", 0.5), "at": {"lat": 1, "lon": n}} for n in (1, 2)))
+    table.sql("INSERT INTO {t} SELECT 1, 'x', 0.5, named_struct('lon', 1, 'lat', 1)")
+    code = SIMPLE.replace(SCHEMA, f"{SCHEMA}, at struct<lat: int, lon: int>")
+    found = table.measured((uri,), since, code, study={})
+    assert (found.problem, found.missing, found.extra) == (None, 1, 0)
+    table.sql("INSERT INTO {t} SELECT 2, 'x', 0.5, named_struct('lon', 2, 'lat', 1)")
+    found = table.measured((uri,), since, code)
+    assert (found.problem, found.missing, found.extra) == (None, 0, 0)
+
+
+def test_a_table_of_another_type_is_counted_and_not_compared(bare: Room, table: Table) -> None:
+    since = table.write(row(1))
+    uri = bare.put("a/2.json", row(2))
+    table.write(row(2))
+    code = SIMPLE.replace("amount double", "amount bigint")
+    found = table.measured((uri,), since, code)
+    assert (found.problem_code, found.missing, found.extra) == (TYPES_DIFFER, None, None)
+    assert all(word in (found.problem or "") for word in ("amount", "bigint", "double"))
+    assert (found.table_rows, found.old_rows, found.new_rows) == (2, 1, 1)
+    sealed = bare.study(code, sets={"waiting": (uri,)}, table=table.name, key=("amount",))
+    assert (sealed.problem, sealed.rows, sealed.repeats, sealed.fresh) == (None, {"waiting": 1}, {}, {})

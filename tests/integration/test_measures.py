@@ -181,3 +181,22 @@ def test_code_that_is_broken_refuses_a_measure_with_the_line(room: Room, written
 
 def test_a_table_that_is_not_there_is_a_problem(room: Room, written: Written) -> None:
     assert "no table" in (compared(room, written, (), (), ()).problem or "")
+
+
+def test_a_text_that_looks_like_a_number_stays_a_text_in_the_partition_of_a_file_table(
+    room: Room, written: Written
+) -> None:
+    written.schema = "id int, kind string"
+    name, place = written.name, room.folder / "parts"
+    written.connect.sql(
+        f"CREATE TABLE {name} ({written.schema}) USING parquet PARTITIONED BY (kind) LOCATION '{place}'"
+    )
+    uri = room.put("a/1.json", '{"id": 1, "kind": "007"}')
+    written.connect.sql("SELECT 1, '007'").write.insertInto(name)
+    first = [f"file://{path}" for path in place.rglob("*.parquet")]
+    code = SIMPLE.replace(SCHEMA, written.schema)
+    found = compared(room, written, (uri,), (), first, code)
+    assert (found.problem, found.missing, found.extra, found.new_rows) == (None, 0, 0, 1)
+    other = room.put("a/2.json", '{"id": 1, "kind": "7"}')
+    found = compared(room, written, (other,), (), first, code)
+    assert (found.missing, found.extra) == (1, 1)
