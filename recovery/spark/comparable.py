@@ -111,7 +111,7 @@ def common_type(column: str, mine: Any, theirs: Any, *, by_collation: bool = Fal
 
 def _fields(frame: Any, columns: Sequence[str]) -> list[Any]:
     by_name = {field.name: field for field in frame.schema.fields}
-    return [by_name[name] for name in columns]
+    return [by_name[name] for name in resolved(columns, list(by_name), "The compared rows")]
 
 
 def _one_type(fields: Sequence[Any], by_collation: bool) -> Any:
