@@ -54,7 +54,9 @@ class Table:
         if came is None:
             return by_versions
         by_log = measure(replace(asked, since=came))
-        assert by_log == by_versions
+        # rows that vanished are seen by whole versions alone where rows cannot be compared
+        known = by_log if not by_log.problem_code else replace(by_log, vanished=by_versions.vanished)
+        assert known == by_versions
         return by_log
 
     @property
@@ -459,7 +461,7 @@ def test_a_table_with_narrower_and_padded_columns_is_compared_as_the_write_fills
     bare: Room, table: Table
 ) -> None:
     columns = "id SMALLINT, kind CHAR(4), amount FLOAT, at STRUCT<lon: INT, lat: INT>"
-    table.sql("DROP TABLE {t}")
+    table.session.sql(f"DROP TABLE {table.name}")
     table.session.sql(f"CREATE TABLE {table.name} ({columns}) USING delta")
     since = table.version()
     uri = bare.put("a/1.json", *({**row(n, "x", 0.5), "at": {"lat": 1, "lon": n}} for n in (1, 2)))
