@@ -31,8 +31,9 @@ class Failing:
 @dataclass(frozen=True)
 class FailureMemory:
     """Why a flow fails. `own`: of an update in which it failed, or that failed beside its flows and did not complete
-    this one; until an update completes the flow, or the code has it no more. `before`: of an update that failed before
-    its flows; until any update completes, of whatever flows, as the graph was analysed then."""
+    this one; until an update completes the flow, or the code has it no more. Of a continuous pipeline, no update of
+    which completes, until the flow commits a batch in a later one. `before`: of an update that failed before its flows;
+    until any update completes, of whatever flows, as the graph was analysed then."""
 
     own: Failing | None = None
     before: Failing | None = None
@@ -125,7 +126,7 @@ def _after(
     update: Mapping[str, Any], flow: str, memory: FailureMemory, told: Mapping[str, UpdateFailure]
 ) -> FailureMemory:
     came, own = outcome_in(update, flow), _own(update, flow)
-    if came == "ok" or is_gone(update, flow):
+    if came == "ok" or is_gone(update, flow) or (came == "stopped" and _went_on(update, flow, memory)):
         return NOTHING
     if came == "failed":
         whole = failure_in(update) if own.get("outcome") != "failed" else None
@@ -136,6 +137,12 @@ def _after(
             return replace(memory, before=_next(memory.before, failure, at))
         return with_own(memory, failure, at)
     return replace(memory, before=None) if update.get("state") == "COMPLETED" else memory
+
+
+def _went_on(update: Mapping[str, Any], flow: str, memory: FailureMemory) -> bool:
+    """Did the flow of a continuous pipeline commit a batch in this update, in which it was not seen to fail?"""
+    failed_here = memory.newest is not None and memory.newest.failure.update_id == update.get("update_id")
+    return bool(_own(update, flow).get("went_on")) and not failed_here
 
 
 def with_own(memory: FailureMemory, failure: UpdateFailure, at: datetime | None) -> FailureMemory:

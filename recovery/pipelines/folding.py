@@ -105,12 +105,16 @@ def outcome(status: str, state: str) -> str:
     return "stopped"
 
 
-def remembered(reading: Reading) -> dict[str, Any]:
-    """The update as the pipeline's row keeps it: the API's own, what it did for each flow, and its error."""
+def remembered(reading: Reading, *, continuous: bool = False) -> dict[str, Any]:
+    """The update as the pipeline's row keeps it: the API's own, what it did for each flow, and its error.
+
+    `continuous`: no update of the pipeline ever completes, so a flow is well once it committed a batch with rows."""
     kept = {**reading.update, "read": reading.over and reading.settled}
     if reading.over:
         state = str(reading.update.get("state"))
         flows = {name: _flow(reading, s, state) for name, s in reading.statuses.items()}
+        if continuous:
+            flows = {n: told | {"went_on": n in reading.wrote} for n, told in flows.items()}
         kept["flows"] = flows | _views(reading, state)
         kept["emptied"] = {name: at.isoformat() if at else "" for name, at in reading.emptied.items()}
         kept["file_batches"] = {name: asdict(ran) for name, ran in reading.file_batches.items()}

@@ -190,7 +190,8 @@ def _asked_for(
 def _keep(workspace: Workspace, asked: Asked, reply: Reply) -> None:
     """Write what changed of one pipeline."""
     answer, spec = reply.answer, reply.answer.get("spec") or {}
-    read = {r.id: folding.remembered(r) for r in (*reply.older.readings, *reply.readings)}
+    readings, continuous = (*reply.older.readings, *reply.readings), bool(spec.get("continuous"))
+    read = {r.id: folding.remembered(r, continuous=continuous) for r in readings}
     remembered = [read.get(str(u["update_id"]), u) for u in reply.updates]
     told = str((spec.get("tags") or {}).get("environment") or workspace.environment)[:20]
     values = {

@@ -294,6 +294,25 @@ def test_a_loss_outlives_a_failure_and_the_updates_that_showed_it(api: Api, work
     assert (Flow.objects.get().failing_since, Flow.objects.get().failed_update) == (since, "u2")
 
 
+def test_a_failure_shows_over_lost_rows_until_an_update_completes_the_flow(
+    api: Api, workspace: Workspace
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]})
+    run(shop, "u2", {ONE: [0]})
+    assert seen(workspace) == LOST
+    shop.run("u3", {ONE: "FAILED"}, "FAILED")
+    failed, condition = seen(workspace)
+    for number in range(6):
+        shop.begin(f"v{number}", {ONE: "APPEND"})
+        shop.status(f"v{number}", ONE, "RUNNING")
+        assert seen(workspace) == ("running", condition)
+        shop.end(f"v{number}", "CANCELED")
+        assert seen(workspace) == (failed, condition)
+    run(shop, "w", {ONE: []})
+    assert seen(workspace) == LOST
+
+
 def test_numbers_that_begin_again_are_seen_after_any_number_of_idle_updates(
     api: Api, workspace: Workspace
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.models import Channel, Flow, Message, Pipeline, Workspace
+from recovery.models import Channel, Flow, Message, Pipeline, Recovery, Workspace
 from recovery.people.roles import Role
 from recovery.pipelines.failures import FailurePhase, failure_from
 from recovery.pipelines.inventory import refresh
@@ -198,6 +198,42 @@ def test_a_flow_fails_with_its_cause_until_an_update_completes_it(
     shop.run("w", {ORDERS: "COMPLETED", VIEW: "EXCLUDED"}, full_refresh_selection=[ORDERS])
     assert (poll().judged, poll().failing_since) == ("ok", None)
     assert Flow.objects.values_list(*WHY, "failure_memory").get(name=ORDERS) == ("ok", None, "", "", [], {})
+
+
+@pytest.mark.parametrize(
+    ("continuous", "rows", "found"),
+    [(True, True, "stopped"), (True, False, "failed"), (False, True, "failed")],
+)
+def test_a_flow_of_a_continuous_pipeline_is_well_once_it_committed_a_batch(
+    shop: Shop, continuous: bool, rows: bool, found: str
+) -> None:
+    """No update of it ever completes: it ends when it is stopped."""
+    shop.spec = {"continuous": continuous}
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "STOPPED"}, "FAILED")
+    poll()
+    for number in range(6):
+        shop.begin(f"v{number}", {ORDERS: "APPEND"})
+        shop.status(f"v{number}", ORDERS, "RUNNING")
+        if rows:
+            shop.batch(f"v{number}", ORDERS, number)
+        poll()
+        shop.status(f"v{number}", ORDERS, "STOPPED")
+        shop.end(f"v{number}", "CANCELED")
+        poll()
+        assert Flow.objects.get(name=ORDERS).state == found
+
+
+def test_a_flow_of_which_a_recovery_tells_does_not_fail_once_the_code_has_it_no_more(shop: Shop) -> None:
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    poll()
+    Recovery.objects.create(flow=Flow.objects.get(name=ORDERS), created_by="ann", owner="ann", active=False)
+    shop.run("u2", {VIEW: "COMPLETED"})
+    poll()
+    for number in range(6):
+        fail_whole(shop, f"v{number}", MISSING_MODULE)
+        poll()
+    flow = Flow.objects.get(name=ORDERS)
+    assert (flow.state, flow.failing_since, flow.failure_memory) == ("unknown", None, {})
 
 
 def test_a_flow_fails_through_updates_that_run(shop: Shop) -> None:
