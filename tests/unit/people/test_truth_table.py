@@ -14,8 +14,9 @@ from django.test import Client
 from django.utils import timezone
 
 from recovery.audit.actions import record
-from recovery.models import AuditEntry, Recovery, RoleIn, Token
+from recovery.models import AuditEntry, Flow, Recovery, RoleIn, Token
 from recovery.people.roles import SYSTEM
+from recovery.workflow.refreshing import BelowRefresh
 from tests import factories
 from tests.unit.people.run import run_json, token_of
 from tests.unit.people.truth import ANYONE, API, BOUND, COMMANDS, GET, HOLDERS, POST, ROLES
@@ -37,7 +38,10 @@ def address(recovery: Recovery) -> Address:
     other = factories.person("viewer", "somebody-else").person  # type: ignore[attr-defined]
     asked = factories.asked(factories.failed_flow(factories.pipeline(name="orders")))
     entry = record(action="recovery.open", outcome="done", by=SYSTEM, says="x", recovery=recovery.label)
+    refresh = BelowRefresh("t-1", "ada", timezone.now().isoformat(), ("c.s.t",))
+    Flow.objects.filter(pk=recovery.flow_id).update(below_refresh=refresh.as_json())
     values = {
+        "str:ticket": refresh.ticket,
         "int:request_id": asked.requests.get().pk, "int:channel_id": factories.channel().pk, "str:name": "staging",
         "int:flow_id": recovery.flow_id, "int:recovery_id": recovery.pk, "str:label": recovery.label,
         "int:seq": entry.seq, "int:person_id": other.pk, "int:pipeline_pk": recovery.flow.pipeline_id,

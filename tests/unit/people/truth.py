@@ -138,6 +138,8 @@ API: Final[dict[str, dict[str, tuple[dict[str, object], str]]]] = {
     "api/v1/recoveries/<str:label>/report": {"GET": ({}, "VIEW")},
     "api/v1/recoveries/<str:label>/positions": {"GET": ({}, "VIEW"), "POST": ({}, "RECOVER")},
     "api/v1/recoveries/<str:label>/plan": {"POST": ({}, "RECOVER")},
+    "api/v1/refreshes": {"POST": ({"pipeline": "customers"}, "RECOVER")},
+    "api/v1/refreshes/<str:ticket>": {"GET": ({}, "VIEW")},
     "api/v1/workspaces": {"GET": ({}, "MANAGE"), "POST": ({}, "MANAGE")},
     "api/v1/workspaces/<str:workspace>": {
         "GET": ({}, "MANAGE"),
@@ -161,6 +163,7 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
     "pause": (("{recovery}",), "RECOVER"),
     "plan": (("{pipeline}",), "RECOVER"),
     "recover": (("{pipeline}",), "RECOVER"),
+    "refresh": (("{pipeline}",), "RECOVER"),
     "reject": (("{asked}", "--reason", "x"), "APPROVE"),
     "request": (("{recovery}",), "RECOVER"),
     "rollback": (("{recovery}",), "RECOVER"),
