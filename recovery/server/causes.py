@@ -12,6 +12,7 @@ HEAD = re.compile(r"(?P<class>(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*)(?:: ?(?P<
 MORE = re.compile(r"\s*\.\.\. \d+ (?:more|common frames omitted)\s*\Z")
 STACK_LIMIT = 20
 MESSAGE_LIMIT = 20_000
+MOST_LINKS = 50
 
 
 def frame(line: str) -> dict[str, Any] | None:
@@ -35,7 +36,10 @@ def exception(text: str, stack: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def parse_chain(text: str) -> list[dict[str, Any]]:
-    """[{class_name, message, stack[<= 20]}] of a printed exception, outermost first; empty for no text."""
+    """[{class_name, message, stack[<= 20]}] of a printed exception, outermost first; empty for no text.
+
+    Of more than MOST_LINKS the first and the last are kept: the last one is the reason.
+    """
     chain: list[dict[str, Any]] = []
     head: list[str] = []
     stack: list[dict[str, Any]] = []
@@ -49,4 +53,5 @@ def parse_chain(text: str) -> list[dict[str, Any]]:
             head.append(line)
     if "".join(head).strip():
         chain.append(exception("\n".join(head), stack))
-    return [link for link in chain if link["class_name"] or link["message"]]
+    said = [link for link in chain if link["class_name"] or link["message"]]
+    return said if len(said) <= MOST_LINKS else [*said[: MOST_LINKS // 2], *said[-MOST_LINKS // 2 :]]

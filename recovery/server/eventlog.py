@@ -7,7 +7,6 @@ Spark rolls its log: `eventlog_v2_<application>/events_<n>_<application>`, n fro
 the next, so a file is whole once the next one is there, and is removed once it has been read.
 """
 
-import json
 import logging
 import os
 import threading
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recovery.bounded import read_json
 from recovery.foreign import ForeignFolder
 
 LOG = logging.getLogger(__name__)
@@ -23,6 +23,7 @@ PREFIX = b'{"Event":"org.apache.spark.sql.streaming.StreamingQueryListener$'
 TAG = "SparkConnect_OperationTag_User_"
 CHUNK = 1 << 20  # bytes read at once
 LONGEST = 64 << 20  # bytes of one line; a longer one is left
+MOST_QUERIES = 100_000  # that have begun and not ended
 POLL_SECONDS = 0.1
 
 
@@ -57,7 +58,7 @@ class Reader:
         """The event of one complete line, or None for a line about something else."""
         if not line.startswith(PREFIX):
             return None
-        raw = json.loads(line)
+        raw = read_json(line)
         kind = raw["Event"].rpartition("$")[2]
         if kind == "QueryStartedEvent":
             return self.started(raw)
@@ -80,6 +81,8 @@ class Reader:
         sessions = [session for tag in raw.get("jobTags") or [] if (session := session_of(tag))]
         if not sessions:
             return None
+        if len(self.queries) >= MOST_QUERIES:
+            self.queries.pop(next(iter(self.queries)))  # the oldest: Spark itself runs no such number
         self.queries[str(raw["runId"])] = Query(sessions[0], str(raw.get("name") or "").replace("`", ""))
         return self.known(str(raw["runId"]), "started")
 

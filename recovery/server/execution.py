@@ -32,7 +32,7 @@ from recovery.server.jail import measure_protection, pipeline_confinement
 from recovery.server.messages import FlowSaid, RunSaid, parse_message
 from recovery.server.models import ACTIVE_STATES, Pipeline, Update
 from recovery.server.resets import Refused, Selection, emptied, prepare_run
-from recovery.server.runners import Runner
+from recovery.server.runners import MOST_WAITING, Runner
 from recovery.server.sources import NoDefinitions, library_paths, take_snapshot
 from recovery.server.specs import database_of, root_of
 from recovery.server.stopping import quiesce
@@ -40,6 +40,7 @@ from recovery.server.stopping import quiesce
 LOG = logging.getLogger(__name__)
 QUIET_SECONDS = 60.0
 END_POLL_SECONDS = 0.05
+MOST_QUERIES_WAITING = 20_000  # lines of Spark's event log
 LEVELS = {"FAILED": "ERROR"}
 
 
@@ -98,6 +99,13 @@ class Execution(threading.Thread):
     def tell(self, message: dict[str, Any]) -> None:
         """Put a message into this update's queue."""
         self.inbox.put(message)
+
+    def tell_query(self, event: QueryEvent) -> None:
+        """Put what Spark's event log says of a query into the queue; where too much waits there already, count it."""
+        if self.inbox.qsize() > MOST_WAITING + MOST_QUERIES_WAITING:
+            self.flows.room.count_waiting()
+        else:
+            self.tell({"kind": "query", "event": event})
 
     @property
     def key(self) -> RunKey:

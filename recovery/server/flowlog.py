@@ -12,10 +12,12 @@ from recovery.server.eventlog import QueryEvent
 from recovery.server.graph import Flow, Graph
 from recovery.server.messages import FlowSaid
 from recovery.server.models import Pipeline
+from recovery.server.room import LeftOut, Room
 from recovery.server.tracking import FINAL, Change, Track
 
 NAMESPACE = uuid.UUID("6f1b1a0e-6f0c-4d6e-9d6b-0f2d3f6f3a77")
 EMPTIED = "x_reprise_emptied"
+LEFT_OUT = "x_reprise_left_out"
 MESSAGES = {
     "QUEUED": "is QUEUED",
     "STARTING": "is STARTING",
@@ -42,6 +44,7 @@ class FlowLog:
         self.unresolved = False
         self.upstream: set[str] = set()
         self.defined = False
+        self.room = Room()
 
     def define(self, graph: Graph, versions: dict[str, int]) -> None:
         """The graph of this update, and the checkpoint version that each streaming flow uses."""
@@ -89,9 +92,11 @@ class FlowLog:
             told = {"datasets": list(datasets)}
             events.record(self.pipeline, EMPTIED, said, told, update_id=self.update_id, at_ms=at_ms)
 
-    def track(self, name: str) -> Track:
-        """The track of a flow."""
+    def track(self, name: str) -> Track | None:
+        """The track of a flow; None for one more than an update may have."""
         if name not in self.tracks:
+            if not self.room.take_flow(name, len(self.tracks)):
+                return None
             flow = self.graph.flow(name)
             self.tracks[name] = Track(name, streaming=flow.streaming if flow else False)
         return self.tracks[name]
@@ -102,41 +107,69 @@ class FlowLog:
         return "COMPLETED" in statuses and statuses <= {"COMPLETED", "EXCLUDED"}
 
     def any_failed(self) -> bool:
-        """Whether a flow has failed, as far as is known."""
+        """Whether a flow has failed, or may have: something that was said of flows is left out."""
+        if self.room.waiting or self.room.left_out[LeftOut.FLOWS]:
+            return True
         ends = ((track.status, track.held.status if track.held else "") for track in self.tracks.values())
         return any("FAILED" in end for end in ends)
 
     def on_said(self, said: FlowSaid, at_ms: int, text: str) -> None:
         """One of Spark's sentences about a flow."""
+        if (track := self.track(said.flow)) is None:
+            return
         if said.unresolved:
-            self.track(said.flow).hold("FAILED", at_ms)
+            track.hold("FAILED", at_ms)
             self.unresolved = True
             if said.upstream:
                 self.upstream.add(said.flow)
             return
-        self.write(said.flow, self.track(said.flow).said(said.status, at_ms, text))
+        self.write(said.flow, track.said(said.status, at_ms, text))
 
     def on_query(self, event: QueryEvent) -> None:
         """A flow's query started, progressed or ended."""
+        if (track := self.track(event.flow)) is None:
+            return
         if event.kind == "progress":
-            self.record_batch(event)
-        self.write(event.flow, self.track(event.flow).query(event))
+            self.take_batch(event)
+        self.write(event.flow, track.query(event))
 
-    def record_batch(self, event: QueryEvent) -> None:
-        """`stream_progress` of a batch that read something; offsets as objects, as the service gives them."""
+    def take_batch(self, event: QueryEvent) -> None:
+        """Write the batch of a progress that read something; offsets as objects, as the service gives them."""
         progress = with_offsets(event.progress)
         if not moved(progress):
             return
+        text = json.dumps(progress)
+        if self.room.take_batch(event.flow, text):
+            self.record_batch(event.flow, text)
+
+    def record_batch(self, flow: str, text: str) -> None:
+        """`stream_progress` of a batch; `text` is its progress as JSON."""
+        progress = json.loads(text)
         batch = progress.get("batchId")
         events.record(
             self.pipeline,
             "stream_progress",
-            f"Completed a streaming update of '{event.flow}': batch {batch}.",
-            {"progress_json": json.dumps(progress)},
+            f"Completed a streaming update of '{flow}': batch {batch}.",
+            {"progress_json": text},
             update_id=self.update_id,
-            origin=self.origin(event.flow) | {"batch_id": batch},
+            origin=self.origin(flow) | {"batch_id": batch},
             at_ms=ended_at(progress),
         )
+
+    def record_left_out(self) -> None:
+        """The last batch of each flow of which some were left out, and how many of what were."""
+        for flow, text in self.room.take_last().items():
+            self.record_batch(flow, text)
+        if counts := self.room.counts():
+            said = ", ".join(f"{count} ({reason})" for reason, count in counts.items())
+            events.record(
+                self.pipeline,
+                LEFT_OUT,
+                f"This update said more than its event log takes. Left out, by reason: {said}.",
+                {"left_out": counts},
+                level="WARN",
+                update_id=self.update_id,
+            )
 
     def write(self, name: str, changes: list[Change]) -> None:
         """`flow_progress` of each change."""
@@ -152,7 +185,7 @@ class FlowLog:
         """One `flow_progress` event."""
         details: dict[str, Any] = {"status": status}
         track = self.tracks.get(name)
-        if status == "COMPLETED" and track and track.rows is not None:
+        if status == "COMPLETED" and track and track.rows is not None and not self.room.waiting:
             details["metrics"] = {"num_output_rows": track.rows}
         level = (
             "WARN"
@@ -179,6 +212,7 @@ class FlowLog:
         """The update is over: every flow gets its last status. `blamed`: the flow whose definition failed."""
         if not self.defined:
             self.record_definitions()
+        self.record_left_out()
         moment = events.now_ms()
         for name, track in self.tracks.items():
             for change in track.flush(failures, moment):
@@ -253,7 +287,7 @@ def as_object(text: str) -> Any:
     """An offset as an object; as it stands where it is no JSON."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -102,7 +102,7 @@ class Instance:
         with self.turn:
             execution = self.executions.get(event.session_id)
         if execution is not None:
-            execution.tell({"kind": "query", "event": event})
+            execution.tell_query(event)
 
     def need_driver(self) -> Driver:
         """The living driver. Raises SparkDead."""

@@ -1,9 +1,10 @@
 """What a runner reports, as far as it may be believed: the pipeline's code has the same pipe and can write into it.
 
-A report is one line of JSON with a `kind` and that kind's fields. Lines are bounded, kinds and fields checked; anything
-else is a `BadReport`, which ends that runner, and no other one.
+A report is one line of JSON with a `kind` and that kind's fields. Lines are bounded, kinds and fields checked, and so
+is how many of them one runner sends; anything else is a `BadReport`, which ends that runner, and no other one.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ LONGEST_TEXT: Final = 100_000  # characters of one message; a runner cuts its ow
 MOST_LINKS: Final = 10  # exceptions of one error
 MOST_FRAMES: Final = 20
 MOST_IN_REPORT: Final = 10_000  # values of JSON
+MOST_REPORTS: Final = 50_000  # of one runner: some ten for each flow, and few pipelines have a thousand
+MOST_BYTES: Final = 128 * 1024 * 1024  # of all of them
+ONCE: Final = frozenset({"connected", "graph", "error", "done"})  # a second one would begin a step again
 LAST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 KINDS: Final[Mapping[str, Mapping[str, type]]] = {
     "connected": {"graph_id": str},
@@ -27,11 +31,34 @@ FRAME: Final[Mapping[str, type]] = {"declaring_class": str, "method_name": str, 
 
 
 class BadReport(Exception):
-    """What came through a runner's pipe is no report. `code`: `too_long` (a line without end) or `unreadable`."""
+    """What came through a runner's pipe is no report.
+
+    `code`: `too_long` (a line without end), `unreadable`, `too_many` (reports, or bytes of them), or `again` (a kind
+    that comes once came twice).
+    """
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code
+
+
+class Reports:
+    """The reports of one runner, counted."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.kinds: Counter[str] = Counter()
+
+    def read(self, line: bytes) -> dict[str, Any]:
+        """The next one. Raises BadReport."""
+        self.bytes += len(line)
+        if self.kinds.total() >= MOST_REPORTS or self.bytes > MOST_BYTES:
+            raise BadReport("too_many")
+        report = read_report(line)
+        self.kinds[report["kind"]] += 1
+        if report["kind"] in ONCE and self.kinds[report["kind"]] > 1:
+            raise BadReport("again")
+        return report
 
 
 def read_report(line: bytes) -> dict[str, Any]:

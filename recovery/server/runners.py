@@ -10,7 +10,7 @@ from recovery.server.auth import private_write
 from recovery.server.confinement import Confinement, dump_grants
 from recovery.server.forks import Runners
 from recovery.server.gateway import last_lines
-from recovery.server.reports import BadReport, read_report
+from recovery.server.reports import BadReport, Reports
 
 MOST_WAITING = 10_000  # reports that nobody has handled yet
 PAUSE_SECONDS = 0.05
@@ -60,9 +60,10 @@ class Runner:
 
     def read(self) -> None:
         """Hand on the reports until the runner has ended, and with it what it had started."""
+        reports = Reports()
         try:
             for line in self.fork.lines():
-                self.tell(read_report(line))
+                self.tell(reports.read(line))
                 while self.waiting() > MOST_WAITING and not self.ending.wait(PAUSE_SECONDS):
                     pass
         except BadReport as bad:

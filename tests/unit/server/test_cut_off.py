@@ -1,4 +1,4 @@
-"""An update that ended because what it ran on did is told from one whose code failed: the console starts it again."""
+"""An update's event log has an end, whatever is said of it; what is left out is counted, and last batches are in."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +11,7 @@ from recovery.server.driver import SparkDead
 from recovery.server.execution import Execution, Failure, cut
 from recovery.server.flowlog import FlowLog
 from recovery.server.models import Pipeline, Update
+from recovery.server.room import Room
 from recovery.server.tracking import Track
 from recovery.server.updates import fail_left_active
 
@@ -31,7 +32,7 @@ def test_a_runner_that_was_killed_is_cut_off_and_one_that_crashed_has_failed(
 
 def ended(end: Any, *args: Any, flow: str = "RUNNING", reported: Failure | None = None) -> bool:
     """Is an update that ends this way called cut off? `flow`: the status of its flow."""
-    log: Any = SimpleNamespace(tracks={"f": Track("f", streaming=True, status=flow)})
+    log: Any = SimpleNamespace(tracks={"f": Track("f", streaming=True, status=flow)}, room=Room())
     flows = SimpleNamespace(any_failed=lambda: FlowLog.any_failed(log))
     execution = SimpleNamespace(runner=None, flows=flows, reported=reported)
     failure: Failure = end(execution, *args)
@@ -90,7 +91,7 @@ def test_only_the_updates_own_event_says_that_it_was_cut_off() -> None:
     assert not said.was_cut([])
 
 
-@pytest.mark.django_db(databases=["pipelines"])
+@pytest.mark.django_db(databases=["default", "pipelines"])
 @pytest.mark.parametrize(
     ("statuses", "is_cut"),
     [([], True), (["RUNNING"], True), (["FAILED"], False), (["FAILED", "RUNNING"], True)],

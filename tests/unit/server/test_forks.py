@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.server import forks, jail
+from recovery.server import forks, jail, reports
 from recovery.server.children import Children, started_at
 from recovery.server.confinement import Confinement
 from recovery.server.forks import Fork, NoRunner, ParentEnded, Runners, WarmParent
@@ -338,19 +338,27 @@ runner_parent.main()
         ('os.write(report, b\'{"kind": "ended", "code": 0}\\n\')', "unreadable"),
         ('os.write(report, b\'{"kind": "connected", "graph_id": 7}\\n\')', "unreadable"),
         ("while True: os.write(report, b'x' * 60_000)", "too_long"),
+        ('os.write(report, b\'{"kind": "graph"}\\n\' * 2)', "again"),
+        (
+            'while True: os.write(report, b\'{"kind": "event", "time_ms": 1, "message": ""}\\n\' * 9)',
+            "too_many",
+        ),
     ],
 )
 def test_a_runner_that_sends_no_report_is_ended_and_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, bad: str
 ) -> None:
     monkeypatch.setattr(forks, "LONGEST_LINE", 200_000)
+    monkeypatch.setattr(reports, "MOST_REPORTS", 20)
     monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", ODD_RUNNER.replace("{code}", code)))
     runners = jailed(tmp_path)
     messages: list[dict[str, object]] = []
     runner = Runner(runners, tmp_path, {}, messages.append, token="secret")
     runner.reader.join(60)
-    assert [message["kind"] for message in messages] == ["bad_report", "ended"]
-    assert messages[0]["code"] == bad
+    kinds = [message["kind"] for message in messages]
+    taken = {"again": ["graph"], "too_many": ["event"] * 20}.get(bad, [])
+    assert kinds == [*taken, "bad_report", "ended"]
+    assert messages[-2]["code"] == bad
     assert len(runners.usable()) == 1
     runner.end()
     runners.end()
@@ -359,7 +367,8 @@ def test_a_runner_that_sends_no_report_is_ended_and_no_other(
 def test_reports_wait_in_the_pipe_where_nobody_handles_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    flood = 'while True: os.write(report, b\'{"kind": "graph"}\\n\' * 1000)'
+    said = '{"kind": "event", "time_ms": 1, "message": ""}'
+    flood = f"while True: os.write(report, b'{said}\\n' * 1000)"
     monkeypatch.setattr(forks, "COMMAND", (sys.executable, "-c", ODD_RUNNER.replace("{code}", flood)))
     runners = jailed(tmp_path)
     messages: list[dict[str, object]] = []

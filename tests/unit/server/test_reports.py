@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from recovery.server.reports import LONGEST_TEXT, BadReport, read_report
+from recovery.server import reports
+from recovery.server.reports import LONGEST_TEXT, BadReport, Reports, read_report
 
 FRAME = {"declaring_class": "a", "method_name": "f", "file_name": "/a.py", "line_number": 3}
 LINK = {"class_name": "E", "message": "m", "stack": [FRAME], "java": ""}
@@ -56,3 +57,30 @@ def test_texts_are_such_as_a_database_holds_and_cut() -> None:
     message = read_report(json.dumps(said).encode())["message"]
     assert message[:3] == "\N{REPLACEMENT CHARACTER}?x"
     assert len(message) == LONGEST_TEXT
+
+
+EVENT = b'{"kind": "event", "time_ms": 1, "message": "m"}'
+
+
+@pytest.mark.parametrize(("most", "value"), [("MOST_REPORTS", 3), ("MOST_BYTES", 3 * len(EVENT))])
+def test_one_runner_sends_so_many_reports_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, most: str, value: int
+) -> None:
+    monkeypatch.setattr(reports, most, value)
+    heard = Reports()
+    for _ in range(3):
+        heard.read(EVENT)
+    with pytest.raises(BadReport) as refused:
+        heard.read(EVENT)
+    assert refused.value.code == "too_many"
+
+
+@pytest.mark.parametrize(
+    "report", [{"kind": "connected", "graph_id": "g"}, {"kind": "graph"}, {"kind": "done"}, ERROR]
+)
+def test_what_begins_or_ends_a_step_comes_once(report: dict[str, Any]) -> None:
+    heard, line = Reports(), json.dumps(report).encode()
+    assert heard.read(line) == report
+    with pytest.raises(BadReport) as refused:
+        heard.read(line)
+    assert refused.value.code == "again"
