@@ -185,12 +185,8 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
-ACCOUNT_RATE_LIMITS = {
-    "login": "60/m/ip",
-    "login_failed": "30/m/ip,10/5m/key",
-    "reauthenticate": "10/m/user",
-    "reset_password": "10/m/ip,3/h/key",
-}
+# Wrong codes of one person. What else is limited is counted without a lock, in recovery/people/limits.py.
+ACCOUNT_RATE_LIMITS = {"login_failed": "10/5m/key"}
 ALLAUTH_TRUSTED_PROXY_COUNT = ENV.trusted_proxies
 MFA_ADAPTER = "console.signing.accounts.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

@@ -3,16 +3,18 @@
 from typing import Final
 
 from allauth.account.adapter import get_adapter
-from allauth.core import ratelimit
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from console.middleware import Request
-from console.pages.session import TOO_MANY
 from recovery.errors import RepriseError
-from recovery.people import forgotten
+from recovery.people import forgotten, limits
 
+TOO_MANY: Final = {
+    "forgotten": "Too many links were asked for from this address. Wait a minute, then try again.",
+    "forgotten-mail": "Three links were asked for with this mail address. Wait an hour, or ask an admin for one.",
+}
 NO_MAIL: Final = "This console sends no mail. Ask an admin for a new link."
 
 
@@ -24,10 +26,15 @@ def ask(request: Request) -> HttpResponse:
     if request.method != "POST":
         return render(request, "account/forgotten.html", {})
     email = request.POST.get("email", "").strip()[:254]
-    if not ratelimit.consume(request, action="reset_password", key=email.lower()):
-        return render(request, "account/forgotten.html", {"problem": TOO_MANY, "email": email}, status=429)
+    place = get_adapter().get_client_ip(request)
+    asked = {"forgotten": place, "forgotten-mail": email.lower()}
+    if over := next((kind for kind, source in asked.items() if limits.is_over(kind, source)), ""):
+        context = {"problem": TOO_MANY[over], "email": email}
+        return render(request, "account/forgotten.html", context, status=429)
+    for kind, source in asked.items():
+        limits.count(kind, source)
     try:
-        forgotten.ask(email=email, place=get_adapter().get_client_ip(request))
+        forgotten.ask(email=email, place=place)
     except RepriseError as problem:
         return render(
             request, "account/forgotten.html", {"problem": problem.sentence, "email": email}, status=503

@@ -161,7 +161,7 @@ def invitation(request: Request, secret: str) -> HttpResponse:
                 return redirect("sign-in")
             context["problem"] = "The two passwords are not the same. Type the new one twice."
     except NotFound as missing:
-        limits.failed("invitation", source)
+        limits.count("invitation", source)
         refusal = missing
     except RepriseError as problem:
         context["problem"] = problem.sentence

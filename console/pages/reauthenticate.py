@@ -3,7 +3,6 @@
 from typing import Any
 
 from allauth.account.internal.flows.reauthentication import reauthenticate_by_password
-from allauth.core import ratelimit
 from allauth.mfa.base.forms import ReauthenticateForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.forms import ReauthenticateWebAuthnForm
@@ -18,11 +17,13 @@ from django.views.decorators.debug import sensitive_post_parameters
 from console.middleware import Request
 from console.pages.base import page
 from console.pages.freshness import minutes, pending, proved_at
-from console.pages.session import TOO_MANY, safe_next
+from console.pages.session import safe_next
 from console.signing import trail
 from console.signing.passkeys import fits, possible
+from recovery.people import limits
 from recovery.people.roles import Actor
 
+TOO_MANY = "Too many tries to confirm it were refused. Wait a minute, then try again."
 WRONG = "Password or code is wrong. Nothing was done."
 WRONG_PASSKEY = "This passkey is not one of yours. Nothing was done."
 
@@ -36,13 +37,14 @@ def reauthenticate(request: Request, by: Actor) -> HttpResponse:
     back = safe_next(request, request.POST.get("next") or request.GET.get("next"))
     kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))
     if request.method == "POST":
-        problem = _confirm(request, user, kinds)
+        problem = TOO_MANY if limits.is_over("confirmation", str(user.pk)) else _confirm(request, user, kinds)
         if not problem:
             trail.said(
                 request, user, "session.confirm", f"{by.name} confirmed the session with {_last(request)}."
             )
             return redirect(back)
         trail.refused(request, by.name, f"Not confirmed: {problem}", action="session.confirm")
+        limits.count("confirmation", str(user.pk))
     context: dict[str, Any] = {
         "next": back, "problem": problem, "by": by, "proved_at": proved_at(request), "limit": minutes(),
         "pending": pending(request, back),
@@ -55,8 +57,6 @@ def reauthenticate(request: Request, by: Actor) -> HttpResponse:
 
 def _confirm(request: Request, user: User, kinds: set[str]) -> str:
     """What is wrong, in one sentence; empty when the session is proven, and noted as such."""
-    if not ratelimit.consume(request, action="reauthenticate", user=user):
-        return TOO_MANY
     if "credential" in request.POST:
         key = ReauthenticateWebAuthnForm(user=user, data=request.POST)
         if not fits(key):

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from allauth.account.adapter import get_adapter
 from allauth.account.internal.decorators import login_stage_required
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login
-from allauth.core import ratelimit
 from allauth.mfa.base.forms import AuthenticateForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.stages import AuthenticateStage
@@ -27,10 +27,10 @@ from console.middleware import Request
 from console.signing import trail
 from console.signing.passkeys import fits, possible
 from recovery.errors import Denied
-from recovery.people import forgotten
+from recovery.people import forgotten, limits
 from recovery.people.actions import actor_for_user
 
-TOO_MANY = "Too many tries came from this address. Wait a minute, then try again."
+TOO_MANY = "Too many refused tries came from this address. Wait a minute, then try again."
 WRONG_CODE = "The code or passkey is wrong. Try the next code, or use a recovery code."
 LOST_KEY = (
     "Your second factor was set up under a secret key that this console no longer has, so no code can be checked. "
@@ -55,7 +55,7 @@ def sign_in(request: Request) -> HttpResponse:
     if request.method != "POST":
         return _form(request, back)
     name = str(request.POST.get("name", ""))[:150]
-    if not ratelimit.consume(request, action="login"):
+    if _is_over(request):
         return _form(request, back, name, TOO_MANY, status=429)
     form = SignInForm(request.POST, request=request)
     if form.is_valid() and form.user is not None:
@@ -74,6 +74,15 @@ def _enter(request: Request, user: User, back: str) -> HttpResponse:
     return response
 
 
+def _is_over(request: Request) -> bool:
+    """Were too many tries refused from this address lately?"""
+    return limits.is_over("address", get_adapter().get_client_ip(request))
+
+
+def _status(problem: str) -> int:
+    return 429 if problem == TOO_MANY else 422 if problem else 200
+
+
 def _form(request: Request, back: str, name: str = "", problem: str = "", status: int = 200) -> HttpResponse:
     context = {
         "next": back, "name": name, "problem": problem, "passkeys": possible(request),
@@ -90,7 +99,9 @@ def second_step(request: Request) -> HttpResponse:
     """The code or passkey of somebody whose password was right: nobody is signed in before it."""
     stage: Any = request._login_stage  # type: ignore[attr-defined]
     user, problem = stage.login.user, ""
-    if request.method == "POST":
+    if request.method == "POST" and _is_over(request):
+        problem = TOO_MANY
+    elif request.method == "POST":
         kind = AuthenticateForm if "code" in request.POST else AuthenticateWebAuthnForm
         form = kind(user=user, data=request.POST)
         try:
@@ -106,13 +117,13 @@ def second_step(request: Request) -> HttpResponse:
     kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))
     options = passkeys.begin_authentication(user) if "webauthn" in kinds and possible(request) else None
     context = {"problem": problem, "who": user.get_username(), "codes": "totp" in kinds, "options": options}
-    return render(request, "account/second_step.html", context, status=422 if problem else 200)
+    return render(request, "account/second_step.html", context, status=_status(problem))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def passkey(request: Request) -> HttpResponse:
     """GET: a challenge for the browser; POST: its answer, which names the person by itself."""
-    if not ratelimit.consume(request, action="login"):
+    if _is_over(request):
         return _form(request, "/", problem=TOO_MANY, status=429)
     if request.method != "POST":
         return JsonResponse(passkeys.begin_authentication(user=None))

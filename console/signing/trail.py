@@ -6,6 +6,7 @@ them only after the commit, when a crash would leave a change without its row.
 
 from typing import Any, Final
 
+from allauth.account.adapter import get_adapter
 from allauth.account.signals import user_logged_in
 from allauth.mfa import signals
 from django.contrib.auth.models import User
@@ -29,7 +30,8 @@ def refused(request: Request, name: str, sentence: str, action: str = "session.r
     who = Stranger(name=name[:150] or "(no name)", via="page", request_id=request.request_id)
     record(action=action, outcome="denied", by=who, target_kind="person", target=name[:150], says=sentence)
     if action == "session.refused":
-        limits.failed("sign-in", name)
+        limits.count("sign-in", name)
+        limits.count("address", get_adapter().get_client_ip(request))
 
 
 def said(request: Request, user: User, action: str, says: str) -> None:

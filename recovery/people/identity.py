@@ -47,7 +47,7 @@ def actor_for_token(text: str, *, via: str, request_id: str = "", address: str =
     token = Token.objects.select_related("user").filter(sha256=sha256(text.strip())).first()
     problem = _token_problem(token)
     if token is None or problem:
-        limits.failed("token", source)
+        limits.count("token", source)
         who = Stranger(
             name=token.user.get_username() if token else "(unknown token)", via=via, request_id=request_id
         )

@@ -1,4 +1,7 @@
-"""How often something may fail before one has to wait; counted in the cache that all processes share."""
+"""How often something may be tried before one has to wait; counted in the cache that all processes share.
+
+Counted without a lock: one that a busy machine or an ended process holds would refuse people who tried nothing.
+"""
 
 import hashlib
 from typing import Final
@@ -10,23 +13,32 @@ from recovery.errors import Denied
 LIMITS: Final[dict[str, tuple[int, int]]] = {
     "token": (30, 300),  # wrong access tokens from one place
     "sign-in": (10, 300),  # refused sign-ins with one name, from anywhere
+    "address": (60, 60),  # refused sign-ins from one address, with any name: good ones do not count
+    "confirmation": (10, 60),  # refused confirmations of one person
     "invitation": (20, 300),  # links that are no invitation, from one place
+    "forgotten": (10, 60),  # links for a new password asked for from one address
+    "forgotten-mail": (3, 3600),  # the same for one mail address
 }
-"""Kind: (failures, within how many seconds)."""
+"""Kind: (how many, within how many seconds)."""
 
 
 def check(kind: str, source: str) -> None:
-    """Raise Denied (code `too_many`) when too much of this kind failed from there lately."""
-    failures, seconds = LIMITS[kind]
-    if (cache.get(_key(kind, source)) or 0) >= failures:
+    """Raise Denied (code `too_many`) when too much of this kind was counted from there lately."""
+    seconds = LIMITS[kind][1]
+    if is_over(kind, source):
         raise Denied(
             f"Too many wrong {kind}s came from here. Wait {seconds // 60} minutes, then try again.",
             code="too_many",
         )
 
 
-def failed(kind: str, source: str) -> None:
-    """Count one more failure."""
+def is_over(kind: str, source: str) -> bool:
+    """Was as much of this kind counted from there as is allowed?"""
+    return (cache.get(_key(kind, source)) or 0) >= LIMITS[kind][0]
+
+
+def count(kind: str, source: str) -> None:
+    """Count one more."""
     key = _key(kind, source)
     if cache.add(key, 1, timeout=LIMITS[kind][1]):
         return

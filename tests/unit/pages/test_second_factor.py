@@ -274,7 +274,15 @@ def test_too_many_sign_ins_from_one_address_wait(client: Client, user: User) -> 
         client.post("/sign-in", {"name": f"nobody-{number}", "password": "x"})
     answer = sign_in(client)
     assert answer.status_code == 429
-    assert "Too many tries came from this address." in answer.content.decode()
+
+
+def test_the_second_step_waits_too_where_too_many_tries_were_refused(client: Client, user: User) -> None:
+    secret = set_up(client)
+    client.post("/sign-out")
+    sign_in(client)
+    for number in range(60):
+        Client().post("/sign-in", {"name": f"nobody-{number}", "password": "x"})
+    assert client.post("/sign-in/code", {"code": code_of(secret, 1)}).status_code == 429
 
 
 def test_a_wrong_name_takes_as_long_as_a_wrong_password(client: Client, user: User, monkeypatch: Any) -> None:

@@ -1,12 +1,23 @@
 """Signing in: audited either way, slow to guess, and never a way to another site."""
 
+from typing import Any
+
 import pytest
+from django.core.cache.backends.locmem import LocMemCache
 from django.test import Client
 
 from recovery.models import AuditEntry
+from recovery.people import limits
 from tests import factories as f
 
 pytestmark = pytest.mark.django_db
+
+
+class HeldCache(LocMemCache):
+    """A cache in which another process holds every lock."""
+
+    def add(self, key: str, *args: Any, **kwargs: Any) -> bool:
+        return False if key.endswith("lock") else super().add(key, *args, **kwargs)
 
 
 def sign_in(client: Client, name: str = "responder", password: str = f.PASSWORD, **more: str) -> int:
@@ -77,6 +88,19 @@ def test_guessing_is_stopped_after_ten_tries_even_with_the_right_password(client
     assert "Too many tries for this name." in answer.content.decode()
     f.person("viewer")
     assert sign_in(client, name="viewer") == 302
+
+
+def test_people_who_share_an_address_all_get_in(client: Client) -> None:
+    """Behind a proxy that is not named everybody has one address; only refused tries count against it."""
+    f.person("responder")
+    assert {sign_in(client) for _ in range(limits.LIMITS["address"][0] + 1)} == {302}
+
+
+def test_a_lock_that_somebody_holds_keeps_nobody_out(client: Client, settings: Any) -> None:
+    """A process that ends while it counts leaves its lock behind; a busy machine holds it for long."""
+    f.person("responder")
+    settings.CACHES = {"default": {"BACKEND": "tests.unit.pages.test_session.HeldCache"}}
+    assert sign_in(client) == 302
 
 
 def test_a_service_account_cannot_sign_in(client: Client) -> None:
