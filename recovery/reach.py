@@ -112,7 +112,7 @@ def reading(workspace: Workspace) -> Iterator[None]:
 
 
 @contextmanager
-def typed(location: str, by: Actor) -> Iterator[None]:
+def reading_typed(location: str, by: Actor) -> Iterator[None]:
     """A place that a person named on a page is opened in here: below the workspaces' roots, where each of them has
     any, and not below the storage of a pipeline that this person does not see. Where a workspace has none, that would
     be any place of the machine or a store: it takes the right to run recoveries. Raises Refused, WrongUse."""

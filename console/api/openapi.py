@@ -33,7 +33,7 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
         "refresh_below": YES,
         **CHOSEN,
     },
-    refreshes.ask: {"pipeline": TEXT, "flow": TEXT},
+    refreshes.request_refresh: {"pipeline": TEXT, "flow": TEXT},
     workspaces.add: {"name": TEXT, **GIVEN},
     workspaces.change: {"on": YES, **GIVEN},
     workspaces.remove: {"reason": TEXT},
@@ -41,7 +41,7 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
 """What is not here takes nothing."""
 NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
     recoveries.open_one: ("pipeline",),
-    refreshes.ask: ("pipeline",),
+    refreshes.request_refresh: ("pipeline",),
     workspaces.add: ("name",),
 }
 PROBLEM: Final[Schema] = {

@@ -7,7 +7,7 @@ from recovery.pipelines.find import find_fresh
 from recovery.workflow import refreshing
 
 
-def ask(body: Body, by: Actor) -> tuple[int, Body]:
+def request_refresh(body: Body, by: Actor) -> tuple[int, Body]:
     """{pipeline, flow}: have a worker start an update of what is stale or empty below the flow; without `flow` below
     the only one that has something late there."""
     fields.only(body, ("pipeline", "flow"))
@@ -16,7 +16,7 @@ def ask(body: Body, by: Actor) -> tuple[int, Body]:
     return 202, refreshing.described(flow, refreshing.request_refresh(flow_id=flow.pk, by=by))
 
 
-def read(body: Body, by: Actor, ticket: str) -> tuple[int, Body]:
+def show_refresh(body: Body, by: Actor, ticket: str) -> tuple[int, Body]:
     """How far it is: `phase` asked, sent (whether it arrived is not known), started (`update_id`) or refused."""
     fields.only(body, ())
     return 200, refreshing.described(*refreshing.asked_as(ticket, by))

@@ -18,8 +18,8 @@ ROUTES: Final[list[URLPattern]] = [
     path(f"{ONE}/positions", route(GET=(Right.VIEW, positions), POST=(Right.RECOVER, look))),
     path(f"{ONE}/report", route(GET=(Right.VIEW, read_report))),
     path(f"{ONE}/plan", route(POST=(Right.RECOVER, plan))),
-    path("api/v1/refreshes", route(POST=(Right.RECOVER, refreshes.ask))),
-    path("api/v1/refreshes/<str:ticket>", route(GET=(Right.VIEW, refreshes.read))),
+    path("api/v1/refreshes", route(POST=(Right.RECOVER, refreshes.request_refresh))),
+    path("api/v1/refreshes/<str:ticket>", route(GET=(Right.VIEW, refreshes.show_refresh))),
     path(
         "api/v1/workspaces",
         route(GET=(Right.MANAGE, workspaces.listing), POST=(Right.MANAGE, workspaces.add)),

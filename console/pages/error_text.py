@@ -9,10 +9,8 @@ from console.pages.base import page, show
 from console.presenters import checkpoint as checkpoints
 from console.presenters import error_text, wizard
 from recovery import reach
-from recovery.checkpoints import inspect
-from recovery.checkpoints.report import CheckpointReport
-from recovery.diagnosis.of_text import NO_CHECKPOINT, diagnose_text
-from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
+from recovery.diagnosis.of_text import NO_CHECKPOINT, diagnose_text, read_checkpoint
+from recovery.errors import WrongUse
 from recovery.people.roles import Actor, Right
 
 LARGEST_TEXT: Final = 2_000_000  # bytes
@@ -20,7 +18,7 @@ LONGEST_PATH: Final = 2_000
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def paste(request: Request, by: Actor) -> HttpResponse:
+def diagnose_pasted_text(request: Request, by: Actor) -> HttpResponse:
     """The box; POST answers with the diagnosis of what was put into it, on the same page."""
     context = {"section": "flows", "largest": LARGEST_TEXT}
     if request.method != "POST":
@@ -31,16 +29,16 @@ def paste(request: Request, by: Actor) -> HttpResponse:
         _check_size(text, place)
     except WrongUse as refusal:
         return show(request, "error_text.html", {**context, "text": ""}, refusal=refusal, status=422)
-    report, problem = _read(place, by) if place else (None, None)
+    report, problem = read_checkpoint(place, reach.reading_typed(place, by)) if place else (None, None)
     unread = "" if problem else NO_CHECKPOINT  # why it was not read is said above the diagnosis
     told = diagnose_text(text, report=report, unread=unread)
     found = told.found
     context |= {
         "told": told,
         "found": found,
-        "asks": error_text.asks(found, is_recognised=told.is_recognised),
+        "asks": error_text.answer_asks(found, is_recognised=told.is_recognised),
         "ladder": wizard.ladder(found, None),
-        "order": error_text.order(found),
+        "order": error_text.explain_order(found),
         "operators": wizard.operators(found),
         "report": report,
         "problem": problem,
@@ -63,12 +61,3 @@ def _check_size(text: str, place: str) -> None:
         )
     if len(place) > LONGEST_PATH:
         raise WrongUse("The checkpoint's path is longer than 2,000 characters.", code="path_too_long")
-
-
-def _read(place: str, by: Actor) -> tuple[CheckpointReport | None, RepriseError | None]:
-    """The checkpoint's report, or why there is none: what the text says is shown all the same."""
-    try:
-        with reach.typed(place, by):
-            return inspect(place), None
-    except (Refused, Unreachable, WrongUse) as problem:
-        return None, problem

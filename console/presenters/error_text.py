@@ -16,13 +16,13 @@ WAIT = Ask(
 )
 
 
-def asks(found: Mapping[str, Any], *, is_recognised: bool) -> list[Ask]:
+def answer_asks(found: Mapping[str, Any], *, is_recognised: bool) -> list[Ask]:
     """What happened, how bad, safe to wait: as on a flow's page, without what only a flow's facts tell."""
     what, bad, _ = asks_of_flow(found, {})
     return [what, bad if is_recognised else Ask(bad.ask, "Not known", bad.text, "not-known"), WAIT]
 
 
-def order(found: Mapping[str, Any]) -> str:
+def explain_order(found: Mapping[str, Any]) -> str:
     """In which order the ways on are shown, and what decides between them."""
     if asks_meant(stored_advice(found)):
         return "Which is right depends on whether the change was meant: only you know that."

@@ -5,7 +5,7 @@ newest commit; FileStreamSource reads the newest compacted entry of its log and 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recovery.checkpoints import filelog, formats
@@ -204,13 +204,10 @@ def _judge(tree: Tree, version: int | None, first: list[Finding], asked: Asked) 
     findings += judge_inputs(sources) if asked.inputs else []
     findings += judge_older(tree, findings) if asked.deep else []
     if asked.sink is not None:
-        with reaching(asked.sink):
-            table = Store.open(asked.sink)
-            at = {batch: file.timestamp_ms for batch, file in read.items() if batch is not None}
-            findings += beside_table(
-                table, query_id, committed, planned, operators, deep=asked.deep, planned_at=at
-            )
-    told = marks_of(tree)
+        findings += _compare_table(
+            asked.sink, query_id, (committed, planned), read, operators, deep=asked.deep
+        )
+    marks = marks_of(tree)
     return CheckpointReport(
         location=tree.store.location,
         format="structured-streaming" if known else "none",
@@ -223,14 +220,32 @@ def _judge(tree: Tree, version: int | None, first: list[Finding], asked: Asked) 
         findings=tuple(findings),
         batches=_batches(read, offsets, commits),
         conf=conf,
-        fingerprint=told.fingerprint,
-        exact_fingerprint=told.exact,
+        fingerprint=marks.fingerprint,
+        exact_fingerprint=marks.exact,
         size_bytes=sum(tree.files.values()),
         written_by=_written_by(read.get(planned) or read.get(committed), commit, operators, old=old),
         sinks=commit.sinks if commit else (),
         watermark_ms=commit.watermark_ms if commit else None,
         closed_ms=read[committed].watermark_ms if committed in read else None,
     )
+
+
+def _compare_table(
+    location: str,
+    query_id: str | None,
+    newest: tuple[int | None, int | None],
+    read: Mapping[int | None, OffsetFile],
+    operators: tuple[StateOperator, ...],
+    *,
+    deep: bool,
+) -> list[Finding]:
+    """Findings of the table's log beside the checkpoint. `newest`: the last committed and the last planned batch."""
+    committed, planned = newest
+    planned_at = {batch: file.timestamp_ms for batch, file in read.items() if batch is not None}
+    with reaching(location):
+        return beside_table(
+            Store.open(location), query_id, committed, planned, operators, deep=deep, planned_at=planned_at
+        )
 
 
 def _planned_and_committed(tree: Tree, findings: list[Finding]) -> tuple[set[int], set[int]]:

@@ -1,7 +1,7 @@
 """From conditions to a diagnosis in people's words, checked against the checkpoint where it was read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from recovery.blaming import find_code_failure, first_sentence
@@ -11,7 +11,6 @@ from recovery.diagnosis import platforms, table
 from recovery.diagnosis.advice import Advice, Meant
 from recovery.diagnosis.parsing import Condition, chain_of, innermost, parse
 from recovery.diagnosis.platforms import Where
-from recovery.diagnosis.programs import for_program
 from recovery.diagnosis.row import KEEP, Row
 
 FAMILY_UNKNOWN: Final = "unknown"
@@ -50,12 +49,10 @@ class Evidence:
     #: why there is no report
     unread: str = "The checkpoint could not be read from here, so this rests on the error alone."
 
-    def ours(self, text: str) -> str:
-        """One of our sentences in the words of what failed."""
-        return for_program(text) if self.program else text
-
-    def advised(self, advice: Sequence[Advice]) -> list[Advice]:
-        return [replace(one, says=self.ours(one.says)) for one in advice]
+    @property
+    def stream(self) -> str:
+        """What failed, in a word."""
+        return "query" if self.program else "flow"
 
 
 def diagnose(
@@ -104,8 +101,28 @@ def diagnose(
     )
     judged = _nothing(evidence) if condition == NO_FAILURE else _judge(evidence, chain)
     platforms.fit_advice(judged, row, place)
+    return _as_json(
+        judged,
+        evidence,
+        condition=reason.name if reason else condition if row or condition == NO_FAILURE else "",
+        storage=place.storage,
+        conditions=conditions,
+        attempts=attempts,
+    )
+
+
+def _as_json(
+    judged: Judgement,
+    evidence: Evidence,
+    *,
+    condition: str,
+    storage: platforms.Storage,
+    conditions: Sequence[Condition],
+    attempts: int | None,
+) -> dict[str, Any]:
+    row, operators = evidence.row, evidence.operators
     return {
-        "condition": reason.name if reason else condition if row or condition == NO_FAILURE else "",
+        "condition": condition,
         "family": row.family if row else FAMILY_UNKNOWN,
         "title": judged.title,
         "says": " ".join(judged.says),
@@ -115,13 +132,13 @@ def diagnose(
         "do": [one.says for one in judged.advice],
         "dont": judged.dont,
         "advice": [one.as_dict() for one in judged.advice],
-        "storage": place.storage.value,
+        "storage": storage.value,
         "operators": {
-            "checkpoint": list(evidence.operators.checkpoint or ()),
-            "code": None if evidence.operators.code is None else list(evidence.operators.code),
+            "checkpoint": list(operators.checkpoint or ()),
+            "code": None if operators.code is None else list(operators.code),
         },
-        "causes": [{**c, "condition": _condition_at(conditions, at)} for at, c in enumerate(chain)],
-        "attempts": attempts if attempts is not None else _attempts(text),
+        "causes": [{**c, "condition": _condition_at(conditions, at)} for at, c in enumerate(evidence.chain)],
+        "attempts": attempts if attempts is not None else _attempts(evidence.text),
     }
 
 
@@ -159,14 +176,7 @@ def _judge(evidence: Evidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
     if row is None:
         judged = _unknown(chain, evidence)
     else:
-        ours = evidence.ours
-        judged = Judgement(
-            ours(row.title),
-            ours(row.damaged),
-            row.severity,
-            evidence.advised(row.advice),
-            list(map(ours, row.dont)),
-        )
+        judged = Judgement(row.title, row.damaged, row.severity, list(row.advice), list(row.dont))
         check = CHECKS.get(row.code)
         if check:
             check(judged, evidence)
@@ -197,7 +207,7 @@ def _unknown(chain: Sequence[Mapping[str, str]], evidence: Evidence) -> Judgemen
             dont=list(KEEP),
         )
     return Judgement(
-        title=evidence.ours("Spark stopped the flow with an error that Reprise does not know."),
+        title=f"Spark stopped the {evidence.stream} with an error that Reprise does not know.",
         damaged="not known",
         severity=3,
         advice=[
@@ -229,34 +239,38 @@ def _add_blockers(judged: Judgement, evidence: Evidence) -> None:
     judged.damaged = f"{', '.join(found)}{more}"
     judged.severity = max(judged.severity, 4)
     judged.says.append("The checkpoint itself says: " + " ".join(f.says for f in blockers[:3]))
-    mends = [Advice(evidence.ours(do)) for do in dict.fromkeys(f.do for f in blockers[:3])]
+    mends = [Advice(do) for do in dict.fromkeys(f.do for f in blockers[:3])]
     judged.advice = [*mends, *judged.advice]
 
 
 def _stateful_steps(judged: Judgement, evidence: Evidence) -> None:
     found = evidence.operators
-    title = ops.title(found)
+    title = ops.title(found, stream=evidence.stream)
     if title is None or found.checkpoint is None or found.code is None:
         return
-    judged.title = evidence.ours(title)
+    judged.title = title
     stored = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.checkpoint) or "none"
     running = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.code) or "none"
     judged.says.append(f"Stateful steps in the checkpoint: {stored}; in the code: {running}.")
     judged.says.append("Position and state are as the last good batch left them.")
     gone, new = ops.missing(found.checkpoint, found.code), ops.missing(found.code, found.checkpoint)
     if gone and not found.code:
-        judged.advice = evidence.advised(_without_state(gone))
+        judged.advice = _without_state(gone, program=evidence.program)
     elif gone or new:
-        judged.advice = evidence.advised(_with_other_state(new, gone))
+        judged.advice = _with_other_state(new, gone)
     _name_the_line(judged, evidence, [*gone, *new])
 
 
-def _without_state(gone: Sequence[str]) -> list[Advice]:
-    """What to do where the code keeps no state any more."""
+ALL_AGAIN: Final = Advice(
+    "Empty the table and its checkpoint together, then read all input again.", "full-refresh", undoable=False
+)
+
+
+def _without_state(gone: Sequence[str], *, program: bool) -> list[Advice]:
+    """What to do where the code no longer keeps state. Only a flow's recovery has a step that counts the rows."""
     named = ops.listed(gone)
-    holds = (
-        "" if set(gone) == {"dedupe"} else " Rows that only this state holds are lost; step 3 counts them."
-    )
+    count = "count them first" if program else "step 3 counts them"
+    holds = "" if set(gone) == {"dedupe"} else f" Rows that only this state holds are lost; {count}."
     return [
         Advice(
             f"Continue after the last committed batch, without the state of {named}: what was read stays read.{holds} "
@@ -271,7 +285,7 @@ def _without_state(gone: Sequence[str]) -> list[Advice]:
             Meant.NO,
             undoable=True,
         ),
-        Advice("Empty the table and read all input again.", "full-refresh", undoable=False),
+        ALL_AGAIN,
     ]
 
 
@@ -292,7 +306,7 @@ def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
             Meant.YES,
             undoable=True,
         ),
-        Advice("Empty the table and read all input again.", "full-refresh", undoable=False),
+        ALL_AGAIN,
     ]
 
 

@@ -1,14 +1,17 @@
 """The diagnosis of a text that a person has of a failed stream, alone or with its checkpoint. Pure."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from recovery.checkpoints import inspect
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
 from recovery.diagnosis import judgement, parsing
 from recovery.diagnosis.failure_text import FailureText, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE
 from recovery.diagnosis.platforms import Where
 from recovery.diagnosis.verdict import judge_flow
+from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
 
 PROGRAM_CODE: Final = "PROGRAM_CODE_FAILED"
 COMMON_WORDS: Final = frozenset(
@@ -33,6 +36,18 @@ class TextDiagnosis:
     @property
     def is_recognised(self) -> bool:
         return bool(self.found["condition"] != NO_FAILURE)
+
+
+def read_checkpoint(
+    location: str, allowed: AbstractContextManager[None]
+) -> tuple[CheckpointReport | None, RepriseError | None]:
+    """The report of the checkpoint that was given with a text, or why there is none: the text is judged all the same.
+    `allowed`: entered while the checkpoint is open; it may refuse the location."""
+    try:
+        with allowed:
+            return inspect(location), None
+    except (Refused, Unreachable, WrongUse) as problem:
+        return None, problem
 
 
 def diagnose_text(

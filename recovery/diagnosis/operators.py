@@ -76,12 +76,12 @@ def missing(from_names: Iterable[str], in_names: Iterable[str]) -> list[str]:
     return sorted((Counter(from_names) - Counter(in_names)).elements())
 
 
-def title(operators: Operators) -> str | None:
-    """The difference in one sentence, or None when one side is not known."""
+def title(operators: Operators, *, stream: str = "flow") -> str | None:
+    """The difference in one sentence, or None when one side is not known. `stream`: what Spark refuses to start."""
     if operators.checkpoint is None or operators.code is None:
         return None
     gone, new = missing(operators.checkpoint, operators.code), missing(operators.code, operators.checkpoint)
-    refuses = "so Spark refuses to start the flow."
+    refuses = f"so Spark refuses to start the {stream}."
     if gone and not new:
         return f"The code no longer has the {_steps(gone)} whose state is stored in the checkpoint, {refuses}"
     if new and not gone:

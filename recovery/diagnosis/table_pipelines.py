@@ -8,7 +8,7 @@ from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, Row
 FAMILY: Final = "pipeline"
 DEFINITION: Final = "Correct the pipeline's definition as the message says; checkpoints stay as they are."
 
-RUN_AGAIN: Final = "Then start an update of the pipeline; checkpoints stay as they are."
+START_AGAIN: Final = "Then start it again; checkpoints stay as they are."
 NO_RESET: Final = "Do not reset a checkpoint: none of them has to do with this failure."
 
 ROWS: Final = (
@@ -22,7 +22,7 @@ ROWS: Final = (
         severity=2,
         do=(
             "Correct the code at the line that the error names, or put back what it no longer finds.",
-            RUN_AGAIN,
+            START_AGAIN,
         ),
         dont=(NO_RESET,),
     ),
@@ -117,7 +117,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_NO,
         severity=2,
-        do=("Take out one of the reads that the error names.", RUN_AGAIN),
+        do=("Take out one of the reads that the error names.", START_AGAIN),
         dont=(NO_RESET,),
     ),
     Row(
@@ -136,7 +136,7 @@ ROWS: Final = (
         damaged="nothing: a batch that was cut short is run again",
         reset=RESET_NO,
         severity=2,
-        do=("Look at the quota, the capacity and the cluster's own log.", RUN_AGAIN),
+        do=("Look at the quota, the capacity and the cluster's own log.", START_AGAIN),
         dont=(NO_RESET,),
     ),
     Row(
@@ -147,7 +147,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_NO,
         severity=2,
-        do=("Correct its name in the code, make it, or give the pipeline the right to see it.", RUN_AGAIN),
+        do=("Correct its name in the code, make it, or grant the right to see it.", START_AGAIN),
         dont=(NO_RESET,),
     ),
     Row(

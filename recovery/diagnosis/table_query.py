@@ -26,7 +26,8 @@ REWIND: Final = Advice(
     undoable=True,
 )
 WHOLE: Final = Advice(
-    "If it was meant and the input is still there from its beginning, a full refresh rebuilds the table.",
+    "If it was meant and the input is still there from its beginning, empty the table and its checkpoint together "
+    "and read all input again.",
     "full-refresh",
     Meant.YES,
     undoable=False,

@@ -61,7 +61,7 @@ ROWS: Final = (
             "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_*",
         ),
         family=FAMILY,
-        title="The topic changed while an update was reading it to its end.",
+        title="The topic changed while it was being read to its end.",
         damaged="nothing",
         reset=RESET_NO,
         severity=2,

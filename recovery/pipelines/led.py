@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Q
 
 from recovery.models import Pipeline, Step
+from recovery.models.step import has_unnoted_start
 from recovery.pipelines.events import when
 from recovery.pipelines.losses import Rerun, Reruns
 
@@ -51,7 +52,5 @@ def _heads(body: Mapping[str, Any]) -> tuple[int | None, ...]:
 
 
 def _may_have_started(step: Step) -> bool:
-    """Did an attempt come to its start, of which no update is noted?"""
-    result = step.result  # as workflow.own_updates.is_unnoted
-    unnoted = "newest_before" in result and result.get("unnoted", True) and not result.get("update_id")
-    return bool(unnoted) and step.state in ("running", "unknown", "pending")
+    """Whether the step may have started an update that it has not noted yet."""
+    return has_unnoted_start(step.result) and step.state in ("running", "unknown", "pending")

@@ -72,11 +72,6 @@ class Found:
         return bool(self.own) or (not self.unclear and self.seen_all)
 
 
-def is_unnoted(result: Mapping[str, Any]) -> bool:
-    """Did an attempt come to its start, of which no update is noted? By `Step.result`."""
-    return "newest_before" in result and bool(result.get("unnoted", True))
-
-
 def find_own(client: PipelinesClient, pipeline_id: str, result: Mapping[str, Any]) -> Found:
     """What a step has started since it noted the newest update, by `Step.result`. Raises Unreachable."""
     newer, seen_all = _newer(client, pipeline_id, result["newest_before"])

@@ -25,7 +25,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "No offset file is left, but commits, source logs or state are.",
         "Fails with a bare assertion, or finds the checkpoint not empty.",
-        "Put the offset files back from a backup, or take a full refresh.",
+        "Put the offset files back from a backup, or begin again with an empty table and an empty checkpoint.",
     ),
     Kind(
         "OFFSET_UNREADABLE",
@@ -268,7 +268,7 @@ TABLE: tuple[Kind, ...] = (
         I,
         "{count} input files that source {source} has read are gone, the first {first}.",
         "Goes on.",
-        "Take no full refresh: it would not get their rows again.",
+        "Do not begin again with an empty checkpoint: it would not get their rows again.",
         seed=True,
     ),
     Kind(

@@ -18,7 +18,8 @@ TABLE: tuple[Kind, ...] = (
         "Batches {first} to {last} are in the table's log from before this checkpoint planned them ({count} seen): the "
         "table skipped them, and what they read is not in it by them.",
         "Goes on; the rows of those batches do not come back.",
-        "Compare the table with its input. Where rows are missing, take a full refresh.",
+        "Compare the table with its input. Where rows are missing, begin again with an empty table "
+        "and an empty checkpoint.",
     ),
     Kind(
         "SINK_UNCOMMITTED_BATCH",
@@ -34,7 +35,8 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The table's log ends at batch {head}; the next batch would be {next}.",
         "Writes it, and the table can no longer be read: the log has a hole.",
-        "Go on with batch {wanted}: put the table's log back, or take a full refresh.",
+        "Go on with batch {wanted}: put the table's log back, or begin again with an empty table and an empty "
+        "checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
@@ -42,8 +44,8 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The table keeps no log of batches (_spark_metadata), and the next batch would be {next}.",
         "A file sink writes it, and the table can no longer be read: the log does not begin at 0.",
-        "Where foreachBatch writes these files, nothing: they need no log. Else put the table's log back, or take a "
-        "full refresh.",
+        "Where foreachBatch writes these files, nothing: they need no log. Else put the table's log back, or "
+        "begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
@@ -68,7 +70,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "The table's log has no batch {batch}, and no compacted entry replaces it.",
         "Cannot read the table: the entry doesn't exist.",
-        "Put the entry back from a backup, or take a full refresh.",
+        "Put the entry back from a backup, or begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
@@ -76,7 +78,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "An entry of the table's log cannot be read: {why}.",
         "Cannot read the table.",
-        "Put the entry back from a backup, or take a full refresh.",
+        "Put the entry back from a backup, or begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
     Kind(
@@ -84,7 +86,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "Flows {flows} write one file table; their batch numbers are the same.",
         "Silently skips batches whose number another flow has used: the run is good and rows are lost.",
-        "Give each flow a table of its own, or use a format that takes several writers.",
+        "Give each stream a table of its own, or use a format that takes several writers.",
         outcome=Outcome.LOSES,
     ),
     Kind(
@@ -102,7 +104,7 @@ TABLE: tuple[Kind, ...] = (
         "setting {setting}.",
         "Runs the batch again, and the table does not skip it: its rows are there twice.",
         "Take a seeded reset: it goes on after batch {head}, whose rows the table has. Where no batch before it was "
-        "committed, take a full refresh.",
+        "committed, begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.DOUBLES,
     ),
     Kind(
@@ -111,7 +113,7 @@ TABLE: tuple[Kind, ...] = (
         "The table has batches of this query up to {head}, and has forgotten so by its setting {setting}; the next "
         "batch would be {next}.",
         "Writes the batches up to {head} a second time: the run is good and the rows are doubled.",
-        "Put back the checkpoint of batch {head}, or take a full refresh.",
+        "Put back the checkpoint of batch {head}, or begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.DOUBLES,
     ),
     Kind(
@@ -126,7 +128,7 @@ TABLE: tuple[Kind, ...] = (
         B,
         "{count} data files that the table's log names are not in the table, such as {name}.",
         "Goes on writing, but the table cannot be read: FAILED_READ_FILE.FILE_NOT_EXIST.",
-        "Put the files back from a backup, or take a full refresh.",
+        "Put the files back from a backup, or begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
 )

@@ -3,15 +3,15 @@
 import codecs
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from recovery.checkpoints import inspect
 from recovery.checkpoints.report import CheckpointReport
 from recovery.diagnosis.failure_text import MOST_CHARACTERS
-from recovery.diagnosis.of_text import NO_CHECKPOINT, TextDiagnosis, diagnose_text
+from recovery.diagnosis.of_text import NO_CHECKPOINT, TextDiagnosis, diagnose_text, read_checkpoint
 from recovery.diagnosis.row import SEVERITIES
-from recovery.errors import Refused, Unreachable, WrongUse
+from recovery.errors import WrongUse
 from recovery.management.commands import _diagnosis, _inspecting
 from recovery.management.commands._base import Answer, plain
 from recovery.names import shown
@@ -71,11 +71,11 @@ def answer_of_text(text: str, checkpoint: str | None) -> Answer:
 
 
 def _read(checkpoint: str) -> tuple[CheckpointReport | None, str | None]:
-    """The report, or why there is none: what the text says is known all the same."""
-    try:
-        return inspect(checkpoint), None
-    except (Unreachable, Refused) as error:
-        return None, error.sentence
+    """The report, or why there is none. Raises WrongUse: a command names a wrong argument and stops."""
+    report, problem = read_checkpoint(checkpoint, nullcontext())
+    if isinstance(problem, WrongUse):
+        raise problem
+    return report, problem.sentence if problem else None
 
 
 def _summary(report: CheckpointReport | None) -> dict[str, Any] | None:
@@ -103,7 +103,7 @@ def _lines(told: TextDiagnosis, report: CheckpointReport | None, problem: str | 
         yield f"Checkpoint {_inspecting.shown(report.location)}: {_inspecting.standing(report)}"
     elif problem:
         yield f"Checkpoint not read: {plain(problem)}"
-    yield from _diagnosis.body(found)
+    yield from _diagnosis.write_body(found)
     yield ""
     yield _next(told, report, problem)
 

@@ -61,7 +61,7 @@ def lines(
     if failed is not None and failed.is_recognised:
         yield from ("", "Why it failed, by the text", shown(failed.found["title"]))
         yield f"Condition    {shown(failed.found['condition'] or 'none that Spark names')}"
-        yield from _diagnosis.body(failed.found)
+        yield from _diagnosis.write_body(failed.found)
 
 
 def findings(found: Sequence[Finding]) -> Iterator[str]:

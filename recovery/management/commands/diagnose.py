@@ -12,7 +12,7 @@ from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
 from recovery.management.commands import _error_text
 from recovery.management.commands._base import Answer, RepriseCommand, ago, plain
-from recovery.management.commands._diagnosis import body, points
+from recovery.management.commands._diagnosis import write_body, write_points
 from recovery.models import Flow, Pipeline
 from recovery.names import shown
 from recovery.people.roles import Right
@@ -121,8 +121,8 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:
         else f"Failing    last in update {shown(failure.update_id)}",
         f"Condition  {shown(found['condition'] or 'none that Spark names')}",
         "", fill(plain(say_failure(failure)), 100),
-        "", "Do", *points(found["do"]), "", "Do not",
-        *points(t.removeprefix("Do not ") for t in found["dont"]),
+        "", "Do", *write_points(found["do"]), "", "Do not",
+        *write_points(t.removeprefix("Do not ") for t in found["dont"]),
     ]  # fmt: skip
     if found["causes"]:
         lines += ["", "The error", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
@@ -144,7 +144,7 @@ def text(flow: Flow, found: dict[str, Any]) -> str:
         f"Damaged    {plain(found['damaged'])}",
         f"Severity   {found['severity']} of 5, {SEVERITIES[found['severity']]}",
     ]
-    return "\n".join([*lines, *body(found), "", *next_lines(flow, found)])
+    return "\n".join([*lines, *write_body(found), "", *next_lines(flow, found)])
 
 
 NO_STRATEGY: Final = (

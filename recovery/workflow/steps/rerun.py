@@ -8,13 +8,14 @@ from django.utils import timezone
 
 from recovery.errors import Interrupted, OutcomeUnknown, Refused, RepriseError
 from recovery.models import Step
+from recovery.models.step import has_unnoted_start
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import reviewed
 from recovery.workflow.evidence import places, remade, seen
 from recovery.workflow.gather import look
-from recovery.workflow.own_updates import Asked, Found, find_own, is_unnoted, judged_by_a_person
+from recovery.workflow.own_updates import Asked, Found, find_own, judged_by_a_person
 from recovery.workflow.readers import Readers
 from recovery.workflow.repeating import resets
 from recovery.workflow.steps.base import Context, Probed, Waits, saw
@@ -121,7 +122,7 @@ def selected(tables: Sequence[str]) -> dict[str, list[str]]:
 def _started_before(context: Context) -> str | None:
     """The update that an earlier attempt of this step started but could not note down. Raises OutcomeUnknown where it
     is neither proven nor ruled out that one of those that appeared is it."""
-    if not is_unnoted(context.step.result):
+    if not has_unnoted_start(context.step.result):
         return None
     found = find_own(context.client, context.pipeline_id, context.step.result)
     if found.own:
@@ -194,7 +195,7 @@ def probe(step: Step) -> Probed:
     flow = step.recovery.flow
     client = client_for(flow.pipeline.workspace)
     update_id = step.result.get("update_id")
-    if update_id is None and is_unnoted(step.result):
+    if has_unnoted_start(step.result):
         found = find_own(client, flow.pipeline.pipeline_id, step.result)
         if not found.proven:
             kept = {**step.result, "unclear": list(found.unclear) or ["more"]}

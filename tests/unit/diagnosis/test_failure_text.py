@@ -15,7 +15,6 @@ from recovery.diagnosis.failure_text import MOST_CHARACTERS, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE, diagnose
 from recovery.diagnosis.of_text import diagnose_text
 from recovery.diagnosis.platforms import Where
-from recovery.diagnosis.programs import for_program
 from recovery.diagnosis.row import Row
 from recovery.diagnosis.table import ROWS
 from recovery.diagnosis.table_pipelines import FAMILY as PIPELINES
@@ -178,6 +177,12 @@ def test_the_checkpoint_s_own_damage_is_joined_to_what_the_text_says() -> None:
     assert (alone["condition"], alone["do"]) == (NO_FAILURE, ["Rebuild it."])
 
 
+def test_paths_in_advice_stay_as_they_are_for_a_program() -> None:
+    mend = "Put /data/flow/offsets/3 of the pipeline back."
+    report = replace(HEALTHY, findings=(replace(DAMAGE, do=mend),))
+    assert diagnose_text(failing(LOST), report=report).found["do"][0] == mend
+
+
 def test_a_checkpoint_of_another_query_explains_nothing_of_the_error_and_its_damage_is_still_said() -> None:
     text = failing(
         "There are [1] sources in the checkpoint offsets and now there are [2] sources requested by it"
@@ -201,7 +206,7 @@ def test_a_program_s_owner_is_never_told_what_only_a_pipeline_has(row: Row) -> N
     name = next((c for c in row.conditions if "*" not in c), None)
     if name is None:
         said = [row.title, row.damaged, *(a.says for a in row.advice), *row.dont]
-        assert not any(OURS.search(for_program(text)) for text in said)
+        assert not any(OURS.search(text) for text in said)
         return
     for report in (None, HEALTHY):
         found = diagnose(causes=message_of(name), report=report, where=Where(program=True))
@@ -211,7 +216,7 @@ def test_a_program_s_owner_is_never_told_what_only_a_pipeline_has(row: Row) -> N
 
 @pytest.mark.parametrize("kind", TABLE, ids=lambda k: k.code)
 def test_what_mends_a_checkpoint_names_no_pipeline_to_a_program_s_owner(kind: object) -> None:
-    assert not OURS.search(for_program(kind.do))  # type: ignore[attr-defined]
+    assert not OURS.search(kind.do)  # type: ignore[attr-defined]
 
 
 def test_a_program_s_table_is_never_emptied_without_its_checkpoint() -> None:
