@@ -1,0 +1,141 @@
+"""Which event logs lie in a folder, and how far each of them was read.
+
+A log is one file, `<application>[_<attempt>][.<codec>][.inprogress]`, or a folder `eventlog_v2_<application>` with
+numbered files. One that ends loses its `.inprogress`: it is the same log under another name.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from recovery.checkpoints.formats import Malformed
+from recovery.checkpoints.storage import Entry, Store, reaching
+from recovery.eventlogs.folding import close, fold
+from recovery.eventlogs.lines import Mark, lines
+from recovery.eventlogs.values import Application, application_from
+
+ROLLING: Final = "eventlog_v2_"
+RUNNING: Final = ".inprogress"
+STATUS: Final = "appstatus_"
+MOST_LOGS: Final = 200_000
+_PART: Final = re.compile(r"events_(\d{1,9})_")
+
+
+@dataclass(frozen=True)
+class Log:
+    """One log of a folder. `name`: without `.inprogress`; `size` and `mtime_ms` None where only its folder was
+    listed."""
+
+    name: str
+    is_open: bool
+    size: int | None = None
+    mtime_ms: int | None = None
+
+    @property
+    def is_rolling(self) -> bool:
+        return self.name.startswith(ROLLING)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """How far a log was read: `file` of a rolling one, and the place in it. `app`: what it said so far. `problem`: why
+    the rest cannot be read. `is_done`: it has ended, and all of it was read."""
+
+    app: Application = field(default_factory=Application)
+    file: int = 0
+    mark: Mark = field(default_factory=Mark)
+    problem: str = ""
+    is_done: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        mark = [self.mark.offset, self.mark.skip]
+        return {
+            "app": self.app.as_json(), "file": self.file, "mark": mark, "problem": self.problem,
+            "is_done": self.is_done,
+        }  # fmt: skip
+
+
+def list_logs(location: str) -> list[Log]:
+    """Every log of a folder, the newest first. Raises Unreachable, Refused, WrongUse."""
+    with reaching(location):
+        entries = Store.open(location).entries(limit=MOST_LOGS)
+    found: dict[str, Log] = {}
+    for entry in entries:
+        log = _log(entry)
+        if log is not None and (log.name not in found or found[log.name].is_open):
+            found[log.name] = log  # while a log is renamed both names may be listed
+    return sorted(found.values(), key=lambda log: (log.mtime_ms or 0, log.name), reverse=True)
+
+
+def _log(entry: Entry) -> Log | None:
+    if entry.name.startswith((".", "_")):
+        return None
+    if entry.is_dir:
+        rolling = entry.name.startswith(ROLLING)
+        return Log(entry.name, True, None, entry.mtime_ms) if rolling else None
+    return Log(entry.name.removesuffix(RUNNING), entry.name.endswith(RUNNING), entry.size, entry.mtime_ms)
+
+
+def read_on(location: str, log: Log, tail: Tail, *, most_lines: int) -> tuple[Tail, bool]:
+    """`tail` with what was written since, up to so many lines; whether there may be more. Raises Unreachable."""
+    with reaching(location):
+        store = Store.open(location)
+        try:
+            if log.is_rolling:
+                return _rolled(store.child(log.name), tail, most_lines)
+            name = f"{log.name}{RUNNING}" if log.is_open else log.name
+            tail, more = _file(store, name, tail, most_lines)
+            return (tail, more) if more or log.is_open else (_ended(tail), False)
+        except FileNotFoundError:
+            return tail, False  # renamed or cleaned up since it was listed; the next look sees
+
+
+def _rolled(folder: Store, tail: Tail, most_lines: int) -> tuple[Tail, bool]:
+    entries = folder.entries(limit=MOST_LOGS)
+    numbers = _numbers(entries)
+    for number in sorted(n for n in numbers if n >= tail.file):
+        if number > tail.file:
+            tail = Tail(tail.app, number)
+        tail, more = _file(folder, numbers[number], tail, most_lines)
+        if more:
+            return tail, True
+    status = [e.name for e in entries if e.name.startswith(STATUS)]
+    is_over = bool(status) and not any(name.endswith(RUNNING) for name in status)
+    return (_ended(tail) if is_over else tail), False
+
+
+def _numbers(entries: Iterable[Entry]) -> dict[int, str]:
+    """Files by number; a compacted one (`.compact`) holds what the earlier ones had."""
+    found = {int(part[1]): e.name for e in entries if (part := _PART.match(e.name))}
+    compacted = [n for n, name in found.items() if name.endswith(".compact")]
+    return {n: name for n, name in found.items() if n >= max(compacted, default=0)}
+
+
+def _ended(tail: Tail) -> Tail:
+    return Tail(
+        close(tail.app, tail.app.ended_ms or tail.app.last_ms), tail.file, tail.mark, tail.problem, True
+    )
+
+
+def _file(store: Store, name: str, tail: Tail, most_lines: int) -> tuple[Tail, bool]:
+    if tail.problem:
+        return tail, False
+    app, mark, read = tail.app, tail.mark, 0
+    stream = store.stream(name)
+    try:
+        for line in lines(stream, mark):
+            app, mark, read = fold(app, line.text), line.mark, read + 1
+            if read >= most_lines:
+                return Tail(app, tail.file, mark), True
+    except Malformed as problem:
+        return Tail(app, tail.file, mark, f"{name} cannot be read on: {problem.why}."), False
+    finally:
+        stream.close()
+    return Tail(app, tail.file, mark), False
+
+
+def tail_from(stored: Any) -> Tail:
+    """As `Tail.as_json` wrote it."""
+    app = application_from(stored["app"])
+    return Tail(app, stored["file"], Mark(*stored["mark"]), stored["problem"], stored["is_done"])

@@ -1,0 +1,164 @@
+"""Folds the lines of an event log, one after the other, into what its application and its queries did."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from recovery.eventlogs.plans import read_plan
+from recovery.eventlogs.values import MOST_BATCHES, Application, Run, RunState
+
+LISTENER: Final = "org.apache.spark.sql.streaming.StreamingQueryListener$"
+PLAN: Final = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+SETTINGS: Final = (
+    "spark.sql.streaming.checkpointLocation",
+    "spark.sql.streaming.stateStore.providerClass",
+    "spark.master",
+    "spark.eventLog.dir",
+)
+"""Settings that are kept; others may be secret."""
+MOST_TEXT: Final = 64_000
+MOST_NAME: Final = 300
+LARGEST_PROGRESS: Final = 64_000
+_WANTED: Final = tuple(
+    f'{{"Event":"{name}'.encode()
+    for name in (
+        "SparkListenerLogStart", "SparkListenerApplication", "SparkListenerEnvironmentUpdate", LISTENER, PLAN,
+    )
+)  # fmt: skip
+
+
+def fold(app: Application, line: bytes) -> Application:
+    """`app` with what one line says. Most lines are of tasks and stages, and are not parsed."""
+    if not line.startswith(_WANTED):
+        return replace(app, left_out=app.left_out + 1) if not line.startswith(b"{") else app
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return replace(app, left_out=app.left_out + 1)
+    if not isinstance(event, dict):
+        return app
+    kind = str(event.get("Event") or "")
+    if kind.startswith(LISTENER):
+        return _query(app, kind.removeprefix(LISTENER), event)
+    if kind == PLAN:
+        return _plan(app, event)
+    return _application(app, kind, event)
+
+
+def _application(app: Application, kind: str, event: Mapping[str, Any]) -> Application:
+    if kind == "SparkListenerLogStart":
+        return replace(app, version=_text(event.get("Spark Version"), MOST_NAME))
+    if kind == "SparkListenerApplicationStart":
+        return _seen(
+            replace(
+                app,
+                app_id=_text(event.get("App ID"), MOST_NAME),
+                attempt=_text(event.get("App Attempt ID"), MOST_NAME),
+                name=_text(event.get("App Name"), MOST_NAME),
+                user=_text(event.get("User"), MOST_NAME),
+                started_ms=_number(event.get("Timestamp")),
+            ),
+            _number(event.get("Timestamp")),
+        )
+    if kind == "SparkListenerApplicationEnd":
+        ended = _number(event.get("Timestamp"))
+        return close(_seen(replace(app, ended_ms=ended), ended), ended)
+    if kind == "SparkListenerEnvironmentUpdate":
+        told = event.get("Spark Properties")
+        kept = {k: _text(told[k], 1000) for k in SETTINGS if k in told} if isinstance(told, dict) else {}
+        return replace(app, settings=kept)
+    return app
+
+
+def close(app: Application, at_ms: int | None) -> Application:
+    """An application that has ended has no query left that runs."""
+    runs = tuple(
+        replace(r, state=RunState.LEFT, ended_ms=at_ms) if r.state is RunState.RUNNING else r
+        for r in app.runs
+    )
+    return replace(app, runs=runs)
+
+
+def _query(app: Application, kind: str, event: Mapping[str, Any]) -> Application:
+    if kind == "QueryStartedEvent":
+        at = _moment(event.get("timestamp")) or app.last_ms or 0
+        run = Run(_id(event.get("id")), _id(event.get("runId")), _text(event.get("name"), MOST_NAME), at)
+        return _seen(app.with_run(run), at) if run.query_id and run.run_id else app
+    if kind == "QueryTerminatedEvent":
+        return _terminated(app, event)
+    progress = event.get("progress")
+    if kind != "QueryProgressEvent" or not isinstance(progress, dict):
+        return app
+    at = _moment(progress.get("timestamp")) or app.last_ms or 0
+    run = app.run(_id(progress.get("runId"))) or Run(
+        _id(progress.get("id")), _id(progress.get("runId")), _text(progress.get("name"), MOST_NAME), at
+    )
+    if not run.run_id:
+        return app
+    return _seen(app.with_run(_with_progress(run, progress)), at)
+
+
+def _with_progress(run: Run, progress: Mapping[str, Any]) -> Run:
+    """A query says a batch again while it waits for input: that takes the place of nothing that has run."""
+    took = progress.get("durationMs")
+    is_idle = isinstance(took, dict) and "addBatch" not in took
+    if is_idle or len(json.dumps(progress)) > LARGEST_PROGRESS:
+        return run
+    kept = (*run.batches, dict(progress))[-MOST_BATCHES:]
+    return replace(run, batches=kept, batches_in_all=run.batches_in_all + 1)
+
+
+def _terminated(app: Application, event: Mapping[str, Any]) -> Application:
+    run_id, at = _id(event.get("runId")), _moment(event.get("timestamp")) or app.last_ms
+    run = app.run(run_id) or Run(_id(event.get("id")), run_id, started_ms=at or 0)
+    if not run.run_id:
+        return app
+    failure = _text(event.get("exception"), MOST_TEXT)
+    ended = replace(
+        run,
+        state=RunState.FAILED if failure else RunState.ENDED,
+        ended_ms=at,
+        failure=failure,
+        error_class=_text(event.get("errorClassOnException"), MOST_NAME),
+    )
+    return _seen(app.with_run(ended), at)
+
+
+def _plan(app: Application, event: Mapping[str, Any]) -> Application:
+    app, text = _seen(app, _number(event.get("time"))), event.get("physicalPlanDescription")
+    plan = read_plan(text) if isinstance(text, str) else None
+    run = app.run(plan.run_id) if plan else None
+    if plan is None or run is None:
+        return app
+    return app.with_run(replace(run, operators=plan.operators, checkpoint=plan.checkpoint or run.checkpoint))
+
+
+def _seen(app: Application, at: int | None) -> Application:
+    return app if at is None else replace(app, last_ms=max(at, app.last_ms or 0))
+
+
+def _text(value: Any, most: int) -> str:
+    """Of a long text both ends: the reason of a failure stands at one of them."""
+    if not isinstance(value, str):
+        return ""
+    return value if len(value) <= most else f"{value[: most // 2]}\n…\n{value[-most // 2 :]}"
+
+
+def _id(value: Any) -> str:
+    return value if isinstance(value, str) and 0 < len(value) <= 80 else ""
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _moment(value: Any) -> int | None:
+    """ISO text as ms since 1970."""
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    found = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return int(found.timestamp() * 1000)

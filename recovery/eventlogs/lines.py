@@ -1,0 +1,49 @@
+"""Whole lines of an event log from where a look ended before, in bounded memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from recovery.eventlogs.blocks import blocks
+
+LONGEST_LINE: Final = 16 << 20
+"""A longer line is left out: the plan of one query may have megabytes, no event of a stream has so many."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a tail goes on: `offset`, the block of the file in which the next line begins, and `skip`, the plain bytes
+    before it in that block."""
+
+    offset: int = 0
+    skip: int = 0
+
+
+@dataclass(frozen=True)
+class Line:
+    """One whole line, without its end; b"" for one that is too long. `mark`: where the next one begins."""
+
+    text: bytes
+    mark: Mark
+
+
+def lines(stream: Any, mark: Mark) -> Iterator[Line]:
+    """Every line from `mark` on that is whole by now. Raises Malformed, OSError."""
+    rest, length, skip = bytearray(), 0, mark.skip
+    for offset, pieces in blocks(stream, mark.offset):
+        seen = 0
+        for piece in pieces:
+            begin = min(max(skip - seen, 0), len(piece))
+            seen += len(piece)
+            while (end := piece.find(b"\n", begin)) >= 0:
+                length += end - begin
+                whole = bytes(rest) + piece[begin:end] if length <= LONGEST_LINE else b""
+                rest.clear()
+                length, begin = 0, end + 1
+                yield Line(whole, Mark(offset, seen - len(piece) + begin))
+            length += len(piece) - begin
+            if length > LONGEST_LINE:
+                rest.clear()
+            else:
+                rest += piece[begin:]
+        skip = 0

@@ -1,0 +1,49 @@
+"""What the physical plan of a batch says: its stateful steps, the columns they keep, and where the checkpoint lies."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from recovery.eventlogs.values import Operator
+
+MOST_PLAN: Final = 4 << 20
+MOST_OPERATORS: Final = 50
+_STATE: Final = re.compile(
+    r"state info \[ checkpoint = ([^\n]{1,2000}?), runId = ([0-9a-f-]{36}), opId = (\d{1,5}),"
+)
+_STEP: Final = re.compile(r"^\((\d{1,6})\) (\w{1,100})", re.MULTILINE)
+_COLUMNS: Final = re.compile(r"^(?:Arguments|Keys(?: \[\d+\])?): ?\[([^\]\n]{0,4000})\]", re.MULTILINE)
+_ID: Final = re.compile(r"#\d+L?(?:-T\w+)?")
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """`checkpoint`: the query's folder, "" where the plan has no state."""
+
+    run_id: str
+    checkpoint: str
+    operators: tuple[Operator, ...]
+
+
+def read_plan(text: str) -> PlanFacts | None:
+    """Of a plan with state; None for any other, which names no query."""
+    text = text[:MOST_PLAN]
+    first = _STATE.search(text)
+    if first is None:
+        return None
+    steps = list(_STEP.finditer(text))
+    ends = [step.start() for step in steps[1:]] + [len(text)]
+    found: dict[int, Operator] = {}
+    for step, end in zip(steps, ends, strict=True):
+        part = text[step.start() : end]
+        state = _STATE.search(part)
+        if state and len(found) < MOST_OPERATORS and not step[2].endswith("Restore"):
+            found.setdefault(int(state[3]), Operator(step[2], _columns(part)))
+    place = first[1].rstrip("/")
+    return PlanFacts(first[2], place.removesuffix("/state"), tuple(found[number] for number in sorted(found)))
+
+
+def _columns(part: str) -> tuple[str, ...]:
+    told = _COLUMNS.search(part)
+    names = [_ID.sub("", name).strip() for name in told[1].split(",")] if told else []
+    return tuple(name for name in names if name)[:100]

@@ -1,0 +1,97 @@
+"""What an event log tells, as values: an application, and the runs of its streaming queries."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+MOST_RUNS: Final = 40
+MOST_BATCHES: Final = 25
+"""So many of the newest batches of a run are kept with their whole progress."""
+
+
+class RunState(StrEnum):
+    """RUNNING: by the log alone; how long it has been silent is for the reader to judge. ENDED: without a failure.
+    LEFT: its application has ended, and nothing was written of the query's own end."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    FAILED = "failed"
+    LEFT = "left"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One stateful step of a plan, as Spark printed it. `keys`: the columns by which it keeps its state, as far as the
+    plan says."""
+
+    name: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a streaming query. Times in ms since 1970. `failure`: the exception's whole text; `error_class`: as
+    Spark names it. `batches`: the newest progresses, oldest first, as Spark wrote them. `operators`: of the newest
+    plan that a batch had, None before one; `checkpoint`: its place, where the plan names it."""
+
+    query_id: str
+    run_id: str
+    name: str = ""
+    started_ms: int = 0
+    ended_ms: int | None = None
+    state: RunState = RunState.RUNNING
+    failure: str = ""
+    error_class: str = ""
+    batches: tuple[Mapping[str, Any], ...] = ()
+    batches_in_all: int = 0
+    operators: tuple[Operator, ...] | None = None
+    checkpoint: str = ""
+
+    @property
+    def last_batch(self) -> int | None:
+        number = self.batches[-1].get("batchId") if self.batches else None
+        return number if isinstance(number, int) else None
+
+
+@dataclass(frozen=True)
+class Application:
+    """One attempt of an application. `last_ms`: of its newest event; `ended_ms`: None while nothing says that it has
+    ended. `left_out`: lines that were too long or no JSON. `runs`: oldest first."""
+
+    app_id: str = ""
+    attempt: str = ""
+    name: str = ""
+    user: str = ""
+    version: str = ""
+    started_ms: int | None = None
+    ended_ms: int | None = None
+    last_ms: int | None = None
+    left_out: int = 0
+    runs: tuple[Run, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, run_id: str) -> Run | None:
+        return next((run for run in self.runs if run.run_id == run_id), None)
+
+    def with_run(self, run: Run) -> "Application":
+        """With this run in place of its older self; of more runs than are kept the newest ones."""
+        if self.run(run.run_id) is None:
+            return replace(self, runs=(*self.runs, run)[-MOST_RUNS:])
+        return replace(self, runs=tuple(run if one.run_id == run.run_id else one for one in self.runs))
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def application_from(stored: Mapping[str, Any]) -> Application:
+    """As `as_json` wrote it."""
+    runs = tuple(_run_from(run) for run in stored.get("runs") or ())
+    return Application(**{**stored, "runs": runs})
+
+
+def _run_from(stored: Mapping[str, Any]) -> Run:
+    told = stored.get("operators")
+    operators = None if told is None else tuple(Operator(o["name"], tuple(o["keys"])) for o in told)
+    state, batches = RunState(stored["state"]), tuple(stored.get("batches") or ())
+    return Run(**{**stored, "operators": operators, "state": state, "batches": batches})
