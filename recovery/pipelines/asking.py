@@ -32,12 +32,14 @@ AT_ONCE: Final = 8
 @dataclass(frozen=True)
 class Asked:
     """A pipeline to ask for: its entry in the list, the key of its row (None: it has none yet), and the updates that
-    the row keeps. `counted`: those of which the batches of its flows into file tables were counted last."""
+    the row keeps. `counted`: those of which the batches of its flows into file tables were counted last. `unknown`:
+    flows of which no update that was read tells how they are."""
 
     entry: Mapping[str, Any]
     row: int | None
     updates: Sequence[Mapping[str, Any]]
     counted: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
@@ -121,7 +123,32 @@ def _ask(client: PipelinesClient, asked: Asked) -> Reply:
     updates = _updates(client, asked.id, answer.get("latest_updates"), asked.updates)
     unread = folding.to_read(updates, first_look=not asked.updates)
     readings = [_read(client, asked.id, u) for u in reversed(unread)]
+    readings = [*_read_of_unknown(client, asked, updates, readings), *readings]
     return Reply(answer, updates, readings, _read_back(client, asked, updates, readings))
+
+
+def _read_of_unknown(
+    client: PipelinesClient,
+    asked: Asked,
+    updates: Sequence[Mapping[str, Any]],
+    readings: Sequence[folding.Reading],
+) -> list[folding.Reading]:
+    """Of older updates, BACK at most, until each flow is in one that ran it: a flow that failed is not unknown because
+    others ran since. Oldest first."""
+    now = {r.id: folding.remembered(r) for r in readings}
+    seen = [now.get(str(u["update_id"]), u) for u in updates]
+    defined = set() if asked.updates else {name for r in readings for name in r.definitions}
+    left = {name for name in asked.unknown | defined if not folding.is_told(seen, name)}
+    found: list[folding.Reading] = []
+    for update in seen:
+        if not left or len(found) == BACK:
+            break
+        if folding.whole(update) or update.get("state") not in ENDED or update.get("validate_only"):
+            continue
+        if str(update["update_id"]) not in now:
+            found.insert(0, _read(client, asked.id, update))
+            left = {name for name in left if not folding.is_told([folding.remembered(found[0])], name)}
+    return found
 
 
 def _read_back(

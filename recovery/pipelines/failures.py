@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from recovery.blaming import find_code_failure, first_sentence
 from recovery.diagnosis import condition_of
@@ -116,12 +116,16 @@ def failure_in(update: Mapping[str, Any]) -> UpdateFailure | None:
     return UpdateFailure(update_id, phase, flow=failed, condition=name_condition(causes), causes=causes)
 
 
+UNKNOWN_FLOWS: Final = "How some of its flows are is not known: no update that was read ran them."
+
+
 @dataclass(frozen=True)
 class PipelineHealth:
     """`since`: when this state began, None for not known; at the latest then, unless `is_exact`. `failure`: of a state
     FAILED, and of one RUNNING while it has not completed since; None also where its events were not read yet.
     `failing_since`: when the row of failures began of which `failure` is one. `is_unbroken`: no update completed among
-    those that were judged, so that row may be older still."""
+    those that were judged, so that row may be older still. UNKNOWN has no `since` where no update ran; else its updates
+    completed, and none of them tells how one of its flows is."""
 
     state: PipelineState
     since: datetime | None
@@ -208,5 +212,5 @@ def say_health(health: PipelineHealth) -> str:
             f" Before it: {say_failure(health.failure)}" if health.failure else ""
         )
     if health.state is PipelineState.UNKNOWN:
-        return "No update has run yet."
+        return "No update has run yet." if health.since is None else UNKNOWN_FLOWS
     return "Its newest update completed."

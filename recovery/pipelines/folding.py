@@ -201,6 +201,13 @@ def state(
     return past[-1] if past else "unknown"
 
 
+def is_told(updates: Sequence[Mapping[str, Any]], flow: str) -> bool:
+    """Does one of these updates tell how the flow is, or that the code has it no more?"""
+    return any(
+        failing.outcome_in(u, flow) != "none" or failing.is_gone(u, flow) for u in updates if "flows" in u
+    )
+
+
 def _concerning(updates: Sequence[Mapping[str, Any]], flow: str) -> Sequence[Mapping[str, Any]]:
     """The updates as far as they concern the flow: of those in which it had no part, no failure of a whole update
     does, once the code has it no more."""

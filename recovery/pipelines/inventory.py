@@ -8,7 +8,7 @@ with the reason beside them.
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -26,7 +26,7 @@ from recovery.pipelines import across, behind, folding, listing, losses, retaggi
 from recovery.pipelines.asking import Asked, Clients, Reply
 from recovery.pipelines.client import ApiDenied
 from recovery.pipelines.errors import Busy
-from recovery.pipelines.failing import NOTHING, memory_of, read_memory
+from recovery.pipelines.failing import NOTHING, is_gone, memory_of, read_memory
 from recovery.pipelines.failures import (
     FailurePhase,
     PipelineHealth,
@@ -174,7 +174,16 @@ def _asked(
     memories = Flow.objects.filter(pipeline__in=held.values()).exclude(sink_memory={})
     for flow in memories.only("pipeline_id", "sink_memory"):
         counted[flow.pipeline_id].add(str(flow.sink_memory.get("update") or ""))
-    return [_asked_for(listed[key], held.get(key), updates, counted) for key in keys]
+    unknown: dict[int, set[str]] = defaultdict(set)
+    for pk, name in _unknown_flows(held.values()):
+        unknown[pk].add(name)
+    return [_asked_for(listed[key], held.get(key), updates, counted, unknown) for key in keys]
+
+
+def _unknown_flows(pipelines: Collection[int]) -> QuerySet[Flow, tuple[int, str]]:
+    """Flows of these pipelines of which it is not known how they are: the pipeline's key, and the flow's name."""
+    rows = Flow.objects.filter(pipeline__in=pipelines, state="unknown")
+    return rows.values_list("pipeline_id", "name")
 
 
 def _asked_for(
@@ -182,9 +191,11 @@ def _asked_for(
     row: int | None,
     updates: Mapping[int, Sequence[Mapping[str, Any]]],
     counted: Mapping[int, set[str]],
+    unknown: Mapping[int, set[str]],
 ) -> Asked:
     key = row or 0
-    return Asked(entry, row, updates.get(key, []), frozenset(counted.get(key, ())) - {""})
+    names = frozenset(unknown.get(key, ()))
+    return Asked(entry, row, updates.get(key, []), frozenset(counted.get(key, ())) - {""}, names)
 
 
 def _keep(workspace: Workspace, asked: Asked, reply: Reply) -> None:
@@ -208,7 +219,7 @@ def _keep(workspace: Workspace, asked: Asked, reply: Reply) -> None:
         pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
         back = [read.get(str(u["update_id"]), u) for u in reply.older.updates]
         _write_flows(pipeline, remembered, reply, back)
-        _write_health(pipeline, judge_pipeline(folding.real(remembered)))
+        _write_health(pipeline, judge_pipeline(folding.real(remembered)), remembered)
         if held and move:
             retagging.note(held, move)
         listing.derive_again([pipeline.pk])
@@ -269,12 +280,12 @@ def _write_flows(
         across.judge_readers(pipeline, moved - {""})
 
 
-def _write_health(pipeline: Pipeline, judged: PipelineHealth) -> None:
+def _write_health(pipeline: Pipeline, judged: PipelineHealth, updates: Sequence[Mapping[str, Any]]) -> None:
     """Keep how the pipeline is, and tell people once when it has begun to fail.
 
     No update of one flow alone makes a pipeline well in which another flow fails.
     """
-    health = _with_flows(_with_known(judged, pipeline), pipeline)
+    health = _with_unknown(_with_flows(_with_known(judged, pipeline), pipeline), pipeline, updates)
     since, known = health.since, pipeline.judged_since
     if health.state is PipelineState.FAILED:
         since = health.failing_since
@@ -326,6 +337,18 @@ def _with_flows(judged: PipelineHealth, pipeline: Pipeline) -> PipelineHealth:
     if not unread and (judged.failure is None or judged.failure.is_cancelled):
         judged = replace(judged, failure=failure)
     return replace(judged, failing_since=since)
+
+
+def _with_unknown(
+    judged: PipelineHealth, pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]
+) -> PipelineHealth:
+    """No pipeline is well while nobody knows how one of the flows is that its code has."""
+    if judged.state is not PipelineState.OK:
+        return judged
+    for _, name in _unknown_flows([pipeline.pk]):
+        if not any(is_gone(update, name) for update in updates):
+            return replace(judged, state=PipelineState.UNKNOWN)
+    return judged
 
 
 def _first(*moments: datetime | None) -> datetime | None:

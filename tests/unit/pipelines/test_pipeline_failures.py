@@ -7,7 +7,8 @@ import pytest
 
 from recovery.models import Channel, Flow, Message, Pipeline, Recovery, Workspace
 from recovery.people.roles import Role
-from recovery.pipelines.failures import FailurePhase, failure_from
+from recovery.pipelines.alone import health_of
+from recovery.pipelines.failures import UNKNOWN_FLOWS, FailurePhase, failure_from, say_health
 from recovery.pipelines.inventory import refresh
 from tests.unit.people.run import run_json, token_of
 from tests.unit.pipelines.api import Api
@@ -311,6 +312,46 @@ def test_what_ran_between_two_looks_is_read_however_many_have_run_since(
     poll()
     assert Flow.objects.get(name=ORDERS).state == found
     assert Pipeline.objects.get().judged == found
+
+
+@pytest.mark.parametrize("status", ["FAILED", "COMPLETED"])
+def test_a_flow_that_is_seen_first_is_looked_for_in_older_updates(shop: Shop, status: str) -> None:
+    shop.run("u1", {ORDERS: status, VIEW: "COMPLETED"}, status)
+    for number in range(10):
+        run_of_view(shop, f"v{number}")
+    pipeline = poll()
+    found = {"FAILED": "failed", "COMPLETED": "ok"}[status]
+    assert (Flow.objects.get(name=ORDERS).state, pipeline.judged) == (found, found)
+
+
+def test_a_pipeline_is_not_well_while_it_is_not_known_how_a_flow_is(shop: Shop) -> None:
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    for number in range(30):
+        run_of_view(shop, f"v{number}")
+    pipeline = poll()
+    assert (Flow.objects.get(name=ORDERS).state, Flow.objects.get(name=VIEW).state) == ("unknown", "ok")
+    assert pipeline.judged == "unknown"
+    assert say_health(health_of(pipeline)) == UNKNOWN_FLOWS
+
+    shop.run("u2", {ORDERS: "COMPLETED"}, refresh_selection=["orders_flow"])
+    assert poll().judged == "ok"
+
+
+def test_a_flow_that_an_older_version_left_unknown_is_looked_for_once(shop: Shop) -> None:
+    shop.run("u1", {ORDERS: "FAILED", VIEW: "COMPLETED"}, "FAILED")
+    for number in range(7):
+        run_of_view(shop, f"v{number}")
+    poll()
+    held = Pipeline.objects.get().updates
+    unread = [{k: u[k] for k in ("update_id", "state", "creation_time")} for u in held[5:]]
+    Pipeline.objects.update(
+        updates=[*held[:5], *unread], heads="", judged="ok", failure={}, failing_since=None
+    )
+    Flow.objects.filter(name=ORDERS).update(
+        state="unknown", failure_memory={}, failing_since=None, failed_update=""
+    )
+    assert poll().judged == "failed"
+    assert Flow.objects.get(name=ORDERS).state == "failed"
 
 
 def test_rows_of_before_fail_by_what_they_show(shop: Shop) -> None:
