@@ -76,6 +76,8 @@ def _messages() -> Mapping[str, tuple[int, float]]:
     """By queue: how many messages lie in the broker, and the age of the oldest; {} where it does not answer."""
     try:
         with current_app.connection_for_read(transport_options=PATIENCE) as connection:
+            # Else the first use of the channel tries again and again, and whoever asks for the numbers waits for it.
+            connection.ensure_connection(max_retries=0, timeout=PATIENCE["socket_timeout"])
             client: Any = getattr(connection.default_channel, "client")  # noqa: B009  (of a Redis channel alone)
             return {name: (client.llen(name), _age(client.lindex(name, -1))) for name in names()}
     except (OperationalError, OSError) as problem:

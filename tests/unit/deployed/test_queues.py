@@ -1,8 +1,10 @@
 """How long tasks wait is counted from the rows and from the broker, and people are told of a queue that is late."""
 
 import json
+import socket
 import time
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,7 +40,9 @@ class Broker:
         return held[at] if held else None
 
     def __enter__(self) -> Any:
-        return SimpleNamespace(default_channel=SimpleNamespace(client=self))
+        return SimpleNamespace(
+            default_channel=SimpleNamespace(client=self), ensure_connection=lambda **_: None
+        )
 
     def __exit__(self, *_: object) -> None:
         pass
@@ -86,6 +90,19 @@ def test_rows_that_wait_count_where_the_broker_has_lost_or_does_not_say_what_wai
         "control": (70, None), "steps": (80, None), "probes": (0, None),
     }  # fmt: skip
     assert [q.name for q in queues.late_queues(now)] == ["control", "steps"]
+
+
+def test_a_broker_that_says_nothing_is_asked_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = socket.socket(socket.AF_UNIX)
+    with silent:
+        silent.bind(str(home / "s"))
+        silent.listen()
+        monkeypatch.setattr(current_app.conf, "broker_read_url", f"redis+socket://{home}/s")
+        assert {queue.length for queue in queues.measure(timezone.now())} == {None}
+        silent.setblocking(False)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_a_look_whose_time_has_not_come_does_not_wait() -> None:
