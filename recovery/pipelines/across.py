@@ -5,14 +5,16 @@ more when that happens, without a question to the workspace.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
+from django.db import transaction
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
 from recovery.models import Flow, Pipeline
+from recovery.models.listed import hold_pipelines
 from recovery.pipelines import behind
 from recovery.pipelines.downstream import Node, Standing, below
 
@@ -90,9 +92,37 @@ def flows_below(flow: Flow) -> list[tuple[Node, Flow]]:
     return [(n, rows[n.pipeline, n.name]) for n in kept]
 
 
-def judge_readers(pipeline: Pipeline, datasets: Collection[str]) -> None:
+class NotHeld(Exception):
+    """A transaction has to judge pipelines whose rows it does not hold."""
+
+    def __init__(self, pipelines: Iterable[int]) -> None:
+        super().__init__(*pipelines)
+        self.pipelines = frozenset(pipelines)
+
+
+def write_in_order(pipelines: Iterable[int], write: Callable[[frozenset[int]], None]) -> None:
+    """Run `write` in a transaction that holds the rows of these pipelines, which it is given.
+
+    Rows of pipelines are locked by their keys, lowest first, or two transactions end each other. Which readers there
+    are shows only in the course of one: where one raises `NotHeld`, all that it wrote is undone, and it is run again
+    with those held from the beginning.
+    """
+    held = frozenset(pipelines)
+    while True:
+        try:
+            with transaction.atomic():
+                hold_pipelines(held)
+                write(held)
+            return
+        except NotHeld as missing:
+            held |= missing.pipelines
+
+
+def judge_readers(pipeline: Pipeline, datasets: Collection[str], *, held: Collection[int]) -> None:
     """Judge the pipelines once more that read these datasets of `pipeline`, and those that read theirs, until nothing
-    changes. Belongs into the transaction that writes what changed."""
+    changes. Belongs into the transaction that writes what changed, which holds `held` beside `pipeline`
+    (`write_in_order`). Raises `NotHeld`."""
+    mine = {pipeline.pk, *held}
     left = {pipeline.pk: set(datasets)}
     for _ in range(Pipeline.objects.filter(workspace_id=pipeline.workspace_id).count() + 1):
         if not left:
@@ -100,7 +130,10 @@ def judge_readers(pipeline: Pipeline, datasets: Collection[str]) -> None:
         changed = left
         left = {}
         for writer, names in changed.items():
-            for reader in _pipelines_that_read(pipeline.workspace_id, writer, names):
+            readers = _pipelines_that_read(pipeline.workspace_id, writer, names)
+            if missing := set(readers) - mine:
+                raise NotHeld(missing)
+            for reader in readers:
                 if moved := _judge(reader):
                     left.setdefault(reader, set()).update(moved)
 
@@ -113,7 +146,7 @@ def _pipelines_that_read(workspace_id: int, writer: int, datasets: Collection[st
 
 def _judge(pipeline_id: int) -> set[str]:
     """Write how the flows of a pipeline stand by what is stored; answers the datasets of which that changed."""
-    pipeline = Pipeline.objects.select_for_update().get(pk=pipeline_id)
+    pipeline = Pipeline.objects.get(pk=pipeline_id)
     rows = {f.name: f for f in pipeline.flows.all()}
     folded = {name: {"state": behind.without_overlay(row.state)} for name, row in rows.items()}
     elsewhere = standings_elsewhere(pipeline, behind.nodes_of(folded, rows))

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
@@ -213,16 +212,20 @@ def _keep(workspace: Workspace, asked: Asked, reply: Reply) -> None:
         "updates": remembered,
         "heads": "" if reply.older.left else _heads(remembered),
     }
-    with transaction.atomic(), listing.together():
-        held = Pipeline.objects.select_for_update().filter(pk=asked.row).first() if asked.row else None
-        move = retagging.judge(held, told, timezone.now()) if held else None
-        pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
-        back = [read.get(str(u["update_id"]), u) for u in reply.older.updates]
-        _write_flows(pipeline, remembered, reply, back)
-        _write_health(pipeline, judge_pipeline(folding.real(remembered)), remembered)
-        if held and move:
-            retagging.note(held, move)
-        listing.derive_again([pipeline.pk])
+    back = [read.get(str(u["update_id"]), u) for u in reply.older.updates]
+
+    def write(locked: frozenset[int]) -> None:
+        with listing.together():
+            held = Pipeline.objects.filter(pk=asked.row).first() if asked.row else None
+            move = retagging.judge(held, told, timezone.now()) if held else None
+            pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
+            _write_flows(pipeline, remembered, reply, back, locked)
+            _write_health(pipeline, judge_pipeline(folding.real(remembered)), remembered)
+            if held and move:
+                retagging.note(held, move)
+            listing.derive_again([pipeline.pk])
+
+    across.write_in_order([asked.row] if asked.row else [], write)
 
 
 def _write_pipeline(
@@ -242,11 +245,13 @@ def _write_flows(
     updates: Sequence[Mapping[str, Any]],
     reply: Reply,
     back: Sequence[Mapping[str, Any]],
+    held: Collection[int],
 ) -> None:
     """Write the flows that changed: an update that was read can change them, and for a pipeline that was never judged
     what is known of its updates. What changed for readers in other pipelines, quiet ones too, is written with it.
 
-    `back`: the updates as far back as batches into file tables have to be counted."""
+    `back`: the updates as far back as batches into file tables have to be counted. `held`: pipelines whose rows this
+    transaction holds. Raises `NotHeld`."""
     readings, older = reply.readings, reply.older
     if not readings and not older.readings and pipeline.judged:
         return
@@ -277,7 +282,7 @@ def _write_flows(
     if readings:
         _drop_removed(pipeline, readings)
     if moved - {""}:
-        across.judge_readers(pipeline, moved - {""})
+        across.judge_readers(pipeline, moved - {""}, held=held)
 
 
 def _write_health(pipeline: Pipeline, judged: PipelineHealth, updates: Sequence[Mapping[str, Any]]) -> None:
