@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 USER = "reprise"
 METASTORE = "spark/metastore"  # in the home
 CONF = "driver/conf"  # in the home; what Spark runs for pipelines can read it, and write nothing in it
+STOP_SECONDS = 15.0  # for Spark to end in order
 MOST_ELEMENTS = 100_000  # of anything that Spark lists
 APPLICATION = re.compile(r"[\w-]{1,100}\Z")
 LOG = logging.getLogger(__name__)
@@ -36,6 +37,10 @@ ENDED_WELL = frozenset({"SUCCESSFUL", "EXCLUDED"})  # of the states in which Spa
 
 class SparkDead(Exception):
     """The JVM no longer answers."""
+
+
+class SparkSilent(SparkDead):
+    """The JVM runs and does not answer: nothing is known of what it does."""
 
 
 @dataclass(frozen=True)
@@ -315,10 +320,20 @@ class Driver:
 
     def end(self) -> None:
         """End the driver and its JVM, in order where it still answers."""
+        from recovery.server.jvm import within
+
         if self.alive():
-            with contextlib.suppress(Exception):  # the JVM is ended below whatever Spark says here
+            with (
+                contextlib.suppress(Exception),
+                within(STOP_SECONDS),
+            ):  # the JVM is ended below whatever Spark says
                 self.session.stop()
         self.gateway.end()
+        self.session.disconnect()
+
+    def kill(self) -> None:
+        """End the JVM now, and with it all that it does: it does not answer, so nothing less would be proof."""
+        self.gateway.kill()
 
 
 def java_errors() -> tuple[type[Exception], ...]:
@@ -335,11 +350,15 @@ def java_cause(error: Exception) -> Any:
 
 @contextlib.contextmanager
 def answering() -> Iterator[None]:
-    """Turns a lost JVM into SparkDead."""
+    """Turns a lost JVM into SparkDead, one that does not answer in time into SparkSilent."""
     from py4j.protocol import Py4JNetworkError
+
+    from recovery.server.jvm import JvmSilent
 
     try:
         yield
+    except JvmSilent as error:
+        raise SparkSilent(str(error)) from error
     except (Py4JNetworkError, ConnectionError) as error:
         raise SparkDead("Spark's JVM no longer answers.") from error
 

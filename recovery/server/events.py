@@ -37,6 +37,10 @@ BAD_REPORT = "RunnerReportUnreadable"
 """Class name of the error of an update whose runner sent what is no report: its code can write into the same pipe."""
 
 
+SILENT = "SparkSilent"
+"""Class name of the error of an update whose Spark runs and did not answer in time."""
+
+
 def simple_error(message: str, class_name: str = "PipelineException") -> dict[str, Any]:
     """An `error` of one exception that has no stack."""
     return error_of([{"class_name": class_name, "message": message, "stack": []}])

@@ -22,7 +22,7 @@ from recovery.foreign import ForeignFolder
 from recovery.server import events, only_databricks, out_of_sight
 from recovery.server.causes import parse_chain
 from recovery.server.confinement import Confinement
-from recovery.server.driver import RunKey, SparkDead, java_cause, java_errors
+from recovery.server.driver import RunKey, SparkDead, SparkSilent, answering, java_cause, java_errors
 from recovery.server.eventlog import QueryEvent
 from recovery.server.flowlog import FlowLog
 from recovery.server.forks import NoRunner
@@ -42,6 +42,10 @@ QUIET_SECONDS = 60.0
 END_POLL_SECONDS = 0.05
 MOST_QUERIES_WAITING = 20_000  # lines of Spark's event log
 LEVELS = {"FAILED": "ERROR"}
+ENDED_FOR_SILENCE = (
+    "That all of this update had stopped there could not be proven, so the driver was ended; "
+    "the server starts it again."
+)
 
 
 class Failure(Exception):
@@ -66,6 +70,11 @@ class Failure(Exception):
 def cut(sentence: str) -> Failure:
     """The failure of an update that ended because what it ran on did."""
     return Failure(sentence, events.simple_error(sentence, events.CUT), lost_spark=True)
+
+
+def silent(error: SparkSilent) -> Failure:
+    """The failure of an update whose Spark runs and does not answer: nobody starts it again unasked."""
+    return Failure(str(error), events.simple_error(str(error), events.SILENT))
 
 
 def bad_report(code: str) -> Failure:
@@ -134,6 +143,8 @@ class Execution(threading.Thread):
         try:
             self.end_runner()
             quiesce(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
+        except SparkSilent:
+            self.instance.kill_driver()
         except Exception:
             LOG.exception("update %s could not be stopped either", self.update_id)
         sentence = "The server met an error of its own in this update; its log says more."
@@ -142,14 +153,17 @@ class Execution(threading.Thread):
     def carry_out(self) -> Failure | None:
         """Start the runner and hear it out. Returns why the update failed, or None."""
         try:
-            self.move("INITIALIZING")
-            self.start_runner()
-            self.listen()
+            with answering():
+                self.move("INITIALIZING")
+                self.start_runner()
+                self.listen()
         except Failure as failure:
             return failure
         except (NoDefinitions, Refused) as refusal:
             error = events.simple_error(str(refusal), getattr(refusal, "class_name", "PipelineException"))
             return Failure(str(refusal), error)
+        except SparkSilent as error:
+            return self.reported or silent(error)
         except SparkDead as error:
             return self.ended_with(error)
         return None
@@ -355,12 +369,13 @@ class Execution(threading.Thread):
         self.end_runner()
         quiet = failures = None
         try:
-            driver = self.instance.need_driver()
-            if failure and not self.stopping:
-                unresolved = driver.unresolved_flows(self.key) if self.flows.unresolved else {}
-                failures = driver.flow_failures(self.key) | unresolved
-                self.name_unresolved(failure, unresolved)
-            quiet = quiesce(driver, self.key, seconds=QUIET_SECONDS)
+            with answering():
+                failures = self.failures(failure) if failure and not self.stopping else None
+                quiet = quiesce(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
+        except SparkSilent as error:
+            self.instance.kill_driver()  # else the next update could run beside what is left of this one
+            failure = failure or self.reported or silent(error)
+            failure.sentence = f"{failure.sentence} {ENDED_FOR_SILENCE}"
         except SparkDead as error:
             failure = self.ended_with(error, failure)
         self.drain()
@@ -375,6 +390,13 @@ class Execution(threading.Thread):
             state, failures or {}, failure.error if failure else None, failure.flow if failure else None
         )
         self.finish(state, None if stopped else failure)
+
+    def failures(self, failure: Failure) -> dict[str, str]:
+        """Java's print of why each flow failed. Raises SparkDead."""
+        driver = self.instance.need_driver()
+        unresolved = driver.unresolved_flows(self.key) if self.flows.unresolved else {}
+        self.name_unresolved(failure, unresolved)
+        return driver.flow_failures(self.key) | unresolved
 
     def name_unresolved(self, failure: Failure | None, failures: dict[str, str]) -> None:
         """A graph that could not be analysed: the first flow's own reason goes into the update's error."""

@@ -27,6 +27,7 @@ from recovery.server.jail import innermost, start_jailed
 from recovery.server.java import Java
 
 START_SECONDS = 120
+KILLED_SECONDS = 5.0
 LAST_BYTES = 1 << 16  # of a log, read for its last lines
 CONNECTION_BYTES = 1 << 12
 LOG4J = """\
@@ -84,8 +85,12 @@ class Gateway:
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(seconds)
+            self.kill()
+
+    def kill(self) -> None:
+        """End the JVM now."""
+        self.process.kill()
+        self.process.wait(KILLED_SECONDS)
 
 
 def write_configuration(folder: Path, settings: dict[str, str]) -> None:

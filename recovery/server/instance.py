@@ -1,5 +1,6 @@
 """The running server: its driver, its workspace, its updates. One for each process."""
 
+import logging
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ from recovery.server.workspace import Workspace
 
 if TYPE_CHECKING:
     from recovery.server.execution import Execution
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,12 @@ class Instance:
                 "Spark's driver has ended; this server ends too, so that its supervisor starts it again."
             )
         return self.driver
+
+    def kill_driver(self) -> None:
+        """End a driver that does not answer: its updates end as cut off, and the server ends, to be started again."""
+        if self.driver is not None:
+            LOG.error("Spark's driver runs and does not answer; it is ended.")
+            self.driver.kill()
 
     def connect_to(self, name: str) -> str:
         """The address, token included, of the Spark of this name; "": of our own driver.

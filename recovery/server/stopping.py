@@ -14,22 +14,27 @@ from recovery.server.driver import Driver, RunKey, answering, java_errors
 
 ENDED_OPERATIONS = frozenset({"Finished", "Failed", "Canceled", "Closed"})
 PATIENCE_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
 
 
 def quiesce(driver: Driver, run: RunKey, *, seconds: float) -> bool:
     """Stop everything that a run still does; True when nothing is left, proved by reading again.
 
-    Repeated until quiet, because a flow may just have begun. Then the Connect session is closed. Raises SparkDead.
+    Repeated until quiet, because a flow may just have begun. Then the Connect session is closed. Raises SparkDead,
+    SparkSilent where the driver does not answer until ANSWER_SECONDS after that.
     """
+    from recovery.server.jvm import within
+
     stopping = Stopping(driver, run)
     begun = time.monotonic()
-    while not stopping.quiet():
-        waited = time.monotonic() - begun
-        if waited > seconds:
-            return False
-        stopping.once(harder=waited > PATIENCE_SECONDS)
-        time.sleep(0.05)
-    close_session(driver, run.session_id)
+    with answering(), within(seconds + ANSWER_SECONDS):
+        while not stopping.quiet():
+            waited = time.monotonic() - begun
+            if waited > seconds:
+                return False
+            stopping.once(harder=waited > PATIENCE_SECONDS)
+            time.sleep(0.05)
+        close_session(driver, run.session_id)
     return True
 
 

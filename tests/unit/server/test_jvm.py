@@ -1,16 +1,23 @@
 """What Spark's JVM answers is data: pipelines' code runs beside it, and may answer in its place."""
 
 import ast
+import contextlib
+import gc
 import pickle
+import shutil
 import socket
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.clientserver import FinalizerWorker
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from recovery.server import jvm
 
@@ -44,11 +51,11 @@ def answering(*answers: bytes) -> Iterator[int]:
 
 def asked(port: int) -> Any:
     """The answer to one command."""
-    client = jvm.connect(port, "secret")._gateway_client
+    gateway = jvm.connect(port, "secret")
     try:
-        return client.send_command("c\no1\ntoString\ne\n")
+        return gateway._gateway_client.send_command("c\no1\ntoString\ne\n")
     finally:
-        client.close()
+        jvm.disconnect(gateway)
 
 
 def test_a_plain_answer_is_heard() -> None:
@@ -63,23 +70,145 @@ def test_a_plain_answer_is_heard() -> None:
         b"yshalf an answer",
         b"ys no answer\n",
         b"!ys\xff\n",
+        b"!ysone\n!ystwo\n",
         pickle.dumps({"a": 1}) + b"\n",
     ],
 )
 def test_what_is_no_answer_is_an_error(said: bytes) -> None:
-    with answering(said) as port:
-        assert asked(port) == "x"  # py4j's word for an error
+    with answering(said) as port, pytest.raises(Py4JNetworkError) as refused:
+        asked(port)
+    assert not isinstance(refused.value, jvm.JvmSilent)
 
 
 def test_an_answer_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jvm, "MOST_ANSWER", 1000)
-    with answering(b"!ys" + b"x" * 2000 + b"\n") as port:
-        assert asked(port) == "x"
+    with answering(b"!ys" + b"x" * 2000 + b"\n") as port, pytest.raises(Py4JNetworkError):
+        asked(port)
 
 
 def test_a_jvm_that_is_gone_is_said() -> None:
     with answering() as port, pytest.raises((Py4JNetworkError, ConnectionError)):
         asked(port)
+
+
+@contextmanager
+def silent(*, says: bytes = b"", every: float = 0.01) -> Iterator[int]:
+    """The port of a JVM that takes any secret, and then sends this again and again, but never the end of a line."""
+
+    def serve(peer: socket.socket) -> None:
+        with peer, contextlib.suppress(OSError):
+            peer.recv(1000)  # the word for a secret, and the secret
+            peer.sendall(b"!yv\n")
+            while not over.wait(every):
+                peer.sendall(says)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                serving.append(threading.Thread(target=serve, args=(listener.accept()[0],)))
+                serving[-1].start()
+
+    over, serving = threading.Event(), []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        yield listener.getsockname()[1]
+        over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+    for thread in [accepting, *serving]:
+        thread.join(10)
+
+
+@pytest.mark.parametrize("says", [b"", b"x"])
+def test_an_answer_without_end_is_waited_for_until_the_deadline_however_it_drips(says: bytes) -> None:
+    began = time.monotonic()
+    with silent(says=says) as port, pytest.raises(jvm.JvmSilent), jvm.within(0.3):
+        asked(port)
+    assert 0.3 <= time.monotonic() - began < 3
+
+
+def test_without_a_deadline_of_its_own_a_call_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm, "CALL_SECONDS", 0.2)
+    with silent() as port, pytest.raises(jvm.JvmSilent):
+        asked(port)
+
+
+def test_a_deadline_within_another_one_ends_no_later() -> None:
+    began = time.monotonic()
+    with silent() as port, pytest.raises(jvm.JvmSilent), jvm.within(0.2), jvm.within(60):
+        asked(port)
+    assert time.monotonic() - began < 3
+
+
+def test_a_jvm_that_takes_a_connection_and_no_secret_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(jvm.JvmSilent), jvm.within(0.2):
+        asked(listener.getsockname()[1])
+
+
+def test_the_line_on_which_an_answer_may_still_come_is_closed() -> None:
+    with silent() as port:
+        gateway = jvm.connect(port, "secret")
+        client = gateway._gateway_client
+        connection = client._get_connection()
+        client._give_back_connection(connection)
+        with pytest.raises(jvm.JvmSilent), jvm.within(0.05):
+            client.send_command("c\no1\ntoString\ne\n")
+        assert connection.socket is None
+        jvm.disconnect(gateway)
+
+
+def handles() -> int:
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_silence_leaves_no_thread_and_no_handle() -> None:
+    with silent() as port:
+        handles_before, threads_before = handles(), threading.active_count()
+        gateway = jvm.connect(port, "secret")
+        for _ in range(20):
+            with pytest.raises(jvm.JvmSilent), jvm.within(0.01):
+                gateway._gateway_client.send_command("c\no1\ntoString\ne\n")
+        jvm.disconnect(gateway)
+        ours = [t for t in threading.enumerate() if isinstance(t, FinalizerWorker)]
+        for thread in ours:
+            thread.join(5)
+        assert not any(thread.is_alive() for thread in ours)
+    assert handles() <= handles_before
+    assert threading.active_count() <= threads_before
+
+
+@pytest.fixture
+def real() -> Iterator[Any]:
+    """A gateway of py4j itself, in a JVM without Spark."""
+    (archive,) = (Path(find_spec("pyspark").origin).parent / "jars").glob("py4j*.jar")  # type: ignore[union-attr, arg-type]
+    command = [
+        shutil.which("java") or "java",
+        "-cp",
+        str(archive),
+        "py4j.GatewayServer",
+        "--enable-auth",
+        "0",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port, secret = int(process.stdout.readline()), process.stdout.readline().strip()
+        gateway = jvm.connect(port, secret)
+        yield gateway.jvm
+        jvm.disconnect(gateway)
+        process.kill()
+
+
+def test_a_jvm_of_py4j_is_heard_left_when_it_sleeps_and_heard_again(real: Any) -> None:
+    long = real.java.lang.StringBuilder()
+    for _ in range(5):
+        long.append("x" * 1_000_000)
+    assert len(long.toString()) == 5_000_000
+    with pytest.raises(jvm.JvmSilent), jvm.within(0.3):
+        real.java.lang.Thread.sleep(60_000)
+    assert real.java.lang.Math.max(1, 2) == 2
+    with pytest.raises(Py4JJavaError):
+        real.java.lang.Integer.parseInt("no number")
 
 
 def imports_of(file: Path) -> set[str]:
