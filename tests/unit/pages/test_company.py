@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from console.env import Env
 from recovery.models import AuditEntry
 from tests import factories as f
+from tests.unit.pages import company_urls  # before a test configures a provider: these are read once
 
 pytestmark = pytest.mark.django_db
 
@@ -72,7 +73,7 @@ def provider(settings: Any) -> Iterator[str]:
            "settings": {"server_url": url}}  # fmt: skip
     settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
     settings.REPRISE_OIDC_NAME = "Corp"
-    settings.ROOT_URLCONF = "tests.unit.pages.company_urls"
+    settings.ROOT_URLCONF = company_urls.__name__
     yield url
     server.shutdown()
     server.server_close()
