@@ -21,12 +21,14 @@ class Facts:
 
     `ends`: the offsets behind the last committed record, as an offset line of Spark (None: nobody could ask). `failed`:
     the first offsets at which a failed attempt of the batch that was planned and not committed may have written (None:
-    no such batch, or not asked). `ids`: those of the topics that are there. `problem`: why Kafka was not asked.
+    no such batch, or not asked), if the clocks of its cluster agree; `failed_early`: if they do not. `ids`: those of
+    the topics that are there. `problem`: why Kafka was not asked.
     """
 
     topics: tuple[str, ...] = ()
     ends: str | None = None
     failed: str | None = None
+    failed_early: str | None = None
     ids: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 

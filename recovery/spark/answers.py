@@ -454,8 +454,11 @@ def _measure_topic(spark: Any, request: Mapping[str, Any], folder: Path) -> dict
         if request.get("state_kept") and flow.operators and not request.get("expected"):
             raise CannotReplay(topics.STATE_KEPT)
         expected = topics.sent(_expected(spark, flow, request, Held(None, found, whole=False)))
-        failed = topics.records(spark, flow.sink, asked["failed"]) if asked.get("failed") else None
-        out |= topics.compared(expected, found, failed, key, counting.SAMPLES)
+        failed, margin = (
+            topics.records(spark, flow.sink, asked[part]) if asked.get(part) else None
+            for part in ("failed", "margin")
+        )
+        out |= topics.compared(expected, found, failed, key, counting.SAMPLES, margin=margin)
     except BadCode as error:
         raise Refused(str(error)) from error
     except CannotReplay as error:

@@ -232,10 +232,11 @@ class MeasureRequest:
     has are not expected again; it does not count beside `expected`. `topic`: where the flow sends records to Kafka,
     the offsets between which they lie, as `sources.slices.Slice.as_dict()`: `since`, all that came since the rerun
     began, and `failed` (None: no batch was open), what a failed attempt of the batch that was planned and not committed
-    may have sent before that. `table`, files and version do not count then. `whole_rows`: expected and written rows are
-    compared by all columns, and `key` only tells which of them repeat another. `whole`: compare the whole table with
-    what the code yields over this input too; None: not asked. `since`: what the log of the Delta table says came after
-    `old_version`; without it both versions are compared whole, within the budget for grouping.
+    may have sent before that; `margin`, what it may have sent before `failed`, if clocks disagree. `table`, files and
+    version do not count then. `whole_rows`: expected and written rows are compared by all columns, and `key` only tells
+    which of them repeat another. `whole`: compare the whole table with what the code yields over this input too; None:
+    not asked. `since`: what the log of the Delta table says came after `old_version`; without it both versions are
+    compared whole, within the budget for grouping.
     """
 
     answers: Answers
@@ -313,7 +314,8 @@ class Measure:
     `bounded`: budgets that were met; the numbers that they bound are None.
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
     expected rows, so another writer's or wrong ones; `repeated`: expected rows that stand there more often than
-    expected; `failed_rows`: expected rows that a failed attempt had sent before. None for a table.
+    expected; `failed_rows`: expected rows that a failed attempt had sent before, `margin_rows` further ones that it may
+    have sent if clocks disagree. None for a table.
     `sources`: of the code that was run over the new input, as in a study, its options as secret; () where not told.
     """
 
@@ -336,6 +338,7 @@ class Measure:
     strange: Rows | None = None
     repeated: Rows | None = None
     failed_rows: Rows | None = None
+    margin_rows: Rows | None = None
     key: tuple[Text, ...] = ()
     key_from: Text = WHOLE_ROW
     samples: Mapping[Text, Sample] = field(default_factory=dict)

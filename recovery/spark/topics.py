@@ -67,15 +67,23 @@ def sent(frame: Any) -> Any:
 
 
 def compared(
-    expected: Any, found: Any, failed: Any | None, key: Sequence[str], samples: int
+    expected: Any,
+    found: Any,
+    failed: Any | None,
+    key: Sequence[str],
+    samples: int,
+    *,
+    margin: Any | None = None,
 ) -> dict[str, Any]:
-    """Multiset comparison of what was to be sent, what came, and what a failed attempt had sent: one job."""
+    """Multiset comparison of what was to be sent, what came, and what a failed attempt had sent: one job. `margin`:
+    what it had sent if clocks disagree."""
     from pyspark.sql import functions as F
 
-    parts = [expected, found] + ([failed] if failed is not None else [])
+    parts = [expected, found, *(part for part in (failed, margin) if part is not None)]
     counts = counting.tallied(parts, [list(key)] * len(parts))
     none, e, f = F.lit(0), F.col("n0"), F.col("n1")
     before = F.col("n2") if failed is not None else none
+    earlier = F.col(f"n{len(parts) - 1}") if margin is not None else none
     missing, extra = F.greatest(e - f, none), F.greatest(f - e, none)
     row = counts.agg(
         F.sum(e).alias("expected_rows"),
@@ -85,10 +93,11 @@ def compared(
         F.sum(F.when(e == 0, f).otherwise(none)).alias("strange"),
         F.sum(F.when(e > 0, extra).otherwise(none)).alias("repeated"),
         F.sum(F.least(e, before)).alias("failed_rows"),
+        F.sum(F.least(F.greatest(e - before, none), earlier)).alias("margin_rows"),
     ).collect()[0]
     out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
-    if failed is None:
-        out["failed_rows"] = None
+    absent = [name for name, part in (("failed_rows", failed), ("margin_rows", margin)) if part is None]
+    out |= dict.fromkeys(absent)
     out["samples"] = {
         side: counting.samples_of(counts.where(amount > 0), key, amount, samples) if out[side] else []
         for side, amount in (("missing", missing), ("extra", extra))

@@ -211,8 +211,11 @@ def _doubled(
     measure: Measure, accepted: Accepted, flow: WholeFlow | None, *, again: bool
 ) -> tuple[int | None, Bound]:
     if measure.strange is not None:  # a topic: what it held before is not compared
-        came = (measure.repeated or 0) + (measure.failed_rows or 0)
-        return (None, Bound.UNKNOWN) if again and accepted.rows != 0 else (came, Bound.EXACT)
+        before = (measure.failed_rows or 0) + (measure.margin_rows or 0)
+        if again and accepted.rows != 0:
+            return None, Bound.UNKNOWN
+        # which of two equal records a failed attempt sent shows in neither of them
+        return (measure.repeated or 0) + before, Bound.AT_MOST if before else Bound.EXACT
     if measure.extra is None:
         return None, Bound.UNKNOWN
     if measure.key:

@@ -23,6 +23,7 @@ def every_row_once(expected: Mapping[str, Any], measure: Measure) -> Finding:
         "missing": measure.missing,
         "repeated": measure.repeated,
         "sent_by_a_failed_attempt": measure.failed_rows,
+        "perhaps_sent_by_a_failed_attempt": measure.margin_rows,
         "of_others": measure.strange,
         "key": list(measure.key),
     }
@@ -36,6 +37,12 @@ def every_row_once(expected: Mapping[str, Any], measure: Measure) -> Finding:
             "twice."
         )
         return Finding(measured, False, f"Identified by {key}: {says}")
+    if measure.margin_rows and not expected.get("again"):
+        says = (
+            f"At most {plural(measure.margin_rows, 'row')} of the batch that failed had been sent before, which is so "
+            "only where the clocks of the cluster disagree: equal records are minutes older than the batch."
+        )
+        return Finding(measured, None, f"Identified by {key}: {says}")
     if measure.strange:
         return Finding(measured, None, written_by_others(measure).why)
     return Finding(measured, True, f"{plural(measure.new_rows or 0, 'record')}, identified by {key}.")

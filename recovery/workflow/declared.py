@@ -61,10 +61,10 @@ def look(
 
 
 def open_since(report: CheckpointReport) -> int | None:
-    """When the oldest batch was planned that was never committed, in ms; None: no batch is open."""
+    """When the oldest batch was planned that was never committed, in ms; None: no batch is open, 0: not known."""
     last = -1 if report.last_committed is None else report.last_committed
     begun = [b.get("timestamp_ms") for b in report.batches if b["batch"] > last and not b.get("committed")]
-    return min((ms for ms in begun if ms is not None), default=None)
+    return min((ms or 0 for ms in begun), default=None)
 
 
 def beside(flow: Flow) -> tuple[str, ...]:

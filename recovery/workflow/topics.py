@@ -22,7 +22,13 @@ def noted(scene: Scene) -> Noted | None:
     facts = kafka.facts_of(scene.sink)
     if scene.sink.kind != kafka.KIND or facts.ends is None:
         return None
-    return {"ends": facts.ends, "failed": facts.failed, "ids": dict(facts.ids), "topics": list(facts.topics)}
+    return {
+        "ends": facts.ends,
+        "failed": facts.failed,
+        "failed_early": facts.failed_early,
+        "ids": dict(facts.ids),
+        "topics": list(facts.topics),
+    }
 
 
 def measured(scene: Scene, asked: MeasureRequest, before: Noted | None) -> Measure:
@@ -37,15 +43,17 @@ def measured(scene: Scene, asked: MeasureRequest, before: Noted | None) -> Measu
         return Measure(problem=facts.problem or NOT_NOTED)
     try:
         since = live.between(_options(scene), before["ends"], facts.ends, before["ids"])
-        failed = before["failed"]
+        failed, early = before["failed"], before.get("failed_early")
         part = live.between(_options(scene), failed, before["ends"], before["ids"]) if failed else None
+        margin = live.between(_options(scene), early, failed, before["ids"]) if failed and early else None
     except (Refused, Malformed) as problem:
         return Measure(problem=f"The topic could not be asked: {problem}")
-    if since is None or (failed and part is None):
+    if since is None or (failed and part is None) or (failed and early and margin is None):
         return Measure(
             problem="The topic was recreated since the rerun began, or records are gone from it already."
         )
-    topic = {"since": since.as_dict(), "failed": part.as_dict() if part is not None else None}
+    parts = {"since": since, "failed": part, "margin": margin}
+    topic = {name: held.as_dict() if held is not None else None for name, held in parts.items()}
     return measure(replace(asked, topic=topic))
 
 

@@ -12,13 +12,13 @@ from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kafka import KIND, Facts
 from recovery.sources import slices
-from recovery.sources.kafka_facts import KafkaFacts, written
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, written
 from recovery.sources.live import kafka as live
 from recovery.sources.slices import Slice
 
-SKEW_MS = (
-    5_000  # by so much clocks of a cluster may differ: a record tells when its sender thinks it was sent
-)
+# A record tells when its sender, or the broker, thinks it was sent; a batch, when the driver thinks it was planned.
+SKEW_MS = 5_000  # by which the clocks of a cluster that is kept in time may differ
+WORST_SKEW_MS = 600_000  # and those of one that is not; logins with Kerberos fail before that
 ROW_BY_ROW = (
     "Each row names its own topic (the sink has no option topic), so what is in them cannot be counted here."
 )
@@ -32,22 +32,29 @@ def read(options: Mapping[str, str], *, failed_ms: int | None = None) -> SinkRep
     topic = topic_of(options)
     if topic is None:
         return _unasked(Facts(problem=ROW_BY_ROW))
-    times = () if failed_ms is None else (failed_ms - SKEW_MS,)
+    times = () if failed_ms is None else tuple(max(0, failed_ms - skew) for skew in (SKEW_MS, WORST_SKEW_MS))
     try:
         there = _asked(options, topic, times)
     except Refused as problem:
         return _unasked(Facts((topic,), problem=problem.sentence))
     parts = {(name, n): p for name, of in there.topics.items() for n, p in of.partitions.items()}
     ids = {name: of.topic_id or "" for name, of in there.topics.items()}
-    begun = {key: p.high if (at := p.at.get(times[0])) is None else at for key, p in parts.items() if times}
+    begun = [written({key: _first_since(ms, p) for key, p in parts.items()}) for ms in times]
     facts = Facts(
         (topic,),
         ends=written({key: p.high for key, p in parts.items()}),
-        failed=written(begun) if begun else None,
+        failed=begun[0] if begun else None,
+        failed_early=begun[1] if begun else None,
         ids=ids,
     )
     mark = hashlib.sha256(f"{topic}\0{ids.get(topic, 'absent')}".encode()).hexdigest()
     return SinkReport(KIND, f"topic {topic}", None, fingerprint=mark, declared=KIND, facts=facts)
+
+
+def _first_since(ms: int, partition: PartitionFacts) -> int:
+    """The first record of that time or later; the end where there is none."""
+    at = partition.at.get(ms)
+    return partition.high if at is None else at
 
 
 def between(

@@ -17,7 +17,8 @@ OPTIONS = {
     "topic": "out",
     "checkpointLocation": "/x",
 }
-PLANNED_MS = 100_000
+PLANNED_MS = 1_000_000
+EARLY_MS = PLANNED_MS - live.WORST_SKEW_MS
 
 
 class Broker:
@@ -25,7 +26,9 @@ class Broker:
 
     def __init__(self) -> None:
         self.topics = {
-            "out": topic(PartitionFacts(2, 9, at={PLANNED_MS - live.SKEW_MS: 7}), PartitionFacts(0, 4))
+            "out": topic(
+                PartitionFacts(2, 9, at={PLANNED_MS - live.SKEW_MS: 7, EARLY_MS: 3}), PartitionFacts(0, 4)
+            )
         }
         self.options: Mapping[str, str] = {}
         self.refuses = ""
@@ -66,12 +69,20 @@ def test_a_topic_is_asked_by_the_writers_own_login_and_only_for_committed_record
         "kafka.bootstrap.servers": "broker:9092", "subscribe": "out", "kafka.isolation.level": "read_committed"
     }  # fmt: skip
     assert (found.kind, found.declared, found.head, found.location) == ("kafka", "kafka", None, "topic out")
-    assert facts() == kafka.Facts(("out",), '{"out":{"0":9,"1":4}}', None, {"out": "id-1"})
+    assert facts() == kafka.Facts(("out",), '{"out":{"0":9,"1":4}}', ids={"out": "id-1"})
 
 
 def test_what_a_failed_attempt_may_have_sent_begins_when_its_batch_was_planned(broker: Broker) -> None:
     """Of a partition without a record of that time or later it is nothing."""
-    assert facts(failed_ms=PLANNED_MS).failed == '{"out":{"0":7,"1":4}}'
+    found = facts(failed_ms=PLANNED_MS)
+    assert (found.failed, found.failed_early) == ('{"out":{"0":7,"1":4}}', '{"out":{"0":3,"1":4}}')
+
+
+def test_a_failed_attempt_of_which_no_time_is_known_may_have_sent_every_record(broker: Broker) -> None:
+    """Times below 0 mean something else to Kafka: the end."""
+    broker.topics = {"out": topic(PartitionFacts(2, 9, at={0: 2}))}
+    found = facts(failed_ms=0)
+    assert (found.failed, found.failed_early) == ('{"out":{"0":2}}', '{"out":{"0":2}}')
 
 
 def test_records_of_others_leave_the_fingerprint_as_it_is_and_a_topic_made_anew_does_not(

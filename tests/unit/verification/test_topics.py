@@ -45,6 +45,8 @@ def test_records_that_equal_the_expected_rows_are_proven_and_nothing_is_asked_of
             {"EVERY_ROW_ONCE": False, "COUNTS_EQUAL_FORECAST": False},
         ),
         ({"failed_rows": 2}, {"EVERY_ROW_ONCE": False}),
+        ({"margin_rows": 1}, {"EVERY_ROW_ONCE": None}),
+        ({"failed_rows": 2, "margin_rows": 1}, {"EVERY_ROW_ONCE": False}),
         ({"extra": 2, "strange": 2, "new_rows": 6}, {"EVERY_ROW_ONCE": None, "COUNTS_EQUAL_FORECAST": None}),
         (
             {"missing": 1, "extra": 1, "strange": 1},
@@ -55,7 +57,16 @@ def test_records_that_equal_the_expected_rows_are_proven_and_nothing_is_asked_of
             {"EVERY_ROW_ONCE": None},
         ),
     ],
-    ids=["missing", "twice", "sent by a failed attempt", "of others", "one is wrong", "counted only"],
+    ids=[
+        "missing",
+        "twice",
+        "sent by a failed attempt",
+        "perhaps sent",
+        "sent, perhaps more",
+        "of others",
+        "one is wrong",
+        "counted only",
+    ],
 )
 def test_what_a_topic_shows_and_what_it_cannot_tell(
     change: dict[str, Any], failing: dict[str, bool | None]
@@ -66,7 +77,7 @@ def test_what_a_topic_shows_and_what_it_cannot_tell(
 
 
 def test_rows_that_were_sent_before_may_come_again_where_the_plan_chose_so() -> None:
-    assert verdict(replace(SENT, failed_rows=2), again=True) == {}
+    assert verdict(replace(SENT, failed_rows=2, margin_rows=1), again=True) == {}
 
 
 def test_records_that_come_with_the_further_update_are_nobodys_for_sure() -> None:

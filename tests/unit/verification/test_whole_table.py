@@ -306,12 +306,23 @@ def test_rows_that_are_read_again_without_a_key_are_doubled_as_far_as_they_are_a
     assert (found.doubled, found.doubled_bound) == (2, Bound.AT_LEAST)
 
 
-@pytest.mark.parametrize(("again", "doubled"), [(False, 2), (True, None)])
-def test_what_a_topic_held_before_is_not_compared(again: bool, doubled: int | None) -> None:
-    measure = Measure(missing=0, extra=2, strange=0, repeated=1, failed_rows=1)
+@pytest.mark.parametrize(
+    ("again", "before", "doubled"),
+    [
+        (False, {"failed_rows": 1}, (2, Bound.AT_MOST)),
+        (False, {"failed_rows": 1, "margin_rows": 3}, (5, Bound.AT_MOST)),
+        (False, {"failed_rows": 0, "margin_rows": 0}, (1, Bound.EXACT)),
+        (True, {"failed_rows": 1}, (None, Bound.UNKNOWN)),
+    ],
+)
+def test_what_a_topic_held_before_is_a_bound(
+    again: bool, before: dict[str, int], doubled: tuple[int | None, Bound]
+) -> None:
+    measure = Measure(missing=0, extra=2, strange=0, repeated=1, **before)
     planned = [{"code": "EVERY_ROW_ONCE", "expected": {"again": again}}]
     evidence = World().evidence(measure=measure)
-    assert outcome_of({"lost": NONE, "doubled": SIX if again else NONE}, planned, evidence).doubled == doubled
+    found = outcome_of({"lost": NONE, "doubled": SIX if again else NONE}, planned, evidence)
+    assert (found.doubled, found.doubled_bound) == doubled
 
 
 @pytest.mark.parametrize(

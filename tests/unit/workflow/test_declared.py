@@ -61,7 +61,7 @@ def batch(number: int, ms: int | None, *, committed: bool = False) -> dict[str, 
         ((batch(2, 30), batch(1, 20, committed=True)), 1, 30),
         ((batch(3, 40), batch(2, 30), batch(1, 20)), 1, 30),
         ((batch(0, 5),), None, 5),
-        ((batch(2, None),), 1, None),
+        ((batch(2, None),), 1, 0),
     ],
     ids=["none", "one", "the oldest of two", "the first of all", "its file cannot be read"],
 )
