@@ -68,7 +68,8 @@ def _further(of: Mapping[str, Any]) -> str:
 
 
 def _others(of: Mapping[str, Any]) -> str:
-    return f"{number(of['watched'])} watched, {plain(of['changed'])} changed"
+    ran = f"; not known of {number(len(of['ran']))} that the updates write too" if of.get("ran") else ""
+    return f"{number(of['watched'])} watched, {plain(of['changed'])} changed{ran}"
 
 
 WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {

@@ -292,7 +292,8 @@ def expected(code: str, value: Any) -> str:
     if code == "FURTHER_UPDATE_ADDS_NOTHING":
         return "the same rows and data files"
     if code == "NOTHING_ELSE_CHANGED":
-        return "files of what is watched as they were"
+        but = ", but for what the updates write too" if value.get("ran") else ""
+        return f"files of what is watched as they were{but}"
     return plain(value)
 
 

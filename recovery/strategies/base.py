@@ -40,6 +40,30 @@ class KeyKind(StrEnum):
     WHOLE_ROW = "whole-row"  # none is known
 
 
+def checkpoint_watched(flow: str) -> str:
+    """How a flow's checkpoint is called among what a recovery watches beside its own flow."""
+    return f"checkpoint {flow}"
+
+
+def table_watched(dataset: str) -> str:
+    """The same of a table."""
+    return f"table {dataset}"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Another flow that the updates of a recovery run too, and what it writes: full names; `short` is for people."""
+
+    flow: str
+    dataset: str
+    short: str
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What it changes, as a recovery watches it."""
+        return (checkpoint_watched(self.flow), *([table_watched(self.dataset)] if self.dataset else []))
+
+
 @dataclass(frozen=True)
 class CodeFacts:
     """Source of the pipeline as the workspace holds it, and what Spark says this flow's query is.
@@ -127,7 +151,7 @@ class Facts:
     diagnosis: Mapping[str, Any] = field(default_factory=dict)
     repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
     beside: tuple[
-        str, ...
+        Beside, ...
     ] = ()  # flows that an update of a declared sink runs too: no selection can name a sink
     between: tuple[Finding, ...] = ()  # what other flows share with this one and must not
     source_map: tuple[

@@ -255,13 +255,14 @@ def criteria(
         "EVERY_ROW_ONCE": {**rows, **({"whole_rows": True} if whole_rows(code or facts.new_code) else {})},
         **({"NO_KEY_TWICE": {"key": key, "accepted": repeats.as_dict()}} if key else {}),
         **({} if new_rows is None else {"COUNTS_EQUAL_FORECAST": {"new_rows": new_rows}}),
-        "NOTHING_ELSE_CHANGED": {},
+        "NOTHING_ELSE_CHANGED": {"ran": sorted({p for one in facts.beside for p in one.places})}
+        if facts.beside
+        else {},
         "FURTHER_UPDATE_ADDS_NOTHING": {},
     }
     without = not_measured(facts.sink)
-    if facts.beside:  # the update runs them too
-        without |= {"NOTHING_ELSE_CHANGED"}
     words = WORDS if is_table(facts) else {**WORDS, **SINK_WORDS}
+    words = {**words, **BESIDE_WORDS} if facts.beside else words
     words = words if repeats.none else {**words, "NO_KEY_TWICE": REPEATED_WORDS[repeats.bound]}
     return tuple(
         Criterion(code, words[code], value) for code, value in expected.items() if code not in without
@@ -285,6 +286,10 @@ def rerun_anew(facts: Facts) -> StepSpec:
     return StepSpec("rerun", says, {"refresh": [], "reset": [facts.flow]})
 
 
+BESIDE_WORDS = {
+    "NOTHING_ELSE_CHANGED": "No other checkpoint or table that was watched changed, but for flows that the updates run "
+    "too: what these wrote is not known."
+}
 SINK_WORDS = {"EVERY_ROW_ONCE": "The new batches sent every expected row exactly once."}
 _ANY_REPEATS: Final = "New rows that repeat a key of the table are counted; this plan accepts any number."
 REPEATED_WORDS: Final[Mapping[Bound, str]] = {

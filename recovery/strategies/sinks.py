@@ -147,7 +147,7 @@ def _run_too(facts: Facts) -> tuple[Finding, ...]:
         return ()
     says = (
         f"Spark's selections name tables only, so an update of {facts.dataset} runs the whole pipeline: "
-        f"{', '.join(facts.beside)} too. That nothing else changed is not measured."
+        f"{', '.join(one.short for one in facts.beside)} too. What they write is not measured."
     )
     return (Finding("WHOLE_PIPELINE_RUNS", Severity.WARNING, says, "Mend or pause what must not run first."),)
 

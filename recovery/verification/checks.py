@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -282,13 +282,16 @@ def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Fi
 
 
 def nothing_else_changed(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
-    """Fingerprints of other flows' checkpoints and other tables, before and after."""
-    before, after = evidence.others_before, evidence.others_after
+    """Fingerprints of other flows' checkpoints and other tables, before and after. `expected["ran"]`: those that the
+    recovery's own updates write too; they are named, and nothing is claimed of them."""
+    ran = set(expected.get("ran") or ())
+    before, after = _without(evidence.others_before, ran), _without(evidence.others_after, ran)
     if before is None or after is None or None in before.values() or None in after.values():
         return unknown("Not every other checkpoint and table could be read.")
     changed = sorted(n for n in before.keys() & after.keys() if before[n] != after[n])
     gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
-    measured = {"watched": len(before), "changed": [*changed, *gone, *new]}
+    measured: dict[str, Any] = {"watched": len(before), "changed": [*changed, *gone, *new]}
+    measured |= {"ran": sorted(ran)} if ran else {}
     parts = [
         f"{word}: {names_of(names)}"
         for word, names in (("changed", changed), ("gone", gone), ("new", new))
@@ -296,11 +299,23 @@ def nothing_else_changed(expected: Mapping[str, Any], evidence: Evidence) -> Fin
     ]
     if parts:
         return Finding(measured, False, f"Beside this flow, {'; '.join(parts)}.")
-    return Finding(measured, True, _watched(list(before)))
+    return Finding(measured, True, " ".join(filter(None, (_watched(list(before), ran), _ran_too(ran)))))
 
 
-def _watched(names: Sequence[str]) -> str:
+def _without(prints: Mapping[str, str | None] | None, ran: Set[str]) -> dict[str, str | None] | None:
+    return None if prints is None else {name: held for name, held in prints.items() if name not in ran}
+
+
+def _ran_too(ran: Set[str]) -> str:
+    if not ran:
+        return ""
+    return f"The updates of this recovery write here too, and what they wrote is not known: {names_of(sorted(ran))}."
+
+
+def _watched(names: Sequence[str], ran: Set[str]) -> str:
     """What was compared, and how: no more is claimed."""
+    if not names and ran:
+        return ""
     if not names:
         return "This pipeline has no other checkpoint and no other table that could be watched."
     told = ", ".join(sorted(names)[:SHOWN]) + (

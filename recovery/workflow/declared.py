@@ -8,9 +8,11 @@ from recovery.checkpoints import inspect
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.models import Flow
+from recovery.pipelines.failing import is_gone
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.spark.api import Study
+from recovery.strategies.base import Beside
 
 Code = Mapping[str, str]
 
@@ -67,7 +69,12 @@ def open_since(report: CheckpointReport) -> int | None:
     return min((ms or 0 for ms in begun), default=None)
 
 
-def beside(flow: Flow) -> tuple[str, ...]:
-    """Other flows of the pipeline: an update that is not limited to tables runs them too."""
-    others = flow.pipeline.flows.exclude(pk=flow.pk).exclude(state="unknown")
-    return tuple(sorted(others.values_list("short", flat=True)))
+def beside(flow: Flow) -> tuple[Beside, ...]:
+    """Other flows of the pipeline: an update that is not limited to tables runs them too, whatever is known of them."""
+    updates = flow.pipeline.updates
+    others = flow.pipeline.flows.exclude(pk=flow.pk).order_by("short", "name")
+    return tuple(
+        Beside(one.name, one.dataset, one.short)
+        for one in others
+        if one.state != "unknown" or not any(is_gone(update, one.name) for update in updates)
+    )

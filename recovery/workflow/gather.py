@@ -36,7 +36,7 @@ from recovery.spark.api import (
     whereabouts,
 )
 from recovery.strategies import late, state_rows
-from recovery.strategies.base import Counts, Facts, OutputMode
+from recovery.strategies.base import Counts, Facts, OutputMode, checkpoint_watched, table_watched
 from recovery.workflow import below, declared, fingerprints, inputs, leaving, rehearsing, repairing
 from recovery.workflow.budgets import budgets, not_counted
 from recovery.workflow.deployed import last_good_source, read_code
@@ -496,10 +496,12 @@ def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
 
 def other_fingerprints(scene: Scene) -> dict[str, str]:
     """Fingerprint of every other flow's checkpoint and every other table of this schema."""
-    found = {f"table {name}": fingerprints.of_tree(where) for name, where in sorted(scene.others.items())}
+    found = {table_watched(name): fingerprints.of_tree(where) for name, where in sorted(scene.others.items())}
     for flow in scene.flow.pipeline.flows.exclude(pk=scene.flow.pk).filter(streaming=True):
         try:
-            found[f"checkpoint {flow.name}"] = fingerprints.of_checkpoint(checkpoint_of(flow, scene.storage))
+            found[checkpoint_watched(flow.name)] = fingerprints.of_checkpoint(
+                checkpoint_of(flow, scene.storage)
+            )
         except Refused:
             continue  # a flow that has never run writes nothing that could change
     return found

@@ -8,6 +8,7 @@ from recovery.errors import RepriseError
 from recovery.pipelines.events import statuses
 from recovery.pipelines.workspaces import questions_service
 from recovery.spark.api import DefinedRequest, defined
+from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.strategies.downstream import AGREES, REFRESH
 from recovery.strategies.readers import stored
 from recovery.verification.below import DONE, NotCompared, Refreshed
@@ -23,8 +24,8 @@ def chosen(body: Mapping[str, Any]) -> dict[str, str]:
 
 def besides(body: Mapping[str, Any], others: Mapping[str, str | None]) -> dict[str, str | None]:
     """Fingerprints of other places without those that the plan itself refreshes."""
-    ours = {f"table {name}" for name in chosen(body)} | {
-        f"checkpoint {flow}" for flow in chosen(body).values()
+    ours = {table_watched(name) for name in chosen(body)} | {
+        checkpoint_watched(flow) for flow in chosen(body).values()
     }
     return {name: print_ for name, print_ in others.items() if name not in ours}
 

@@ -11,7 +11,7 @@ from recovery.sinks import registry as sinks
 from recovery.sinks.base import SinkReport
 from recovery.sources import registry as sources
 from recovery.sources.base import Reach
-from recovery.strategies.base import Counts, Option
+from recovery.strategies.base import Beside, Counts, Option
 from recovery.strategies.common import WORDS
 from recovery.strategies.sinks import not_measured, not_required
 from tests.unit.strategies.facts import checkpoint
@@ -194,13 +194,20 @@ def test_criteria_that_nobody_can_measure_are_left_out_but_for_the_one_that_prov
 
 def test_a_declared_sink_is_updated_with_its_whole_pipeline_and_the_plan_says_which_flows_run_too() -> None:
     alone = stream(sink=replace(LOOSE["kafka"], declared="kafka"))
-    among = options(replace(alone, beside=("orders", "users")))["continue"]
+    beside = (Beside("a.b.orders_flow", "a.b.orders", "orders"), Beside("a.b.users", "a.b.users", "users"))
+    among = options(replace(alone, beside=beside))["continue"]
 
     assert options(alone)["continue"].steps[-2].args == {"refresh": []}
     assert "WHOLE_PIPELINE_RUNS" not in codes(options(alone)["continue"])
     says = next(f.says for f in among.findings if f.code == "WHOLE_PIPELINE_RUNS")
     assert "orders, users too" in says
-    assert "NOTHING_ELSE_CHANGED" not in {c.code for c in among.criteria}
+    expected = {c.code: c.expected for c in among.criteria}["NOTHING_ELSE_CHANGED"]
+    assert expected["ran"] == [
+        "checkpoint a.b.orders_flow",
+        "checkpoint a.b.users",
+        "table a.b.orders",
+        "table a.b.users",
+    ]
     assert not_required(alone.sink) >= {"NOTHING_ELSE_CHANGED"}
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry
 from recovery.strategies.base import Criterion
+from recovery.verification.checks import nothing_else_changed
 from recovery.verification.criteria import REQUIRED, says
 from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, batches, new_inputs
 from recovery.verification.judge import Judged, judge
@@ -368,3 +369,34 @@ def test_any_number_unmeasured_is_never_verified(world: World, name: str) -> Non
     evidence: Evidence = world.evidence()
     assert evidence.measure is not None
     assert not verified(world, world, measure=replace(evidence.measure, **{name: None}))
+
+
+RAN = ("checkpoint a.b.users", "table a.b.users")
+
+
+@pytest.mark.parametrize(
+    ("after", "ok", "watched"),
+    [
+        ({"table x": "1", "table a.b.users": "8", "checkpoint a.b.users": "9"}, True, 1),
+        ({"table x": "1", "table a.b.users": None}, True, 1),
+        ({"table x": "2", "table a.b.users": "8"}, False, 1),
+        ({"table x": None, "table a.b.users": "8"}, None, None),
+    ],
+    ids=["what ran changed", "what ran cannot be read", "another changed", "another cannot be read"],
+)
+def test_of_what_the_updates_of_a_recovery_write_too_nothing_is_claimed(
+    after: dict[str, str | None], ok: bool | None, watched: int | None
+) -> None:
+    evidence = World().evidence(others_before={"table x": "1", "table a.b.users": "7"}, others_after=after)
+    found = nothing_else_changed({"ran": list(RAN)}, evidence)
+    assert found.ok is ok
+    measured = found.measured or {}
+    assert measured.get("watched") == watched
+    assert ok is None or measured["ran"] == list(RAN)
+
+
+def test_where_everything_ran_too_nothing_was_watched_and_it_says_what_is_not_known() -> None:
+    evidence = World().evidence(others_before={}, others_after={"table a.b.users": "7"})
+    found = nothing_else_changed({"ran": list(RAN)}, evidence)
+    assert (found.ok, found.measured) == (True, {"watched": 0, "changed": [], "ran": list(RAN)})
+    assert "not known" in found.why

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
+from recovery.models import Flow, Pipeline, Workspace
 from recovery.spark.api import Study
 from recovery.workflow import declared
 from recovery.workflow.steps.rerun import selected
@@ -77,3 +79,30 @@ def test_without_a_table_to_name_the_whole_pipeline_is_updated(
     tables: list[str], body: dict[str, Any]
 ) -> None:
     assert selected(tables) == body
+
+
+@pytest.mark.django_db
+def test_every_flow_that_the_code_has_runs_with_a_declared_sink_whatever_is_known_of_it() -> None:
+    """One of which no update was read was left out, and the proof then claimed that nothing else had changed."""
+    here = Workspace.objects.create(
+        name="w", url="http://127.0.0.1:1", token_ref="env:X", environment="staging"
+    )
+    now = timezone.now()
+    completed = {"update_id": "u1", "state": "COMPLETED", "flows": {"a.b.orders": {"outcome": "ok"}}}
+    pipeline = Pipeline.objects.create(
+        workspace=here, pipeline_id="p", name="p", state="IDLE", seen_at=now, updates=[completed]
+    )
+    states = {"sink": "failed", "orders": "unknown", "users": "ok", "removed": "unknown"}
+    flows = {
+        short: Flow.objects.create(
+            pipeline=pipeline,
+            name=f"a.b.{short}",
+            short=short,
+            dataset=f"a.b.{short}",
+            state=state,
+            updated_at=now,
+        )
+        for short, state in states.items()
+    }
+    assert [one.short for one in declared.beside(flows["sink"])] == ["orders", "users"]
+    assert declared.beside(flows["sink"])[0].places == ("checkpoint a.b.orders", "table a.b.orders")
