@@ -231,6 +231,7 @@ CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.probe_step": {"queue": "probes"},
     "recovery.workflow.tasks.stop_and_prove": {"queue": "probes"},
     "recovery.workflow.tasks.refresh_below": {"queue": "probes"},
+    "recovery.workflow.tasks.count_below": {"queue": "probes"},
     "recovery.workflow.tasks.gather_facts": {"queue": "probes"},
     "recovery.workflow.tasks.look_positions": {"queue": "probes"},
     "recovery.workflow.tasks.validate_patch": {"queue": "probes"},

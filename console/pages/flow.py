@@ -1,5 +1,6 @@
 """One flow: overview, events, code, recoveries. Reads only; opening a recovery is the one act."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlencode
@@ -23,7 +24,7 @@ from recovery.pipelines.downstream import Node
 from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
-from recovery.workflow import actions, diagnosing, refreshing
+from recovery.workflow import actions, counting_below, diagnosing, refreshing
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.waiting import Waiting, waiting
 
@@ -42,7 +43,7 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
     """What every tab shows around its own part."""
     now = timezone.now()
     seen = _seen_below(flow, by)
-    feeds = below.rows(flow, seen)
+    feeds = below.rows(flow, seen, counting_below.held_below(flow, seen), now)
     late = below.behind(feeds)
     return {
         "below": feeds,
@@ -76,10 +77,13 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
-    """What is so and the next act. POST opens a recovery, or (`act=below`) asks for a refresh of what is below."""
+    """What is so and the next act. POST opens a recovery, or (`act=below`, `act=count`) asks for a refresh or
+    a count of what is below."""
     flow = flow_or_404(flow_id, by)
     if request.GET.get("part") == "unread":
         return _unread_part(request, flow)
+    if request.GET.get("part") == "below":
+        return _below_part(request, by, flow)
     done, refusal = _posted(request, by, flow_id) if request.method == "POST" else (None, None)
     if done is not None:
         return done
@@ -88,21 +92,22 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     context = {
         **frame,
         "sentence": flows.sentence(flow, diagnosis, frame["below_behind"]),
-        "facts": _facts(flow, frame["recovery"]),
+        "facts": _facts(flow, frame["recovery"], frame["below_behind"]),
         **_batches(flow, frame["recovery"]),
         **_unread(flow),
         "dots": status.dots(flow.history),
         "graph": flows.graph(flow, flow.pipeline.flows.all(), frame["outside"]),
         "causes": flows.causes(flow.error),
-        "why_not": may_why(by, Right.RECOVER, flow.pipeline.environment),
         "refresh": below.refresh(flow, frame["below_behind"], timezone.now()),
+        **_counted(flow, by),
     }
     return show(request, "flow/overview.html", context, refusal=refusal)
 
 
 def _posted(request: Request, by: Actor, flow_id: int) -> tuple[HttpResponse | None, RepriseError | None]:
-    if request.POST.get("act") == "below":
-        refusal = tried(lambda: refreshing.request_refresh(flow_id=flow_id, by=by))
+    asks = {"below": refreshing.request_refresh, "count": counting_below.request_count}
+    if (ask := asks.get(request.POST.get("act", ""))) is not None:
+        refusal = tried(lambda: ask(flow_id=flow_id, by=by))
         return (None, refusal) if refusal is not None else (redirect("flow", flow_id), None)
     opened: list[Recovery] = []
     refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
@@ -123,10 +128,23 @@ def _unread_part(request: Request, flow: Flow) -> HttpResponse:
     return render(request, "flow/_unread.html", {"flow": flow, **found})
 
 
-def _facts(flow: Flow, recovery: Recovery | None) -> list[flows.Fact]:
+def _below_part(request: Request, by: Actor, flow: Flow) -> HttpResponse:
+    """What is below alone, while it is counted."""
+    frame = frame_of(flow, "", by)
+    return render(request, "flow/_below.html", {**frame, **_counted(flow, by)})
+
+
+def _counted(flow: Flow, by: Actor) -> dict[str, Any]:
+    return {
+        "counted": below.counted(flow, timezone.now()),
+        "why_not": may_why(by, Right.RECOVER, flow.pipeline.environment),
+    }
+
+
+def _facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.Row]) -> list[flows.Fact]:
     measured = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
     waits = waiting(flow) if flow.streaming else Waiting(timezone.now(), why="A view has no checkpoint.")
-    return flows.facts(flow, recovery, measured, waits, timezone.now())
+    return flows.facts(flow, recovery, measured, waits, timezone.now(), late=late)
 
 
 def _batches(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:

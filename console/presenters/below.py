@@ -13,6 +13,8 @@ from recovery.pipelines.downstream import Node, State, Why
 from recovery.strategies import readers
 from recovery.strategies.readers import Reason
 from recovery.workflow.chosen import LEFT
+from recovery.workflow.counting_below import BelowCount, Held, Rows, Unknown
+from recovery.workflow.counting_below import Phase as Counting
 from recovery.workflow.refreshing import BelowRefresh, Phase, late_below
 from recovery.workflow.usual import usual_steps
 
@@ -25,10 +27,29 @@ WHY: Final = {
 }
 
 
+NOT_KNOWN: Final = {
+    Unknown.NOT_COUNTED: "not counted",
+    Unknown.CHANGED: "an update may have changed it since the count",
+    Unknown.ELSEWHERE: "defined in another pipeline",
+    Unknown.INPUT_BEHIND: "what it reads is behind too",
+    Unknown.UNSURE: "its definition yields another number at each run",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number of rows. `code`: `known`, else why it is not; `value`: the number, for `data-value`."""
+
+    text: str
+    small: str
+    code: str
+    value: str = ""
+
+
 @dataclass(frozen=True)
 class Row:
     """One dataset below. `kind`: with its pipeline, where that is another one. `refresh`: what a refresh does to it, or
-    the next update of its pipeline."""
+    the next update of its pipeline. `now` and `should`: rows; `differs`: by how many rows it is not as it should be."""
 
     flow: Flow
     name: str
@@ -37,6 +58,9 @@ class Row:
     since: datetime | None
     why: str
     refresh: str
+    now: Cell
+    should: Cell
+    differs: str
 
 
 def kind_of(flow: Flow) -> str:
@@ -57,19 +81,75 @@ def say_behind(state: State, why: Why) -> str:
     return f"{holds} {WHY[why]}"
 
 
-def rows(flow: Flow, found: Iterable[tuple[Node, Flow]]) -> list[Row]:
+def rows(
+    flow: Flow, found: Iterable[tuple[Node, Flow]], held: Mapping[int, Held], now: datetime
+) -> list[Row]:
     """Every dataset below the flow's own, nearest first; `found`: as `across.flows_below` has them."""
-    return [_row(one, outside=one.pipeline_id != flow.pipeline_id) for _, one in found]
+    return [_row(one, held[one.pk], now, outside=one.pipeline_id != flow.pipeline_id) for _, one in found]
 
 
-def _row(flow: Flow, *, outside: bool) -> Row:
+def _row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> Row:
     refresh = "appends what it has not read" if flow.streaming else "recomputes it"
     kind = kind_of(flow)
     if outside:
         refresh = f"nothing; the next update of pipeline {flow.pipeline.name} {refresh}"
         kind = f"{kind}, pipeline {flow.pipeline.name}"
     badge = status.badge(status.FLOW, flow.state)
-    return Row(flow, words.last_part(flow.dataset), kind, badge, since_of(flow), wrong(flow), refresh)
+    return Row(
+        flow,
+        words.last_part(flow.dataset),
+        kind,
+        badge,
+        since_of(flow),
+        wrong(flow),
+        refresh,
+        _cell(held.now, at),
+        _cell(held.should, at),
+        _difference(held),
+    )
+
+
+def _cell(of: Rows, now: datetime) -> Cell:
+    if of.why is not None or of.rows is None:
+        why = of.why or Unknown.NOT_COUNTED
+        return Cell("not known", of.problem or NOT_KNOWN.get(why, ""), why.value)
+    by = f" by {of.by}" if of.by else ""
+    small = f"{words.clock(of.at, now)}{by}" if of.at else ""
+    return Cell(words.count(of.rows, "row"), small, "known", str(of.rows))
+
+
+def _difference(held: Held) -> str:
+    """`3 missing, 1 too many`; "" where it agrees or that is not known: equal numbers may be other rows."""
+    if not held.missing and not held.extra:
+        return ""
+    return f"{words.number(held.missing)} missing, {words.number(held.extra)} too many"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How the last count below went. `says`: in a sentence, "" where nobody asked; `waits`: a worker is at it."""
+
+    code: str
+    says: str
+    waits: bool = False
+
+
+def counted(flow: Flow, now: datetime) -> Counted:
+    """As the flow's row keeps it."""
+    asked = BelowCount.from_json(flow.below_count)
+    if asked is None:
+        return Counted("never", "")
+    by, ago = asked.by, words.ago(asked.at, now)
+    says = {
+        Counting.COUNTED: f"{by} had the rows counted {ago}.",
+        Counting.FAILED: f"{by} asked for a count {ago}; it failed: {asked.problem}",
+    }.get(asked.phase, f"{by} asked for a count {ago}.")
+    if asked.waits:
+        return Counted(asked.phase.value, f"{says} Spark is counting.", waits=True)
+    lost = asked.phase in (Counting.ASKED, Counting.COUNTING)
+    return Counted(
+        "lost" if lost else asked.phase.value, f"{says} It did not end. Count again." if lost else says
+    )
 
 
 def behind(found: Iterable[Row]) -> list[Row]:
@@ -84,9 +164,11 @@ def sentence(late: list[Row]) -> tuple[str, str]:
     named = ", ".join(f"{kind_of(r.flow)} {r.name}" for r in empty or late)
     state = "empty" if empty else "out of date"
     verb = "are" if len(empty or late) > 1 else "is"
+    first = (empty or late)[0]
+    since = f" since {first.since:%H:%M:%S} UTC" if first.since and len(empty or late) == 1 else ""
     return (
-        f"What this flow feeds is not as it should be: {named} {verb} {state}.",
-        "Its own last update ended well. What is below is right again after an update that selects it.",
+        f"The flow is right, what it feeds is not: {named} {verb} {state}{since}.",
+        f"{first.why} An update that selects it mends it; the flow and its checkpoint stay as they are.".strip(),
     )
 
 

@@ -98,29 +98,54 @@ def damage(damaged: str) -> str:
 
 
 def facts(
-    flow: Flow, recovery: Recovery | None, last: Recovery | None, waits: Waiting, now: datetime
+    flow: Flow,
+    recovery: Recovery | None,
+    last: Recovery | None,
+    waits: Waiting,
+    now: datetime,
+    *,
+    late: Sequence[below.Row] = (),
 ) -> list[Fact]:
-    """Facts across; what was not counted says so. `last`: the newest recovery that measured the table."""
-    at = words.moment((flow.last_progress or {}).get("timestamp"))
-    batch = Fact(
-        "Last batch seen",
-        "none" if flow.last_batch is None else f"batch {flow.last_batch:,}",
-        f"{words.clock(at, now)}, {words.ago(at, now)}" if at else "",
-    )
-    since = (
-        Fact("Failing since", words.clock(flow.failing_since, now), words.ago(flow.failing_since, now))
-        if flow.failing_since and flow.state == "failed"
-        else Fact("Failing since", "not failing")
-    )
+    """Facts across; what was not counted says so. `last`: the newest recovery that measured the table. `late`: what is
+    below and behind."""
     gathered = _gathered(recovery)
-    return [
-        since,
-        batch,
+    sink = Fact("Sink", flow.dataset, "a recovery counts what it sends")
+    streams = [
+        _last_batch(flow, now),
         *(_counted(gathered, now) if gathered else _listed(waits, now)),
-        _table(gathered, last, now)
-        if writes(flow) != "sink"
-        else Fact("Sink", flow.dataset, "a recovery counts what it sends"),
+        sink if writes(flow) == "sink" else _table(gathered, last, now),
     ]
+    return [_standing(flow, last, now), *(streams if flow.streaming else ()), *(_late(r, now) for r in late)]
+
+
+def _standing(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
+    """Since when it fails; of one that is right, the proof that says so."""
+    if flow.failing_since and flow.state == "failed":
+        return Fact("Failing since", words.clock(flow.failing_since, now), words.ago(flow.failing_since, now))
+    found = (last.measured.get("criteria") or []) if last and last.state == "succeeded" else []
+    if last is None or flow.state != "ok" or not found:
+        return Fact("Failing since", "not failing")
+    holds = sum(c.get("ok") is True for c in found)
+    at = words.clock(last.measured.get("at"), now)
+    return Fact("Last proof", at, f"{last.label}, {holds} of {len(found)} criteria hold")
+
+
+def _last_batch(flow: Flow, now: datetime) -> Fact:
+    at = words.moment((flow.last_progress or {}).get("timestamp"))
+    batch = "none" if flow.last_batch is None else f"batch {flow.last_batch:,}"
+    return Fact("Last batch seen", batch, f"{words.clock(at, now)}, {words.ago(at, now)}" if at else "")
+
+
+def _late(row: below.Row, now: datetime) -> Fact:
+    """A dataset below that is behind: its rows, where they are known, else its state."""
+    should = f"{row.should.text} should be there; " if row.should.code == "known" else ""
+    since = (
+        f"{row.badge.word.lower()} since {words.clock(row.since, now)}"
+        if row.since
+        else row.badge.word.lower()
+    )
+    value = row.now.text if row.now.code == "known" else row.badge.word.lower()
+    return Fact(f"{below.kind_of(row.flow).capitalize()} {row.name}", value, f"{should}{since}")
 
 
 def _gathered(recovery: Recovery | None) -> dict[str, Any]:

@@ -34,6 +34,7 @@ ACTIONS: Final[dict[str, str]] = {
     "pipeline.retag": "saw another environment in a pipeline's tag, with weaker rules",
     "pipeline.move": "moved a pipeline to another environment",
     "flow.ask_refresh": "asked for a refresh of what is below a flow",
+    "flow.ask_count": "asked for what is below a flow to be counted",
     "flow.refresh": "started a refresh of what is below a flow",
     "recovery.open": "opened a recovery",
     "recovery.stop": "asked for the pipeline to be stopped",

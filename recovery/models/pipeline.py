@@ -61,8 +61,9 @@ class Flow(OnLists):
     (`downstream.Why`, "" where it does), `behind_update` the update that left it so. `good_at` and `renewed_at`: as
     `downstream.Standing` has them; readers in other pipelines are judged by them.
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
-    for none. `sink_memory`: `losses.SinkMemory` of its file table, {} where there is nothing to remember.
-    `failure_memory`: `failing.FailureMemory`, {} where it does not fail.
+    for none; `below_count`: the last count there (`counting_below.BelowCount`), {} for none. `sink_memory`:
+    `losses.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:
+    `failing.FailureMemory`, {} where it does not fail.
 
     What its code says of where it reads from is in its `sources`. `code_digest`: of the code that was studied for that
     last, "" where nobody noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
@@ -86,6 +87,7 @@ class Flow(OnLists):
     sink_memory = models.JSONField(default=dict)
     failure_memory = models.JSONField(default=dict)
     below_refresh = models.JSONField(default=dict)
+    below_count = models.JSONField(default=dict)
     failed_update = models.CharField(max_length=80, blank=True)
     condition = models.CharField(max_length=200, blank=True)
     error = models.JSONField(default=list)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from recovery.models import Step
 from recovery.pipelines.locks import only_study
-from recovery.workflow import engine, holds, learning, refreshing, studies, unknowns, watches
+from recovery.workflow import counting_below, engine, holds, learning, refreshing, studies, unknowns, watches
 from recovery.workflow.probing import Probe
 
 
@@ -47,6 +47,11 @@ def stop_and_prove(step_id: int, fence: int) -> None:
 @shared_task(name="recovery.workflow.tasks.refresh_below")
 def refresh_below(flow_id: int, ticket: str) -> None:
     refreshing.carry_out(flow_id, ticket)
+
+
+@shared_task(name="recovery.workflow.tasks.count_below")
+def count_below(flow_id: int, ticket: str) -> None:
+    counting_below.carry_out(flow_id, ticket)
 
 
 @shared_task(name="recovery.workflow.tasks.gather_facts")

@@ -31,7 +31,8 @@ def addresses() -> dict[str, str]:
     User.objects.update(password=make_password(f.PASSWORD))
     failed = f.incident()
     seen = _with_api()
-    above = f.right_above(f.failed_flow(f.pipeline(f.workspace(), "sales")))
+    above = f.count_below(f.right_above(f.failed_flow(f.pipeline(f.workspace(), "sales"))))
+    uncounted = f.right_above(f.failed_flow(f.pipeline(f.workspace("lab-eu"), "returns")))
     long = _with_versions().pk
     main = f.pipeline(f.workspace("main-eu", environment="production"), "orders", environment="production")
     standing = f.flow(main, "orders_flow", history=["ok", "failed", "ok", "ok", "stopped"], state="stopped")
@@ -139,6 +140,7 @@ def addresses() -> dict[str, str]:
         "flow-unread": f"/flows/{standing.pk}",
         "flow-batches": f"/flows/{seen.pk}",
         "flow-below": f"/flows/{above.pk}",
+        "flow-below-uncounted": f"/flows/{uncounted.pk}",
         "flow-empty": f"/flows/{above.pipeline.flows.get(streaming=False).pk}",
         "checkpoint-away": f"/flows/{failed.pk}/checkpoint",
         "events-away": f"/flows/{failed.pk}/events",

@@ -5,7 +5,7 @@ files waiting, the state of a dropDuplicates that the code no longer has.
 """
 
 from tests.factories.approvals import approved, asked, expired, glass, rejected, voided, vote, voted
-from tests.factories.below import BELOW, below, review_below, right_above, verified_below
+from tests.factories.below import BELOW, below, count_below, review_below, right_above, verified_below
 from tests.factories.flows import (
     CODE,
     CONDITION,
@@ -75,7 +75,7 @@ from tests.factories.wizard import (
 __all__ = [
     "BELOW", "CHECKPOINT", "CODE", "CONDITION", "CRITERIA", "DIAGNOSIS", "MESSAGE", "OLD_CODE", "PASSWORD",
     "PATH", "REPORT", "SCHEMA_PATH", "STATE_ROWS", "advance", "ago", "amount", "approved", "asked",
-    "at_offset", "at_patch", "at_review", "below", "body", "cancelled", "channel", "channels", "choices",
+    "at_offset", "at_patch", "at_review", "below", "body", "cancelled", "channel", "channels", "choices", "count_below",
     "delivery", "expired", "facts", "failed_flow", "failed_step", "flow", "glass", "halted", "hold",
     "incident", "into", "losing", "measured", "message", "not_proven", "opened", "option", "options",
     "paused", "person", "pipeline", "planned", "position", "rejected", "repeated", "review_below",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from recovery.models import Flow, Plan, Recovery
+from recovery.workflow.counting_below import BelowCount, Count, Phase, Unknown
 from tests.factories.flows import ago, failed_flow, flow, pipeline, view
 from tests.factories.runs import verified
 from tests.factories.wizard import at_review
@@ -54,6 +55,20 @@ def right_above(of: Flow | None = None) -> Flow:
     }
     view(pipeline(found.pipeline.workspace, "board"), "signups_today", **outside)
     return found
+
+
+def count_below(of: Flow) -> Flow:
+    """What somebody had counted below it: a view without its rows, a table that lacks some, one not asked for."""
+    at = ago(minutes=3).isoformat()
+    counts = (
+        Count("spark_catalog.crm.customers", at, rows=0, should=9, missing=9, extra=0),
+        Count("spark_catalog.crm.customers_copy", at, rows=12, should=20, missing=8, extra=0),
+        Count("spark_catalog.crm.signups_today", at, why=Unknown.ELSEWHERE),
+    )
+    kept = BelowCount("t", "responder", at, Phase.COUNTED, counts)
+    Flow.objects.filter(pk=of.pk).update(below_count=kept.as_json())
+    of.refresh_from_db()
+    return of
 
 
 def review_below(of: Flow | None = None) -> Recovery:

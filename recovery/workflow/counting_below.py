@@ -1,0 +1,297 @@
+"""Counts what is below a flow because a person asks: what each dataset holds, and what its definition yields now.
+
+Reads only. A worker asks Spark, one dataset after the other; the flow's row keeps the numbers with their times. A
+number that an update may have changed since is no longer shown: the page says *not known* in its place.
+"""
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from recovery.audit import cleansing
+from recovery.audit.actions import attempt
+from recovery.errors import Refused, RepriseError
+from recovery.models import Flow, Recovery, Workspace
+from recovery.people.roles import Actor, Right
+from recovery.pipelines import across
+from recovery.pipelines.behind import behind_of
+from recovery.pipelines.downstream import Node, State, Why
+from recovery.pipelines.events import when
+from recovery.pipelines.workspaces import client_for, questions_service, refuse_inactive
+from recovery.spark.api import Defined, DefinedRequest, StudyRequest, defined
+from recovery.strategies.readers import Reader
+from recovery.workflow import below, broker
+from recovery.workflow.deployed import read_code
+from recovery.workflow.gather import ACTIVE
+from recovery.workflow.studied import code_request
+
+ASK: Final = "flow.ask_count"
+TAKEN: Final = timedelta(minutes=2)
+"""After so long a request that no worker took counts as lost."""
+OVER: Final = (
+    "An update of the pipeline is running, so what is below may change at any moment. Count again after it."
+)
+
+
+class Phase(StrEnum):
+    ASKED = "asked"
+    COUNTING = "counting"
+    COUNTED = "counted"
+    FAILED = "failed"
+
+
+class Unknown(StrEnum):
+    """Why a number of rows is not known."""
+
+    NOT_COUNTED = "not_counted"
+    CHANGED = "changed"  # an update may have changed it since it was counted
+    ELSEWHERE = "elsewhere"  # another pipeline defines it, and was not asked
+    INPUT_BEHIND = "input_behind"  # what it reads is behind itself
+    UNSURE = "unsure"  # its definition yields another number at each run
+    PROBLEM = "problem"  # Spark could not tell
+
+
+@dataclass(frozen=True)
+class Count:
+    """What was counted of one dataset, at `at` (ISO). `should`: rows that its definition yields; `missing` and `extra`:
+    of the exact difference. `why` and `problem`: why `should` is not known, the problem in a sentence."""
+
+    dataset: str
+    at: str
+    rows: int | None = None
+    should: int | None = None
+    missing: int | None = None
+    extra: int | None = None
+    why: Unknown | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class BelowCount:
+    """The last count that was asked for below a flow, as its row keeps it. `at`: ISO time of the request."""
+
+    ticket: str
+    by: str
+    at: str
+    phase: Phase = Phase.ASKED
+    counts: tuple[Count, ...] = ()
+    problem: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "counts": [asdict(c) for c in self.counts]}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> "BelowCount | None":
+        """None for {}: nobody has asked."""
+        if not kept:
+            return None
+        counts = tuple(Count(**{**c, "why": Unknown(c["why"]) if c["why"] else None}) for c in kept["counts"])
+        return cls(**{**kept, "phase": Phase(kept["phase"]), "counts": counts})
+
+    @property
+    def waits(self) -> bool:
+        """Is a worker still to count, or counting?"""
+        at = when(self.at)
+        longest = {
+            Phase.ASKED: TAKEN,
+            Phase.COUNTING: TAKEN + timedelta(seconds=settings.REPRISE_MEASURE_SECONDS),
+        }
+        return self.phase in longest and at is not None and timezone.now() - at < longest[self.phase]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A number of rows at a moment; `why` not None: it is not known. `by`: the recovery that measured it, "" none."""
+
+    rows: int | None
+    at: datetime | None = None
+    why: Unknown | None = None
+    problem: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a dataset below holds and what it should hold. `missing` and `extra`: 0 and 0 where it agrees with its
+    definition, None where that is not known."""
+
+    now: Rows
+    should: Rows
+    missing: int | None = None
+    extra: int | None = None
+
+
+def request_count(*, flow_id: int, by: Actor) -> BelowCount:
+    """Have a worker count what is below a flow.
+
+    Raises Denied; Refused: `nothing_below`, `already_asked`; Unreachable without a broker.
+    """
+    from recovery.workflow import tasks
+
+    flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
+    with attempt(
+        action=ASK, by=by, target_kind="flow", target=flow.name, environment=flow.pipeline.environment
+    ) as attempted:
+        by.check(Right.RECOVER, flow.pipeline.environment)
+        broker.check()
+        refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
+        flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)
+        if not any(not r.pipeline for r in below.readers_of(flow)):
+            raise Refused(
+                f"Pipeline {flow.pipeline.name} has nothing below {flow.short} to count.",
+                code="nothing_below",
+            )
+        before = BelowCount.from_json(flow.below_count)
+        if before is not None and before.waits:
+            raise Refused(f"{before.by} has just asked for this count.", code="already_asked")
+        asked = BelowCount(secrets.token_hex(8), by.name, timezone.now().isoformat())
+        Flow.objects.filter(pk=flow_id).update(below_count=asked.as_json())
+        broker.send_on_commit(tasks.count_below, flow_id, asked.ticket)
+        attempted.done(f"A count of what is below {flow.name} was asked for.")
+        return asked
+
+
+def carry_out(flow_id: int, ticket: str) -> None:
+    """Count what was asked for. A request that is taken already, or that another one replaced, is left."""
+    with transaction.atomic():
+        flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)
+        asked = BelowCount.from_json(flow.below_count)
+        if asked is None or asked.ticket != ticket or asked.phase is not Phase.ASKED or not asked.waits:
+            return
+        asked = replace(asked, phase=Phase.COUNTING)
+        Flow.objects.filter(pk=flow_id).update(below_count=asked.as_json())
+    try:
+        ended = replace(asked, phase=Phase.COUNTED, counts=_count(flow))
+    except RepriseError as problem:
+        ended = replace(asked, phase=Phase.FAILED, problem=cleansing.text(problem.sentence))
+    with transaction.atomic():
+        kept = BelowCount.from_json(Flow.objects.select_for_update().get(pk=flow_id).below_count)
+        if kept is not None and kept.ticket == ticket:
+            Flow.objects.filter(pk=flow_id).update(below_count=ended.as_json())
+
+
+def _count(flow: Flow) -> tuple[Count, ...]:
+    """Raises RepriseError where the pipeline's code cannot be read, Refused while an update runs."""
+    client = client_for(flow.pipeline.workspace)
+    answer = client.get_pipeline(flow.pipeline.pipeline_id)
+    if any(u.get("state") in ACTIVE for u in answer.get("latest_updates") or []):
+        raise Refused(OVER, code="busy")
+    spec = answer.get("spec") or {}
+    libraries, code = read_code(client, spec)
+    study = code_request(questions_service(flow.pipeline.workspace), "", spec, libraries, code)
+    until = time.monotonic() + settings.REPRISE_MEASURE_SECONDS
+    readers = below.readers_of(flow)
+    late = {r.dataset for r in readers if r.state in tuple(State)}
+    return tuple(
+        _counted(r, study, until, behind=bool(r.late_inputs or late & set(r.inputs))) for r in readers
+    )
+
+
+def _counted(one: Reader, study: StudyRequest, until: float, *, behind: bool) -> Count:
+    count = Count(one.dataset, timezone.now().isoformat())
+    if one.pipeline:
+        return replace(count, why=Unknown.ELSEWHERE)
+    left = until - time.monotonic()
+    if left <= 0:
+        return replace(
+            count, why=Unknown.PROBLEM, problem="The time for one count was over (REPRISE_MEASURE_SECONDS)."
+        )
+    request = DefinedRequest(study.answers, one.dataset, replace(study, flow=one.flow))
+    try:
+        found = defined(request, timeout=left)
+    except RepriseError as problem:
+        return replace(count, why=Unknown.PROBLEM, problem=cleansing.text(problem.sentence))
+    return _as_count(count, found, behind=behind)
+
+
+def _as_count(count: Count, found: Defined, *, behind: bool) -> Count:
+    if behind:  # the definition yields what its late input holds, and not what it should
+        return replace(count, rows=found.rows, why=Unknown.INPUT_BEHIND)
+    if found.problem:
+        return replace(count, rows=found.rows, why=Unknown.PROBLEM, problem=cleansing.text(found.problem))
+    if found.rows_unsure:
+        return replace(count, rows=found.rows, why=Unknown.UNSURE)
+    same = replace(count, rows=found.rows, should=found.expected_rows)
+    return same if found.unsure else replace(same, missing=found.missing, extra=found.extra)
+
+
+def held_below(flow: Flow, found: Sequence[tuple[Node, Flow]]) -> dict[int, Held]:
+    """What each dataset below holds and should hold, as far as that was counted, by its flow's key. `found`: as
+    `across.flows_below` has them. Asks the database alone."""
+    asked = BelowCount.from_json(flow.below_count)
+    counts = _proven(flow) | {c.dataset: (c, "") for c in (asked.counts if asked else ())}
+    read = {name for node, _ in found for name in node.inputs}
+    writers = list(across.flows_of(flow.pipeline.workspace_id).filter(dataset__in=read))
+    held = {}
+    for node, row in found:
+        count, by = counts.get(row.dataset, (None, ""))
+        held[row.pk] = _held(row, [w for w in writers if w.dataset in node.inputs], count, by)
+    return held
+
+
+def _proven(flow: Flow) -> dict[str, tuple[Count, str]]:
+    """What the newest recovery that measured anything compared below, with its label."""
+    last = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
+    if last is None:
+        return {}
+    at = str(last.measured.get("at") or "")
+    told = (one for one in last.measured.get("downstream") or () if one.get("rows") is not None)
+    return {str(one["dataset"]): (_of_proof(one, at), last.label) for one in told}
+
+
+def _of_proof(one: Mapping[str, Any], at: str) -> Count:
+    found = Defined(
+        rows=one.get("rows"),
+        expected_rows=one.get("expected_rows"),
+        missing=one.get("missing"),
+        extra=one.get("extra"),
+        problem=one.get("problem") or None,
+        unsure=tuple(one.get("unsure") or ()),
+        rows_unsure=bool(one.get("rows_unsure")),
+    )
+    return _as_count(Count(str(one["dataset"]), at), found, behind=False)
+
+
+def _held(row: Flow, writers: Sequence[Flow], count: Count | None, by: str) -> Held:
+    """`writers`: the flows that write what it reads."""
+    late = behind_of(row)
+    emptied = late if late is not None and late.why is Why.EMPTIED else None
+    at = when(count.at) if count else None
+    if count is None or at is None:
+        now = Rows(0, emptied.since) if emptied else Rows(None, why=Unknown.NOT_COUNTED)
+        return Held(now, Rows(None, why=Unknown.NOT_COUNTED))
+    moved = _moved([row], at) or (emptied is not None and (emptied.since is None or emptied.since > at))
+    now = _now(count, at, by, moved=moved)
+    if now.rows is None and emptied is not None:
+        now = Rows(0, emptied.since)
+    if count.why is None and _moved(writers, at):
+        return Held(now, Rows(None, at, Unknown.CHANGED))
+    known = count.why is None and not moved
+    return Held(
+        now,
+        Rows(count.should, at, count.why, count.problem, by),
+        count.missing if known else None,
+        count.extra if known else None,
+    )
+
+
+def _now(count: Count, at: datetime, by: str, *, moved: bool) -> Rows:
+    if moved:
+        return Rows(None, at, Unknown.CHANGED)
+    why = None if count.rows is not None else count.why or Unknown.PROBLEM
+    return Rows(count.rows, at, why, "" if why is None else count.problem, by)
+
+
+def _moved(flows: Sequence[Flow], at: datetime) -> bool:
+    """May an update have changed what these flows write since then?"""
+    progress = [when((f.last_progress or {}).get("timestamp")) for f in flows]
+    moments = [*progress, *(f.good_at for f in flows), *(f.renewed_at for f in flows)]
+    return any(f.state == "running" for f in flows) or any(m is not None and m > at for m in moments)
