@@ -93,6 +93,7 @@ def _check(request: Request, by: Actor, right: Right, named: Mapping[str, Any]) 
             target=f"{request.path}: {aim.target}"[:400] if aim.target else request.path[:400],
             recovery=aim.recovery,
             environment=aim.environment,
+            pipeline=aim.pipeline,
         ):
             by.check(right)
 

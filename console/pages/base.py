@@ -86,6 +86,7 @@ def require(request: Request, actor: Actor, right: Right, environment: str | Non
                 target=f"{request.path}: {aim.target}"[:400] if aim.target else request.path[:400],
                 recovery=aim.recovery,
                 environment=environment or aim.environment,
+                pipeline=aim.pipeline,
                 says=denied.sentence,
             )
         raise

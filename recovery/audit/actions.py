@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from recovery import trace
 from recovery.audit import anchor, anchoring, chain, cleansing, folding, origin, reviewing, seals, tags
+from recovery.audit.aims import name_pipeline
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
 from recovery.numbers import whole
@@ -39,6 +40,7 @@ def record(
     reason: str = "",
     behalf: str = "",
     environment: str = "",
+    pipeline: str = "",
     before: Any = None,
     after: Any = None,
 ) -> AuditEntry:
@@ -46,14 +48,16 @@ def record(
     minutes said is counted instead (`folding`): answered is the entry that stands for it.
 
     `before` and `after` are plain JSON values (dates allowed). What looks like a secret is withheld. Where it is not
-    given, the environment is the recovery's, and a task acts on behalf of who last asked something of its recovery.
+    given, the environment is the recovery's, and a task acts on behalf of who last asked something of its recovery. The
+    same holds for the pipeline (as `aims.name_pipeline` has it), which a denial alone says.
     The role is the one that the person holds in that environment.
     Raises ValueError for an unregistered action or outcome and TypeError for a value that is not JSON: both are bugs
     of the caller.
     """
     tags.check(action, outcome)
     source = origin.current()
-    environment = environment or _environment(recovery)
+    there = _place_of(recovery) if recovery and not (environment and pipeline) else ("", "")
+    environment, pipeline = environment or there[0], pipeline or there[1]
     is_person = isinstance(by, Actor) and by.role is not Role.SYSTEM
     fields = {
         "actor": chain.plain_text(by.name, 150),
@@ -77,7 +81,7 @@ def record(
     }
     with transaction.atomic():
         if outcome == "denied":
-            return folding.fold(fields, append=_append, lock=lock)
+            return folding.fold(fields, chain.plain_text(pipeline, 400), append=_append, lock=lock)
         return _append(fields)
 
 
@@ -104,12 +108,13 @@ def _asked_by(recovery: str) -> str:
     )
 
 
-def _environment(recovery: str) -> str:
+def _place_of(recovery: str) -> tuple[str, str]:
+    """Environment and pipeline of a recovery, by its label; empty for none."""
     number = whole(recovery.removeprefix("R-"))
     if number is None:
-        return ""
-    found = Recovery.objects.filter(pk=number).values_list("flow__pipeline__environment", flat=True)
-    return found.first() or ""
+        return "", ""
+    found = Recovery.objects.filter(pk=number).select_related("flow__pipeline").first()
+    return (found.flow.pipeline.environment, name_pipeline(found.flow.pipeline)) if found else ("", "")
 
 
 def lock() -> None:
@@ -159,6 +164,7 @@ class Attempt:
     recovery: str
     reason: str = ""
     environment: str = ""
+    pipeline: str = ""
 
     def done(self, says: str, *, before: Any = None, after: Any = None) -> AuditEntry:
         """Append the row of success, in the same transaction as the change."""
@@ -168,7 +174,7 @@ class Attempt:
         return record(
             action=self.action, outcome=outcome, by=self.by, target_kind=self.target_kind, target=self.target,
             recovery=self.recovery, says=says, reason=self.reason, environment=self.environment,
-            before=before, after=after,
+            pipeline=self.pipeline, before=before, after=after,
         )  # fmt: skip
 
 
@@ -182,6 +188,7 @@ def attempt(
     recovery: str = "",
     reason: str = "",
     environment: str = "",
+    pipeline: str = "",
 ) -> Iterator[Attempt]:
     """Run the body in a transaction; when it fails, take it back and append why, then raise on.
 
@@ -191,7 +198,7 @@ def attempt(
     Success is the body's to record: `trying.done(says=…)`.
     """
     trying = Attempt(action=action, by=by, target_kind=target_kind, target=target, recovery=recovery, reason=reason,
-                     environment=environment)  # fmt: skip
+                     environment=environment, pipeline=pipeline)  # fmt: skip
     try:
         with transaction.atomic():
             yield trying

@@ -19,12 +19,21 @@ NAMES: Final = ("recovery", "recovery_id", "label", "pipeline", "pipeline_pk", "
 
 @dataclass(frozen=True)
 class Aim:
-    """`target`: what was named, in the log's words, "" for nothing. `recovery`: the label of the one that was named, or
-    of the only open one of what was named; `environment`: the pipeline's; "" where none is known."""
+    """What was aimed at; each is "" where none is known.
+
+    `target`: what was named, in the log's words. `recovery`: the label of it, or of the only open one of it.
+    `environment`: the pipeline's. `pipeline`: as `name_pipeline` has it.
+    """
 
     target: str = ""
     recovery: str = ""
     environment: str = ""
+    pipeline: str = ""
+
+
+def name_pipeline(pipeline: Pipeline) -> str:
+    """One pipeline, told from every other one of its name."""
+    return f"{pipeline.name} ({pipeline.pipeline_id})"
 
 
 def find_aim(named: Mapping[str, Any]) -> Aim:
@@ -66,7 +75,9 @@ def _of_recovery(text: str) -> Aim:
     if found is None:
         return Aim(target=f"recovery {text}")
     flow = found.flow
-    return Aim(f"{flow.name} of pipeline {flow.pipeline.name}", found.label, flow.pipeline.environment)
+    pipeline = flow.pipeline
+    target = f"{flow.name} of pipeline {pipeline.name}"
+    return Aim(target, found.label, pipeline.environment, name_pipeline(pipeline))
 
 
 def _of_pipeline(pipeline: Pipeline, flow: Flow | None) -> Aim:
@@ -75,4 +86,4 @@ def _of_pipeline(pipeline: Pipeline, flow: Flow | None) -> Aim:
         open_ones = open_ones.filter(flow=flow)
     labels = [recovery.label for recovery in open_ones[:2]]
     target = f"{flow.name} of pipeline {pipeline.name}" if flow else f"pipeline {pipeline.name}"
-    return Aim(target, labels[0] if len(labels) == 1 else "", pipeline.environment)
+    return Aim(target, labels[0] if len(labels) == 1 else "", pipeline.environment, name_pipeline(pipeline))

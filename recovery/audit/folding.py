@@ -3,8 +3,8 @@
 The log is append-only and chained: an entry's number cannot grow. So the first denial of somebody (from one address) of
 one act on one target is written at once. Further ones within `WINDOW` are counted in a row of their own, and when the
 window is over one entry says how many there were, and from when to when. Whoever tries many targets gets `MOST` entries
-in a window. What comes after that is counted by its kind (`KIND`), whatever it aims at: the first of each kind is an
-entry at once, so that no number of decoys hides in which environment something was tried, or what.
+in a window. What comes after that is counted by its kind and its pipeline (`KIND`), whatever else it aims at: the first
+of each is an entry at once, so that no number of decoys hides what was tried, in which environment, on which pipeline.
 """
 
 import hashlib
@@ -21,22 +21,36 @@ from recovery.models import AuditEntry, DeniedTry
 WINDOW: Final = timedelta(minutes=10)
 MOST: Final = 30
 """Entries of denials that one person, or one address without a person, gets in a window."""
-SAME: Final = ("actor", "via", "address", "action", "target_kind", "target", "recovery", "environment")
+PIPELINE: Final = "pipeline"
+"""Denials are counted by it; it is no column of the log, and an entry says it in `after`."""
+SAME: Final = (
+    "actor",
+    "via",
+    "address",
+    "action",
+    "target_kind",
+    "target",
+    "recovery",
+    "environment",
+    PIPELINE,
+)
 """What two denials have in common that are counted as one."""
 
-KIND: Final = ("action", "target_kind", "environment", "role")
-"""What two denials beyond `MOST` have in common that are counted as one. Each has few values, none of them anybody's to
-choose."""
+KIND: Final = ("action", "target_kind", "environment", "role", PIPELINE)
+"""What two denials beyond `MOST` have in common that are counted as one. None of it is anybody's to choose, but by
+making a pipeline: what names none that is there counts as none."""
 
 Append = Callable[[dict[str, Any]], AuditEntry]
 
 
-def fold(fields: Mapping[str, Any], *, append: Append, lock: Callable[[], None]) -> AuditEntry:
+def fold(fields: Mapping[str, Any], pipeline: str, *, append: Append, lock: Callable[[], None]) -> AuditEntry:
     """The entry that stands for a denial: a new one, or the one of this window, which counts it.
 
-    Call inside a transaction. `lock`: waits for one's turn to append.
+    `pipeline`: what was aimed at, "" where none is known. Call inside a transaction. `lock`: waits for one's turn to
+    append.
     """
     now, who = timezone.now(), _who(fields)
+    fields = {**fields, PIPELINE: pipeline}
     keys = [_key(who, [fields[name] for name in SAME]), _many(who, fields)]
     if (counted := _count(keys[:1], now)) is not None:
         return counted
@@ -47,7 +61,9 @@ def fold(fields: Mapping[str, Any], *, append: Append, lock: Callable[[], None])
         return counted
     for over in DeniedTry.objects.filter(key=key):
         _write(over, append)
-    entry = append(dict(fields))
+    entry = append(
+        _columns(fields) | ({"after": {**(fields["after"] or {}), PIPELINE: pipeline}} if pipeline else {})
+    )
     DeniedTry.objects.create(key=key, who=who, entry=entry.seq, fields=dict(fields), since=now, until=now)
     return entry
 
@@ -70,7 +86,9 @@ def _count(keys: list[str], now: datetime) -> AuditEntry | None:
 def _write(row: DeniedTry, append: Append) -> int:
     row.delete()
     if row.more:
-        append({**row.fields, "says": said(row), "request_id": "", "task_id": "", "after": _after(row)})
+        append(
+            {**_columns(row.fields), "says": said(row), "request_id": "", "task_id": "", "after": _after(row)}
+        )
     return row.more
 
 
@@ -87,7 +105,12 @@ def _after(row: DeniedTry) -> dict[str, Any]:
         "since": row.since.isoformat(),
         "until": row.until.isoformat(),
         "entry": row.entry,
+        **({PIPELINE: named} if (named := row.fields.get(PIPELINE)) else {}),
     }
+
+
+def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != PIPELINE}
 
 
 def _who(fields: Mapping[str, Any]) -> str:
@@ -97,7 +120,7 @@ def _who(fields: Mapping[str, Any]) -> str:
 
 
 def _many(who: str, fields: Mapping[str, Any]) -> str:
-    return _key(who, ["many", *[fields[name] for name in KIND]])
+    return _key(who, ["many", *[fields.get(name, "") for name in KIND]])
 
 
 def _key(who: str, parts: list[Any]) -> str:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.audit.actions import attempt
+from recovery.audit.aims import name_pipeline
 from recovery.diagnosis.advice import Meant
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step, Workspace
@@ -54,7 +55,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
     with attempt(
         action="recovery.open", by=by, target_kind="flow", target=flow.name,
-        environment=flow.pipeline.environment,
+        environment=flow.pipeline.environment, pipeline=name_pipeline(flow.pipeline),
     ) as attempted:  # fmt: skip
         by.check(Right.RECOVER, flow.pipeline.environment)
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))

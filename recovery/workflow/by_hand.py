@@ -9,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from recovery.audit.actions import attempt
+from recovery.audit.aims import name_pipeline
 from recovery.diagnosis.advice import Meant, meant_of
 from recovery.diagnosis.platforms import Storage
 from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
@@ -116,10 +117,24 @@ def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
     if strategy not in JUDGES and strategy not in NOT_HERE:
         raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
     there = flow.pipeline.environment
-    with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name, environment=there):
+    with attempt(
+        action="recovery.strategy",
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        environment=there,
+        pipeline=name_pipeline(flow.pipeline),
+    ):
         by.check(Right.RECOVER, flow.pipeline.environment)
     reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
-    with attempt(action="recovery.strategy", by=by, target_kind="flow", target=flow.name, environment=there):
+    with attempt(
+        action="recovery.strategy",
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        environment=there,
+        pipeline=name_pipeline(flow.pipeline),
+    ):
         raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
 
 
@@ -128,7 +143,14 @@ def _is_reachable(flow: Flow, by: Actor) -> None:
     if where_of(flow).storage is Storage.REACHABLE:
         return
     there = flow.pipeline.environment
-    with attempt(action="recovery.open", by=by, target_kind="flow", target=flow.name, environment=there):
+    with attempt(
+        action="recovery.open",
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        environment=there,
+        pipeline=name_pipeline(flow.pipeline),
+    ):
         by.check(Right.RECOVER, there)
         checkpoint_of(flow)
 
@@ -203,7 +225,13 @@ def look(
     """
     there, label = flow.pipeline.environment, recovery.label if recovery else ""
     with attempt(
-        action="recovery.look", by=by, target_kind="flow", target=flow.name, recovery=label, environment=there
+        action="recovery.look",
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        recovery=label,
+        environment=there,
+        pipeline=name_pipeline(flow.pipeline),
     ) as attempted:
         by.check(Right.RECOVER, there)
         attempted.done(

@@ -17,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit.actions import attempt, record
+from recovery.audit.aims import name_pipeline
 from recovery.errors import NotFound, OutcomeUnknown, Refused, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.people import visible
@@ -168,7 +169,12 @@ def request_refresh(*, flow_id: int, by: Actor) -> BelowRefresh:
 
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     with attempt(
-        action=ASK, by=by, target_kind="flow", target=flow.name, environment=flow.pipeline.environment
+        action=ASK,
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        environment=flow.pipeline.environment,
+        pipeline=name_pipeline(flow.pipeline),
     ) as attempted:
         by.check(Right.RECOVER, flow.pipeline.environment)
         broker.check()

@@ -132,6 +132,7 @@ class RepriseCommand(BaseCommand):
                 target=f"{name}: {aim.target}" if aim.target else name,
                 recovery=aim.recovery,
                 environment=aim.environment,
+                pipeline=aim.pipeline,
             ):
                 self.actor.check(right)
         return self.answer(options)

@@ -90,7 +90,9 @@ def test_who_tries_many_targets_gets_a_number_of_entries_and_one_count() -> None
     assert AuditEntry.objects.order_by("seq").last().after["more"] == folding.MOST * 2 - 1  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("other", [{"environment": "production"}, {"action": "api.denied"}])
+@pytest.mark.parametrize(
+    "other", [{"environment": "production"}, {"action": "api.denied"}, {"pipeline": "orders (p-2)"}]
+)
 def test_no_number_of_decoys_hides_a_kind_of_try_that_was_not_there_yet(other: dict[str, Any]) -> None:
     for number in range(folding.MOST + 5):
         deny(target=f"/flows/{number}")
@@ -101,6 +103,35 @@ def test_no_number_of_decoys_hides_a_kind_of_try_that_was_not_there_yet(other: d
     assert entry.action == other.get("action", "page.denied")
     assert deny(target="/flows/another", **other).seq == entry.seq, "the second of a kind is counted"
     assert end_windows() == 5
+
+
+def test_each_pipeline_of_one_environment_is_named_however_many_were_tried_before() -> None:
+    for number in range(folding.MOST * 2):
+        deny(target=f"/flows/{number}", environment="production", pipeline="decoy (p-1)")
+    for number in range(4):
+        entry = deny(target=f"/of-second/{number}", environment="production", pipeline="orders (p-2)")
+        assert (entry.target, entry.environment) == ("/of-second/0", "production")
+        assert entry.after == {"pipeline": "orders (p-2)"}
+    end_windows()
+    told = [entry.after for entry in AuditEntry.objects.order_by("seq") if (entry.after or {}).get("more")]
+    assert [(after["pipeline"], after["more"]) for after in told] == [
+        ("decoy (p-1)", folding.MOST - 1),
+        ("orders (p-2)", 3),
+    ]
+
+
+def test_flows_of_one_name_in_two_pipelines_are_two_targets() -> None:
+    deny(target="c.d.f", pipeline="a (p-1)")
+    deny(target="c.d.f", pipeline="b (p-2)")
+    assert AuditEntry.objects.count() == 2
+
+
+def test_a_count_of_a_former_release_is_written_too() -> None:
+    deny(), deny()
+    row = DeniedTry.objects.get()
+    row.fields.pop("pipeline")
+    row.save()
+    assert end_windows() == 1
 
 
 def test_a_stranger_is_known_by_the_address_whatever_the_name() -> None:

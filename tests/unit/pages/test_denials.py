@@ -6,6 +6,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from recovery.audit.aims import name_pipeline
+from recovery.audit.folding import MOST
 from recovery.models import AuditEntry, DeniedTry, Token
 from recovery.people.identity import sha256
 from tests import factories
@@ -27,3 +29,18 @@ def test_forbidden_pages_and_calls_of_the_api_are_counted(client: Client) -> Non
     assert [answer.status_code for answer in called] == [403] * 40
     assert AuditEntry.objects.filter(action="api.denied").count() == 1
     assert list(DeniedTry.objects.values_list("more", flat=True)) == [39, 39]
+
+
+def test_a_second_pipeline_of_an_environment_is_named_behind_any_number_of_tries_of_the_first(
+    client: Client,
+) -> None:
+    client.force_login(factories.person("viewer"))
+    of = factories.workspace()
+    first, second = (factories.pipeline(of, name, environment="production") for name in ("first", "second"))
+    decoys = [factories.flow(first, f"f{number}") for number in range(MOST + 1)]
+    for flow in [*decoys, factories.flow(second, "target")]:
+        assert client.post(f"/flows/{flow.pk}").status_code == 403
+    named = [
+        (entry.environment, entry.after["pipeline"]) for entry in AuditEntry.objects.filter(outcome="denied")
+    ]
+    assert set(named) == {("production", name_pipeline(first)), ("production", name_pipeline(second))}
