@@ -4,11 +4,12 @@
 show (`reading`); a page gives it a deadline and the instance's breaker, too (`in_request`).
 """
 
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar, cast
 
@@ -16,7 +17,7 @@ from django.conf import settings
 
 from recovery import outbound
 from recovery.breaker import SharedBreaker
-from recovery.checkpoints import access
+from recovery.checkpoints import access, local
 from recovery.checkpoints.access import Access, Rules
 from recovery.errors import Refused, WrongUse
 from recovery.models import Flow, Pipeline, Workspace
@@ -103,11 +104,30 @@ def check_roots(roots: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(access.check_root(root, rules) for root in roots))
 
 
+def resolve_roots(roots: Sequence[str]) -> dict[str, str]:
+    """Where those of these roots that lie on this machine lead now. Raises Refused (`storage_hidden`), Unreachable."""
+    rules, found = replace(default().rules, local_roots=()), {}
+    for place in map(access.read_place, roots):
+        if not place.store:
+            real = access.ask(local.mount_of(place.path), partial(os.path.realpath, place.path))
+            rules.check_file(real)
+            found[place.path] = real
+    return found
+
+
+def rules_of(workspaces: Iterable[Workspace], rules: Rules) -> Rules:
+    """`rules`, held to the roots of these workspaces."""
+    held = list(workspaces)
+    roots = tuple(root for workspace in held for root in workspace.roots)
+    real = tuple(pair for workspace in held for pair in workspace.real_roots.items())
+    return replace(rules, roots=roots, real_roots=real)
+
+
 @contextmanager
 def reading(workspace: Workspace) -> Iterator[None]:
     """Only what lies below this workspace's roots is opened in here, where it has any."""
     now = access.current()
-    with access.using(replace(now, rules=replace(now.rules, roots=tuple(workspace.roots)))):
+    with access.using(replace(now, rules=rules_of([workspace], now.rules))):
         yield
 
 
@@ -123,16 +143,16 @@ def reading_typed(location: str, by: Actor) -> Iterator[None]:
     for storage in _out_of_sight(by):
         if access.is_below(location, storage):
             raise Refused(access.outside(location), code="storage_root")
-    roots = [tuple(workspace.roots) for workspace in Workspace.objects.active()]
-    limits = tuple(root for some in roots for root in some) if all(roots) else ()
-    if not limits and not by.may(Right.RECOVER):
+    workspaces = list(Workspace.objects.active())
+    are_limited = bool(workspaces) and all(workspace.roots for workspace in workspaces)
+    if not are_limited and not by.may(Right.RECOVER):
         raise Refused(
             "Not every workspace has storage roots, so reading a checkpoint by its path needs the right to run "
             "recoveries. Paste the text alone, or ask an admin to name the roots.",
             code="storage_without_roots",
         )
     now = access.current()
-    with access.using(replace(now, rules=replace(now.rules, roots=limits))):
+    with access.using(replace(now, rules=rules_of(workspaces if are_limited else (), now.rules))):
         yield
 
 

@@ -75,12 +75,15 @@ class Place:
 class Rules:
     """Which places may be opened.
 
-    `roots`: below one of them, where there are any (a workspace's). `local_roots`: the same for files of this machine
-    alone (the operator's). `hidden`: folders of this machine that are never opened, but for `shown` below them; real
-    paths. `may_call(host, port, named)` raises Refused for a machine that may not be called; `named`: by a root.
+    `roots`: below one of them, where there are any (a workspace's). `real_roots`: (root, where it led when a person
+    named it) of those on this machine; a root that is not among them lies where it says, through no link.
+    `local_roots`: as `roots`, for files of this machine alone (the operator's). `hidden`: folders of this machine that
+    are never opened, but for `shown` below them; real paths. `may_call(host, port, named)` raises Refused for a machine
+    that may not be called; `named`: by a root.
     """
 
     roots: tuple[str, ...] = ()
+    real_roots: tuple[tuple[str, str], ...] = ()
     local_roots: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
@@ -101,7 +104,10 @@ class Rules:
             self.may_call(place.host, place.port, bool(named))
 
     def check_file(self, path: str) -> None:
-        """Of a real path, absolute and without links. Raises Refused (`storage_root`, `storage_hidden`)."""
+        """Of a real path, absolute and without links.
+
+        Raises Refused (`storage_root`, `storage_root_moved`, `storage_hidden`).
+        """
         if any(_below(path, place) for place in self.shown):
             return
         if any(_below(path, place) for place in self.hidden) or self._is_of_a_person(path):
@@ -110,9 +116,26 @@ class Rules:
                 "checkpoints and tables in a folder of their own.",
                 code="storage_hidden",
             )
-        for roots in (self.local_roots, self.roots):
-            if roots and not any(_below(path, os.path.realpath(root)) for root in _local(roots)):
-                raise Refused(_outside(path), code="storage_root")
+        if self.local_roots and not any(
+            _below(path, os.path.realpath(root)) for root in _local(self.local_roots)
+        ):
+            raise Refused(_outside(path), code="storage_root")
+        if self.roots:
+            self._check_roots(path)
+
+    def _check_roots(self, path: str) -> None:
+        """By where the roots were when they were named: whoever can write beside one can put a link in its place."""
+        kept = {root: root for root in _local(self.roots)} | dict(self.real_roots)
+        if any(_below(path, where) for where in kept.values()):
+            return
+        moved = [root for root, where in kept.items() if _below(path, os.path.realpath(root))]
+        if moved:
+            raise Refused(
+                f"{moved[0]} leads to another folder than when it was named as a root: nothing is read there. Where "
+                "that is right, an admin can take the root out of the workspace, save, and add it again.",
+                code="storage_root_moved",
+            )
+        raise Refused(_outside(path), code="storage_root")
 
     def _is_of_a_person(self, path: str) -> bool:
         """Settings and keys of a person: `~/.ssh`, `~/.aws` and all else whose name begins with a dot."""

@@ -29,6 +29,8 @@ class Workspace(OnLists):
     the first; `test_asked_at`: a worker is at it since then. `next_poll_at`: it rests until then, None for no longer
     than usual. `roots`: places below which checkpoints and tables of its pipelines are read, as
     `checkpoints.access.check_root` keeps them; [] for all that the instance may read.
+    `real_roots`: where those on this machine led when they were named, by root: pipelines' code may put a link in the
+    place of a folder, so no reading follows it.
     """
 
     name = models.CharField(max_length=80, unique=True)
@@ -48,6 +50,7 @@ class Workspace(OnLists):
     tested = models.JSONField(default=dict)
     test_asked_at = models.DateTimeField(null=True)
     roots = models.JSONField(default=list)
+    real_roots = models.JSONField(default=dict)
 
     on_lists = frozenset({"name", "on", "removed_at", "poll_error"})
     objects = WorkspaceQuerySet.as_manager()

@@ -107,7 +107,7 @@ def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
         _check_name(name)
         if given.url is None or not (given.token or given.token_ref):
             raise WrongUse("A workspace needs an address and a token.", code="no_token")
-        values = {"environment": "production", **_columns(given)}
+        values = {"environment": "production", **_columns(given, None)}
         row = Workspace.objects.select_for_update().filter(name=name).first()
         if row is not None and (row.removed_at is None or _place(row.url) != _place(values["url"])):
             raise Refused(
@@ -123,7 +123,7 @@ def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
             )
             row.refresh_from_db()
         trying.environment = row.environment
-        trying.done(f"Workspace {name} added at {row.url}.", after=described(row))
+        trying.done(f"Workspace {name} added at {row.url}.", after=_noted(row))
     return row
 
 
@@ -135,7 +135,7 @@ def change_workspace(*, name: str, given: Given, by: Actor, on: bool | None = No
     `token_elsewhere`, `same_address`, `outbound`, `recovery_open`.
     """
     with _managing("workspace.change", name, by) as (trying, row):
-        before, values = described(row), _columns(given)
+        before, values = _noted(row), _columns(given, row)
         moved = "url" in values and _place(values["url"]) != _place(row.url)
         is_same = bool(given.token_ref) and _source(given.token_ref or "") == _source(row.token_ref)
         if moved and (is_same or not (given.token or given.token_ref)):
@@ -154,7 +154,7 @@ def change_workspace(*, name: str, given: Given, by: Actor, on: bool | None = No
                 _leave(row)
         Workspace.objects.filter(pk=row.pk).update(**values, poll_error="", tested={}, test_asked_at=None)
         row.refresh_from_db()
-        trying.done(f"Workspace {row.name} changed.", before=before, after=described(row))
+        trying.done(f"Workspace {row.name} changed.", before=before, after=_noted(row))
     return row
 
 
@@ -238,6 +238,11 @@ def described(row: Workspace) -> dict[str, Any]:
     }
 
 
+def _noted(row: Workspace) -> dict[str, Any]:
+    """For the audit log alone: with where the roots led when they were named."""
+    return described(row) | {"real_roots": row.real_roots}
+
+
 def workspace_named(name: str) -> Workspace:
     """One that was not removed. Raises NotFound."""
     row = Workspace.objects.kept().filter(name=name).first()
@@ -259,8 +264,8 @@ def _managing(action: str, name: str, by: Actor, reason: str = "") -> Iterator[t
         yield trying, row
 
 
-def _columns(given: Given) -> dict[str, Any]:
-    """The columns that `given` sets. Raises WrongUse, Refused."""
+def _columns(given: Given, row: Workspace | None) -> dict[str, Any]:
+    """The columns that `given` sets in `row`. Raises WrongUse, Refused."""
     values: dict[str, Any] = {}
     if given.url is not None:
         values["url"] = _check_address(given.url.strip().rstrip("/"))
@@ -271,6 +276,14 @@ def _columns(given: Given) -> dict[str, Any]:
         if len(given.roots) > MOST_ROOTS:
             raise WrongUse(f"A workspace has at most {MOST_ROOTS} roots.", code="too_many_roots")
         values["roots"] = reach.check_roots(given.roots)
+        held = (
+            {}
+            if row is None
+            else {root: where for root, where in row.real_roots.items() if root in row.roots}
+        )
+        values["real_roots"] = reach.resolve_roots([root for root in values["roots"] if root not in held]) | {
+            root: held[root] for root in values["roots"] if root in held
+        }  # a root that led elsewhere since is not taken by saving something else
     if given.questions_url is not None:
         url = given.questions_url.strip().rstrip("/")
         values["questions_url"] = _check_address(url) if url else ""

@@ -85,6 +85,31 @@ def test_the_operators_folders_hold_beside_a_workspaces_roots(tmp_path: Path) ->
     assert opened_under(rules, str(tmp_path / "other")) == "storage_root"
 
 
+def test_a_root_is_where_it_was_when_it_was_named_whatever_lies_there_now(tmp_path: Path) -> None:
+    root, other, link = tmp_path / "data", tmp_path / "other", tmp_path / "link"
+    for folder in (root, other):
+        (folder / "x").mkdir(parents=True)
+    link.symlink_to(root)
+    rules = Rules(roots=(str(root), str(link)), real_roots=((str(root), str(root)), (str(link), str(root))))
+    assert [opened_under(rules, f"{at}/x") for at in (root, link, other)] == ["", "", "storage_root"]
+    link.unlink()
+    link.symlink_to(other)
+    assert opened_under(rules, f"{link}/x") == "storage_root_moved"
+    (root / "x").rmdir()
+    root.rmdir()
+    root.symlink_to(other)
+    assert opened_under(rules, f"{root}/x") == "storage_root_moved"
+
+
+def test_a_root_of_which_nobody_kept_where_it_leads_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "data/x").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    assert opened_under(Rules(roots=(str(tmp_path / "data"),)), str(tmp_path / "data/x")) == ""
+    assert (
+        opened_under(Rules(roots=(str(tmp_path / "link"),)), str(tmp_path / "link/x")) == "storage_root_moved"
+    )
+
+
 @pytest.mark.parametrize("read", [lambda s: s.read("0", 99), lambda s: s.entries("d"), lambda s: s.walk()])
 def test_a_link_inside_a_checkpoint_leads_nowhere_hidden(
     read: Callable[[Store], object], tmp_path: Path

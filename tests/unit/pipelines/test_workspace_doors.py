@@ -1,9 +1,12 @@
 """A workspace is added, changed, switched off and removed: by the right people, audited, no secret in the open."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recovery import reach
+from recovery.checkpoints.storage import Store
 from recovery.encryption import decrypted, encrypted
 from recovery.errors import Denied
 from recovery.models import AuditEntry, Flow, Recovery, Workspace
@@ -278,3 +281,44 @@ def test_only_an_admin_does(role: Role) -> None:
         with pytest.raises(Denied):
             act()
     assert AuditEntry.objects.filter(outcome="denied").count() == 5
+
+
+def rooted(*roots: Any) -> dict[str, str]:
+    """Where the roots of the workspace are held to lead, after they were saved."""
+    given = Given(roots=tuple(map(str, roots)))
+    return actions.change_workspace(name="main-eu", given=given, by=ADMIN).real_roots
+
+
+def test_a_root_is_held_to_where_it_led_when_it_was_named_and_other_changes_bless_no_link(
+    tmp_path: Path,
+) -> None:
+    add()
+    root, mine, other = tmp_path / "root", tmp_path / "mine", tmp_path / "other"
+    mine.mkdir()
+    other.mkdir()
+    root.symlink_to(mine)
+    assert rooted(root, "s3://bucket") == {str(root): str(mine)}
+    entry = AuditEntry.objects.order_by("seq").last()
+    assert entry is not None
+    assert entry.after["real_roots"] == {str(root): str(mine)}
+
+    root.unlink()
+    root.symlink_to(other)
+    assert rooted(root, tmp_path / "new") == {
+        str(root): str(mine),
+        str(tmp_path / "new"): str(tmp_path / "new"),
+    }
+    changed = actions.change_workspace(name="main-eu", given=Given(environment="staging"), by=ADMIN)
+    assert changed.real_roots[str(root)] == str(mine)
+    with reach.reading(changed), refused("storage_root_moved"):
+        Store.open(str(root))
+
+    rooted()
+    assert rooted(root) == {str(root): str(other)}
+
+
+def test_a_root_that_leads_to_what_is_never_read_is_refused(tmp_path: Path) -> None:
+    add()
+    (tmp_path / "root").symlink_to("/etc")
+    with refused("storage_hidden"):
+        rooted(tmp_path / "root")

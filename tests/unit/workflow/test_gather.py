@@ -72,7 +72,10 @@ def scene_of(code: str, *topics: str) -> gather.Scene:
     )
     report = CheckpointReport("/ck", "structured-streaming", 0, "q-1", 2, 2, progress)
     pipeline = SimpleNamespace(
-        workspace=SimpleNamespace(name="w", roots=()), environment="test", pipeline_id="p", name="p"
+        workspace=SimpleNamespace(name="w", roots=(), real_roots={}),
+        environment="test",
+        pipeline_id="p",
+        name="p",
     )
     flow: Any = SimpleNamespace(name="c.s.f", dataset="c.s.t", pipeline=pipeline)
     client: Any = None
