@@ -7,11 +7,13 @@ from django.utils import timezone
 
 from recovery.approvals.selectors import rule_for
 from recovery.models import ApprovalRequest, BreakGlass, Flow, Recovery, Vote
+from recovery.pipelines.listing import together
 from tests.factories.flows import ago, incident, person
 from tests.factories.runs import into, running
 from tests.factories.wizard import planned
 
 
+@together()
 def asked(of: Flow | None = None, strategy: str = "continue", **values: Any) -> Recovery:
     """A plan for which approval was asked some minutes ago."""
     made = planned(of or incident("production"), strategy)

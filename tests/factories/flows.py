@@ -9,6 +9,7 @@ from django.utils import timezone
 from recovery.models import Flow, FlowInput, Person, Pipeline, Workspace
 from recovery.people.roles import Role
 from recovery.pipelines import inputs
+from recovery.pipelines.listing import together
 
 PASSWORD = "a-long-enough-password-1"
 CODE = """from pyspark import pipelines as dp
@@ -143,6 +144,7 @@ def view(of: Pipeline, name: str = "customers", **values: Any) -> Flow:
     return flow(of, name, **given)
 
 
+@together()
 def incident(environment: str = "development") -> Flow:
     """The whole pipeline: the failed flow, its healthy neighbour and the view over both."""
     place = workspace("dev-eu" if environment == "development" else "main-eu", environment=environment)

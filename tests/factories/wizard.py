@@ -7,6 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from recovery.models import Flow, Hold, Plan, Recovery, Step
+from recovery.pipelines.listing import together
 from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect
 from recovery.plans.values import seal
 from recovery.sources.base import Bound
@@ -15,6 +16,7 @@ from tests.factories.flows import CODE, OLD_CODE, PATH, ago, incident
 from tests.factories.judged import DIAGNOSIS, facts, options
 
 
+@together()
 def opened(of: Flow | None = None, **values: Any) -> Recovery:
     """A recovery just opened: diagnosed, nothing else."""
     given = {
@@ -218,6 +220,7 @@ def sealed(of: Recovery, strategy: str = "continue", **values: Any) -> Plan:
     return plan
 
 
+@together()
 def planned(of: Flow | None = None, strategy: str = "continue") -> Recovery:
     made = at_review(of, strategy)
     sealed(made, strategy)

@@ -8,6 +8,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.urls import set_urlconf
 
 from recovery.audit import anchor
+from recovery.pipelines.transport import Transport
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +21,12 @@ def _nothing_outlives_the_rollback(monkeypatch: pytest.MonkeyPatch) -> None:
         return "" if asked is connection or asked.alias == connection.alias else real(asked)
 
     monkeypatch.setattr(anchor, "name_of", name_of)
+
+
+@pytest.fixture(autouse=True)
+def _tries_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Pipelines API that does not answer is asked again without the pause between, where a test names none."""
+    monkeypatch.setitem(Transport.__init__.__kwdefaults__, "pause", lambda _seconds: None)
 
 
 @pytest.fixture(autouse=True)
