@@ -27,6 +27,7 @@ ACTIONS: Final[dict[str, str]] = {
     "session.sign_out": "signed out",
     "workspace.register": "registered a workspace",
     "workspace.add": "added a workspace",
+    "stream.adopt": "adopted a stream",
     "workspace.change": "changed a workspace",
     "workspace.switch": "switched a workspace off or on",
     "workspace.remove": "removed a workspace",

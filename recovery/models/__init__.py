@@ -22,6 +22,7 @@ from recovery.models.pipeline import Flow, Pipeline
 from recovery.models.plan import Plan
 from recovery.models.recovery import Recovery
 from recovery.models.step import Step
+from recovery.models.stream import EventLog, Stream, StreamStart
 from recovery.models.study import KeptStudy
 from recovery.models.unread import FlowInput
 from recovery.models.workspace import Workspace
@@ -37,6 +38,7 @@ __all__ = [
     "Delivery",
     "DeniedTry",
     "EnvironmentRule",
+    "EventLog",
     "Flow",
     "FlowInput",
     "Heartbeat",
@@ -56,6 +58,8 @@ __all__ = [
     "RoleIn",
     "SignOff",
     "Step",
+    "Stream",
+    "StreamStart",
     "Token",
     "TokenSighting",
     "Vote",

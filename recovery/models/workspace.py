@@ -1,4 +1,4 @@
-"""A workspace: one Pipelines API endpoint. Secrets are references (`file:…`, `env:…`), or encrypted values."""
+"""A workspace: one Pipelines API endpoint, or plain streams. Secrets are references (`file:…`), or encrypted values."""
 
 from django.db import models
 
@@ -18,7 +18,10 @@ class WorkspaceQuerySet(ListedQuerySet["Workspace"]):
 
 
 class Workspace(OnLists):
-    """`token_ref` or `token_kept` (encrypted, `recovery/encryption.py`) holds the token.
+    """`kind`: `pipelines`, or `streams`: plain streams, which people adopt, with the event logs in the folders
+    `event_logs`; it has neither address nor token.
+
+    `token_ref` or `token_kept` (encrypted, `recovery/encryption.py`) holds the token.
 
     `questions_url`: the Pipelines API server of Reprise that runs its code for studies and counts, "" for none; with a
     token of its own (`questions_token_ref`, `questions_token_kept`; both empty: the workspace's, where it is the same
@@ -34,7 +37,9 @@ class Workspace(OnLists):
     """
 
     name = models.CharField(max_length=80, unique=True)
-    url = models.URLField(max_length=300)
+    kind = models.CharField(max_length=20, default="pipelines")
+    url = models.URLField(max_length=300, blank=True)
+    event_logs = models.JSONField(default=list)
     token_ref = models.CharField(max_length=300, blank=True)
     token_kept = models.TextField(blank=True, default="")
     questions_url = models.URLField(max_length=300, blank=True, default="")
@@ -57,6 +62,11 @@ class Workspace(OnLists):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def has_streams(self) -> bool:
+        """Are its flows plain streams?"""
+        return self.kind == "streams"
 
     @property
     def active(self) -> bool:

@@ -77,11 +77,14 @@ class Clients:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        self._all: list[PipelinesClient] = []
         self.first = self._make()
         self._all = [self.first]
         self._failure: RepriseError | None = None
 
     def _make(self) -> PipelinesClient:
+        if self._workspace.has_streams and self._all:
+            return self.first  # it has read all by now, and no thread may touch the database
         return client_for(self._workspace, timeout=TIMEOUT)
 
     def close(self) -> None:

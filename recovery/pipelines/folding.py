@@ -22,6 +22,9 @@ from recovery.pipelines.failures import (
 HISTORY: Final = 5
 """How many updates of a flow are kept and shown."""
 
+SILENT: Final = "SILENT"
+"""State of an update of a plain stream that is said to run, and has given no sign of life for long."""
+
 LATE: Final = timedelta(minutes=2)
 """Events of an update that is over may still come in for this long, unless its last one is already there."""
 
@@ -190,6 +193,8 @@ def state(
     updates: Sequence[Mapping[str, Any]], flow: str, active: Reading | None, memory: failing.FailureMemory
 ) -> str:
     """ok, failed, running, stopped or unknown; `active` is the update that still runs, if one does."""
+    if active and active.update.get("state") == SILENT:
+        return "unknown"
     status = active.statuses.get(flow) if active else None
     if status and status.status in ("FAILED", "COMPLETED"):
         return "failed" if status.status == "FAILED" else "ok"

@@ -81,6 +81,12 @@ def client_for(workspace: Workspace, *, timeout: float = 30.0) -> PipelinesClien
 
 def connected(workspace: Workspace, *, timeout: float) -> PipelinesClient:
     """As `client_for`, of a workspace that is switched off as well: for its test."""
+    if workspace.has_streams:
+        from recovery.streams.client import (
+            StreamsClient,
+        )  # speaks for plain streams in the words of this room
+
+        return StreamsClient(workspace)
     return PipelinesClient(
         url=workspace.url, token=token_of(workspace), timeout=timeout, allowed=outbound.configured()
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.spark import comparable, counting, explained, secrets, slicing, topics
+from recovery.spark import comparable, counting, explained, programs, secrets, slicing, topics
 from recovery.spark.api import (
     FROM_CODE,
     NAMED,
@@ -43,12 +43,19 @@ class Flow:
         self._placed = write_files(request["files"], request["root"], folder)
         use(spark, request["catalog"], request["schema"])
         self._touched = imports_beside(request["files"])
+        plain = programs.is_program(request)
         with watched(spark, folder, self._touched):
-            definitions: Definitions = load(spark, self._placed, request["libraries"], folder)
-        self._flow = find_flow(definitions, request["flow"], request["catalog"], request["schema"])
+            definitions: Definitions = (
+                programs.load(spark, self._placed, request, folder)
+                if plain
+                else load(spark, self._placed, request["libraries"], folder)
+            )
+        named = (request["flow"], request["catalog"], request["schema"])
+        self._flow = definitions.flows[0] if plain else find_flow(definitions, *named)
         sink = _sink(definitions, self._flow.target)
         self.writes_alone = _writes_alone(definitions, self._flow, request)
-        self.reader = Reader(spark, definitions)
+        self.reader = Reader(spark, definitions, mutable=plain)
+        self.output_mode = str(getattr(self._flow, "mode", "append"))
         self.reader.withheld |= secrets.values((sink or {}).get("options") or {})
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
         with watched(spark, folder, self._touched):
@@ -211,6 +218,7 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         "notes": [],
         "rests_on": flow.rests_on,
         "driver": driver_of(spark),
+        "output_mode": flow.output_mode,
     }
     from pyspark.errors import PySparkException
 

@@ -169,6 +169,7 @@ class Study:
     `bounded`: budgets that were met; what they bound is absent. Without a key nobody looks for repeats in the table.
     `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not
     known, as the code cannot be analysed. `driver`: the run of Spark that answered (`Whereabouts.driver`).
+    `output_mode`: as the code writes; a pipeline's flow appends.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -192,6 +193,7 @@ class Study:
     rests_on: tuple[Text, ...] | None = None
     driver: Text = ""
     bounded: tuple[Bounded, ...] = ()
+    output_mode: Text = "append"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,15 @@ from typing import Any
 
 from recovery.spark.session import quoted
 
-NOT_THERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
+NOT_THERE = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+    "PATH_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "UNABLE_TO_INFER_SCHEMA",
+)
+BY_PATH = frozenset(("delta", "parquet", "json", "csv", "orc", "text"))
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 
@@ -30,6 +38,8 @@ def describe(spark: Any, name: str) -> dict[str, str]:
     """`location`, `provider` and `created time` of a table; {} where there is none."""
     from pyspark.errors import AnalysisException
 
+    if by_path := path_of(name):
+        return {} if table(spark, name) is None else {"provider": by_path[0], "location": by_path[1]}
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {sql_name(name)}").collect()
     except AnalysisException as error:
@@ -48,6 +58,13 @@ def places(spark: Any, names: Sequence[str]) -> dict[str, dict[str, str]]:
         for name, told in found.items()
         if told.get("location")
     }
+
+
+def path_of(name: str) -> tuple[str, str] | None:
+    """Format and path of a table that is named by both, as in delta.`/tables/orders`; None for a name of a catalog."""
+    parts = [whole.replace("``", "`") if whole else plain for whole, plain in _PART.findall(name)]
+    by_path = len(parts) == 2 and parts[0].lower() in BY_PATH and "/" in parts[1]
+    return (parts[0].lower(), parts[1]) if by_path else None
 
 
 def sql_name(name: str) -> str:

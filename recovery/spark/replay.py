@@ -7,7 +7,7 @@ tables are read by slices (`slicing`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,9 +55,11 @@ class Reader:
     """Stands between the flow's function and Spark's readers.
 
     `sources` are the flow's, once they are known: reads are matched with them. `withheld` are the option values seen.
+    `mutable`: the code may change settings and views of its session, as a program of its own may.
     """
 
-    def __init__(self, spark: Any, definitions: Definitions) -> None:
+    def __init__(self, spark: Any, definitions: Definitions, *, mutable: bool = False) -> None:
+        self._mutable = mutable
         self.sources: Sequence[Mapping[str, Any]] = ()
         self.withheld: set[str] = set()
         self._spark = spark
@@ -106,7 +108,7 @@ class Reader:
         streams._df = lambda reader, plan: self._streamed(reader, plan, of_stream)
         batches._df = lambda reader, plan: self._read(reader, plan, of_batch)
         try:
-            with block_session_mutations():
+            with nullcontext() if self._mutable else block_session_mutations():
                 yield
         finally:
             streams._df, batches._df = of_stream, of_batch

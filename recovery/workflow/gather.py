@@ -16,7 +16,7 @@ from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.repair import RepairPlan, damaged
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.errors import Refused, RepriseError
-from recovery.models import Flow
+from recovery.models import Flow, Stream
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.inputs import all_noted_ids, note_sources
 from recovery.pipelines.workspaces import client_for, questions_service
@@ -31,6 +31,7 @@ from recovery.spark.api import (
     FROM_OLD_CODE,
     Study,
     StudyRequest,
+    TablePlace,
     Whereabouts,
     study,
     whereabouts,
@@ -164,9 +165,18 @@ def _into_sink(scene: Scene) -> Scene:
     )
 
 
+def _sink_of_stream(flow: Flow) -> str:
+    """Where a plain stream writes, as it was named or seen; "" for a table that a catalog knows."""
+    sink = Stream.objects.get(pipeline=flow.pipeline_id).sink
+    return sink if "/" in sink else ""
+
+
 def whereabouts_of(flow: Flow) -> Whereabouts:
     """Which run of Spark answers, and where its catalog says that the tables of this flow's pipeline lie, by
     `catalog.schema.table`."""
+    if flow.pipeline.workspace.has_streams and (place := _sink_of_stream(flow)):
+        told = whereabouts(questions_service(flow.pipeline.workspace), [])
+        return Whereabouts(told.driver, {flow.dataset: TablePlace(place, "")} if flow.dataset else {})
     mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))
     named = sorted(name for name in mine if name.count(".") == 2)
     return whereabouts(questions_service(flow.pipeline.workspace), named)
@@ -310,9 +320,14 @@ def facts_of(
         yields_of=leaving.yields(old_study, left),
         held=_held(scene),
         usual_update_seconds=scene.usual_seconds,
-        output_mode=OutputMode.APPEND,  # pipelines write in no other (StreamingTableWrite, SinkWrite)
+        output_mode=_output_mode(new_study),
         bounded=not_counted(new_study.bounded),
     )
+
+
+def _output_mode(answer: Study) -> OutputMode | None:
+    """None: one that is not known here."""
+    return OutputMode(answer.output_mode) if answer.output_mode in tuple(OutputMode) else None
 
 
 def _held(scene: Scene) -> tuple[HeldState, ...]:

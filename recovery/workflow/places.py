@@ -2,7 +2,7 @@
 
 from recovery.checkpoints import access
 from recovery.errors import Refused
-from recovery.models import Flow
+from recovery.models import Flow, Stream
 
 
 def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
@@ -11,6 +11,8 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
     Source: SDP's FlowSystemMetadata (Spark 4.1+). Raises Refused where the storage is not reachable
     by us (a workspace that manages it itself names none).
     """
+    if flow.pipeline.workspace.has_streams:
+        return _of_stream(flow)
     told = storage or flow.pipeline.spec.get("storage") or ""
     root = told.rstrip("/") if isinstance(told, str) else ""
     if not root:
@@ -22,5 +24,12 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
     if not flow.dataset:
         raise Refused(f"No update has named the table of {flow.name} yet. Run one update, then come back.")
     place = f"{root}/_checkpoints/{flow.dataset.replace('.', '/')}/{flow.short}"
+    access.check_roots(place, flow.pipeline.workspace.roots)
+    return place
+
+
+def _of_stream(flow: Flow) -> str:
+    """A plain stream has one place, which was named when it was adopted."""
+    place = Stream.objects.get(pipeline=flow.pipeline_id).checkpoint
     access.check_roots(place, flow.pipeline.workspace.roots)
     return place

@@ -286,7 +286,7 @@ def test_a_command_works_for_the_roles_of_the_table_and_for_no_other(
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in ASKING if COMMANDS[n][1] in BOUND and n not in ("flows", "token")]
+    "name", [n for n in ASKING if COMMANDS[n][1] in BOUND and n not in ("flows", "token", "adopt")]
 )
 def test_a_command_finds_nothing_in_an_environment_that_its_owner_may_not_see(
     monkeypatch: pytest.MonkeyPatch, recovery: Recovery, name: str
@@ -338,9 +338,8 @@ def test_a_narrowed_token_has_its_own_rights_only(
 
     Token.objects.update(rights=None, environments=["staging"])
     _, found = run_json(monkeypatch, token, *arguments(name, recovery))
-    wanted = {"audit": "denied", "flows": None, "token": "denied", "workspace": "denied"}.get(
-        name, "not_found"
-    )
+    denied = dict.fromkeys(("adopt", "audit", "token", "workspace"), "denied")
+    wanted = {**denied, "flows": None}.get(name, "not_found")
     assert found.get("error", {}).get("code") == wanted
 
 

@@ -151,6 +151,7 @@ API: Final[dict[str, dict[str, tuple[dict[str, object], str]]]] = {
 
 # command -> (its arguments, the right that it asks for; None: whoever may start programs here)
 COMMANDS: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
+    "adopt": (("/nowhere",), "RECOVER"),
     "administrator": (("somebody",), None),
     "approve": (("{asked}", "--reason", "x"), "APPROVE"),
     "audit": (("verify",), "READ_AUDIT"),

@@ -1,0 +1,79 @@
+"""A plain Structured Streaming query that was adopted, what started it, and how far event logs were read."""
+
+from django.db import models
+
+from recovery.models.pipeline import Pipeline
+
+
+class Stream(models.Model):
+    """What people said of an adopted stream; its pipeline's row, with one flow, stands for it everywhere else.
+
+    `checkpoint`, `sink`, `event_log`, `program`: paths or URLs, "" where nobody said. `query_ids`: those that its
+    checkpoint has had, the newest last. `runner`: `by-hand | command`; `start`, `stop`, `running`: the words of each
+    command.
+    """
+
+    pipeline = models.OneToOneField(Pipeline, on_delete=models.CASCADE, related_name="stream")
+    checkpoint = models.CharField(max_length=1000)
+    sink = models.CharField(max_length=1000, blank=True, default="")
+    event_log = models.CharField(max_length=1000, blank=True, default="")
+    program = models.CharField(max_length=1000, blank=True, default="")
+    arguments = models.JSONField(default=list)
+    spark_python = models.CharField(max_length=1000, blank=True, default="")
+    query_ids = models.JSONField(default=list)
+    runner = models.CharField(max_length=20, default="by-hand")
+    start = models.JSONField(default=list)
+    stop = models.JSONField(default=list)
+    running = models.JSONField(default=list)
+    adopted_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.pipeline.name
+
+
+class StreamStart(models.Model):
+    """One start of an adopted stream for a recovery: by its command, or (`by_hand`) by whoever does it.
+
+    `update_id`: by which the recovery knows it; `batch_before`: the newest committed batch then, None for none;
+    `source`: the program's files as they were, by path. `is_look`: nothing was started, a stream that runs is watched.
+    `ended`: how it ended for the recovery, "" while it is waited for; `run_id`: of the run that came of it, where an
+    event log tells. `says`: what was seen last, for people.
+    """
+
+    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="starts")
+    update_id = models.CharField(max_length=80, unique=True)
+    request_id = models.CharField(max_length=64, blank=True, default="")
+    asked_at = models.DateTimeField()
+    by_hand = models.BooleanField(default=False)
+    is_look = models.BooleanField(default=False)
+    folder = models.CharField(max_length=1000, blank=True, default="")
+    batch_before = models.BigIntegerField(null=True)
+    query_id = models.CharField(max_length=80, blank=True, default="")
+    source = models.JSONField(default=dict)
+    run_id = models.CharField(max_length=80, blank=True, default="")
+    ended = models.CharField(max_length=20, blank=True, default="")
+    ended_at = models.DateTimeField(null=True)
+    failure = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return self.update_id
+
+
+class EventLog(models.Model):
+    """How far one event log was read (`eventlogs.folders.Tail`), and whose it is. `queries`: `,id,id,`, to be searched;
+    "" for a log without a stream."""
+
+    folder = models.CharField(max_length=1000)
+    name = models.CharField(max_length=400)
+    mtime_ms = models.BigIntegerField(null=True)
+    size = models.BigIntegerField(null=True)
+    is_done = models.BooleanField(default=False)
+    queries = models.TextField(blank=True, default="")
+    tail = models.JSONField(default=dict)
+    read_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["folder", "name"], name="one_row_per_event_log")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,304 @@
+"""What a plain Structured Streaming program would start, learned without starting it (child process only).
+
+The program runs as it is, but for its session, which is the question's, and its writers: a query that it would start
+is noted, and what it would write before that is refused. All else that it does happens: it is other people's code.
+"""
+
+import importlib.util
+import json
+import re
+import runpy
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, Final
+
+from recovery.spark.definitions import BadCode, Definitions, parts_of, where
+from recovery.spark.paths import plain
+from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
+
+_READS: Final = re.compile(
+    r"\s*(?:SELECT|WITH|SET|USE|SHOW|DESC|DESCRIBE|EXPLAIN|FROM|VALUES|ADD|"
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?TEMP(?:ORARY)?\s+)",
+    re.IGNORECASE,
+)
+_MAKES: Final = re.compile(
+    r"\s*CREATE\s+(?:EXTERNAL\s+)?(?:TABLE|SCHEMA|DATABASE)\s+IF\s+NOT\s+EXISTS\b", re.IGNORECASE
+)
+
+
+@dataclass
+class Query:
+    """One query that a program would start, as its writer was told."""
+
+    frame: Any
+    format: str = "parquet"
+    options: dict[str, str] = field(default_factory=dict)
+    name: str = ""
+    mode: str = "append"
+    table: str = ""
+    function: str = ""  # foreachBatch or foreach
+
+    @property
+    def checkpoint(self) -> str:
+        return next((v for k, v in self.options.items() if k.lower() == "checkpointlocation"), "")
+
+
+def is_program(request: Mapping[str, Any]) -> bool:
+    """Is the code of a request a plain program, rather than a pipeline's definitions?"""
+    return bool(request["configuration"].get(ENGINE) == PLAIN)
+
+
+def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], folder: Path) -> Definitions:
+    """The one query of the program that has the request's checkpoint, as a flow. Raises `BadCode`."""
+    libraries = request["libraries"]
+    if len(libraries) != 1 or libraries[0] not in placed:
+        raise BadCode("The program's file is not there.")
+    path, flow = placed[libraries[0]], str(request["flow"])
+    if path.suffix != ".py":
+        raise BadCode(f"{path.name} is no Python file: only Python programs can be analysed.")
+    configuration = request["configuration"]
+    arguments = json.loads(configuration.get(ARGUMENTS) or "[]")
+    wanted = configuration.get(CHECKPOINT) or ""
+    sys.path.insert(0, str(folder))
+
+    def run() -> Query:
+        return _chosen(_queries(spark, path, arguments, placed), wanted, flow)
+
+    chosen = run()
+    found = Definitions()
+    found.flows.append(
+        SimpleNamespace(name=flow, target=flow, func=lambda: run().frame, spark_conf={}, mode=chosen.mode)
+    )
+    told = {"format": "foreachBatch" if chosen.function else chosen.format, "options": chosen.options}
+    found.sinks[".".join(parts_of(flow))] = SimpleNamespace(name=chosen.table or flow, **told)
+    return found
+
+
+def _chosen(queries: Sequence[Query], checkpoint: str, flow: str) -> Query:
+    if not queries:
+        raise BadCode("The program starts no streaming query.")
+    by_place = [q for q in queries if q.checkpoint and _same_place(q.checkpoint, checkpoint)]
+    by_name = [q for q in queries if q.name and q.name == flow]
+    for found in (by_place, by_name, queries):
+        if len(found) == 1:
+            return found[0]
+    raise BadCode(f"The program starts {len(queries)} queries, and none of them names this checkpoint.")
+
+
+def _same_place(one: str, other: str) -> bool:
+    ends = [re.sub(r"^s3[an]?://", "s3://", plain(place)).rstrip("/") for place in (one, other)]
+    return ends[0] == ends[1]
+
+
+def _queries(spark: Any, path: Path, arguments: Sequence[str], placed: Mapping[str, Path]) -> list[Query]:
+    """What the program would start. An error after the first start is not the query's own, and is left out."""
+    found: list[Query] = []
+    before = sys.argv, set(sys.modules)
+    sys.argv = [str(path), *map(str, arguments)]
+    try:
+        with _standing_in(spark, found):
+            runpy.run_path(str(path), run_name="__main__")
+    except BadCode:
+        raise
+    except (Exception, SystemExit) as error:
+        if not found:
+            raise BadCode(where(error, placed)) from error
+    finally:
+        sys.argv = before[0]
+        _forget_modules(placed, before[1])
+    return found
+
+
+def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
+    """The program's own modules are run again with it."""
+    files = {str(path) for path in placed.values()}
+    for name in set(sys.modules) - known:
+        if getattr(sys.modules[name], "__file__", None) in files:
+            del sys.modules[name]
+
+
+@contextmanager
+def _standing_in(spark: Any, found: list[Query]) -> Iterator[None]:
+    """The question's session stands in for the program's own, and notes for its queries."""
+    from pyspark.sql import session as classic
+    from pyspark.sql.connect import dataframe, readwriter
+    from pyspark.sql.connect import session as connect
+
+    def get(builder: Any) -> Any:
+        for name, value in dict(getattr(builder, "_options", {})).items():
+            if str(name).startswith("spark.sql."):
+                _set(spark, str(name), value)
+        return spark
+
+    writers = (readwriter.DataFrameWriter, readwriter.DataFrameWriterV2)
+    acts = (
+        "save",
+        "saveAsTable",
+        "insertInto",
+        "create",
+        "replace",
+        "append",
+        "overwrite",
+        "createOrReplace",
+    )
+    patches: list[tuple[Any, str, Any]] = [
+        (classic.SparkSession.Builder, "getOrCreate", get),
+        (connect.SparkSession.Builder, "getOrCreate", get),
+        (connect.SparkSession, "sparkContext", property(lambda _: _Anything())),
+        (connect.SparkSession, "streams", property(lambda _: _Anything())),
+        (connect.SparkSession, "sql", _guarded_sql(connect.SparkSession.sql)),
+        (connect.SparkSession, "stop", lambda _: None),
+        (dataframe.DataFrame, "writeStream", property(lambda frame: _Writer(frame, found))),
+        *[(w, act, _refused_write) for w in writers for act in acts if hasattr(w, act)],
+    ]
+    kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in patches]
+    for owner, name, stand_in in patches:
+        setattr(owner, name, stand_in)
+    added = _delta_stub()
+    try:
+        yield
+    finally:
+        for name in added:
+            sys.modules.pop(name, None)
+        for owner, name, own in kept:
+            delattr(owner, name) if own is None else setattr(owner, name, own)
+
+
+def _set(spark: Any, name: str, value: Any) -> None:
+    """A setting of the session; one that a session cannot change is the cluster's own matter."""
+    spark.conf._set_all(configs={name: str(value)}, silent=True)
+
+
+def _guarded_sql(own: Any) -> Any:
+    def sql(session: Any, text: str, *args: Any, **kwargs: Any) -> Any:
+        if _MAKES.match(text):
+            return _Anything()
+        if not _READS.match(text):
+            raise BadCode(
+                f"The program runs {' '.join(text.split())[:60]!r} before it starts its stream; it was not run here."
+            )
+        return own(session, text, *args, **kwargs)
+
+    return sql
+
+
+def _refused_write(writer: Any, *args: Any, **kwargs: Any) -> Any:
+    raise BadCode("The program writes a table before it starts its stream; that was not done here.")
+
+
+def _delta_stub() -> list[str]:
+    """`delta.configure_spark_with_delta_pip` gives its builder back where the package is not there."""
+    if importlib.util.find_spec("delta") is not None:
+        return []
+    module = ModuleType("delta")
+    module.configure_spark_with_delta_pip = lambda builder, *a, **k: builder  # type: ignore[attr-defined]
+    module.DeltaTable = _Anything()  # type: ignore[attr-defined]
+    sys.modules["delta"] = module
+    return ["delta"]
+
+
+class _Anything:
+    """Stands for what only a running driver has: it takes every call and says nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Anything()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _Anything()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class _Started(_Anything):
+    """A query that was not started: it is over at once."""
+
+    isActive = False
+    lastProgress = None
+    recentProgress: Sequence[Any] = ()
+    id = runId = "00000000-0000-0000-0000-000000000000"
+    name = None
+
+    def awaitTermination(self, timeout: Any = None) -> bool:
+        return True
+
+    def exception(self) -> None:
+        return None
+
+
+class _Writer:
+    """Takes what `DataStreamWriter` takes, and notes the query in place of starting it."""
+
+    def __init__(self, frame: Any, found: list[Query]) -> None:
+        self._query, self._found = Query(frame), found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: self  # trigger, partitionBy, clusterBy, and what comes later
+
+    def format(self, source: str) -> "_Writer":
+        self._query.format = str(source).lower()
+        return self
+
+    def option(self, key: str, value: Any) -> "_Writer":
+        self._query.options[str(key)] = _text(value)
+        return self
+
+    def options(self, **options: Any) -> "_Writer":
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def outputMode(self, mode: str) -> "_Writer":
+        self._query.mode = str(mode).lower()
+        return self
+
+    def queryName(self, name: str) -> "_Writer":
+        self._query.name = str(name)
+        return self
+
+    def foreachBatch(self, func: Any) -> "_Writer":
+        self._query.function = "foreachBatch"
+        return self
+
+    def foreach(self, f: Any) -> "_Writer":
+        self._query.function = "foreach"
+        return self
+
+    def start(self, path: str | None = None, format: str | None = None, **told: Any) -> _Started:
+        self._take(format, told)
+        if path:
+            self._query.options["path"] = str(path)
+        return self._noted()
+
+    def toTable(self, tableName: str, format: str | None = None, **told: Any) -> _Started:
+        self._take(format, told)
+        self._query.table = str(tableName)
+        return self._noted()
+
+    def _take(self, format: str | None, told: dict[str, Any]) -> None:
+        if format:
+            self.format(format)
+        for name, take in (("outputMode", self.outputMode), ("queryName", self.queryName)):
+            if value := told.pop(name, None):
+                take(value)
+        told.pop("partitionBy", None)
+        self.options(**told)
+
+    def _noted(self) -> _Started:
+        self._found.append(self._query)
+        return _Started()
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,323 @@
+"""The only door through which plain streams join the inventory, and through which what is said of them changes.
+
+Right: RECOVER in the stream's environment. MANAGE for the commands that start and stop it, which a worker runs, and for
+an environment that asks for less than the workspace's.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.utils import timezone
+
+from recovery import reach
+from recovery.approvals.rules import asks_less
+from recovery.approvals.selectors import rule_for
+from recovery.audit.actions import attempt
+from recovery.checkpoints import access, inspect
+from recovery.checkpoints.report import CheckpointReport
+from recovery.encryption import decrypted, encrypted
+from recovery.errors import NotFound, Refused, RepriseError, WrongUse
+from recovery.eventlogs.folders import list_logs
+from recovery.models import Flow, Pipeline, Stream, Workspace
+from recovery.names import is_plain
+from recovery.people.roles import ENVIRONMENTS, Actor, Right
+from recovery.pipelines.inventory import refresh
+from recovery.pipelines.workspaces import QUESTIONS, TOKEN
+from recovery.spark import programs_words as words
+from recovery.streams import commands, files, tailing
+from recovery.streams.sinks import Sink, sink_by_log, sink_of
+
+RUNNERS: Final = ("by-hand", "command")
+BUILT_IN: Final = "streams"
+"""The workspace that is made with the first stream, where nobody has added one of its kind."""
+LONGEST: Final = 1000
+MOST_ARGUMENTS: Final = 200
+
+
+@dataclass(frozen=True)
+class Said:
+    """What somebody says of a stream; None: nothing, and what was said before stays.
+
+    `start`, `stop`, `running`: commands, as a shell would take them. `workspace`: which one of plain streams.
+    """
+
+    name: str | None = None
+    sink: str | None = None
+    event_log: str | None = None
+    program: str | None = None
+    arguments: tuple[str, ...] | None = None
+    spark_python: str | None = None
+    runner: str | None = None
+    start: str | None = None
+    stop: str | None = None
+    running: str | None = None
+    environment: str | None = None
+    workspace: str | None = None
+
+    @property
+    def has_commands(self) -> bool:
+        return any(one is not None for one in (self.start, self.stop, self.running))
+
+
+def adopt_stream(*, checkpoint: str, said: Said, by: Actor) -> Stream:
+    """Put a plain stream on the list, by its checkpoint; one that is there takes what is said of it now.
+
+    It is read first: raises NotFound (`no_checkpoint`), Refused (`not_plain`, `commands_missing`, and as the storage's
+    guard), Denied, WrongUse, Unreachable. What is written is a row and its audit entry, in one transaction.
+    """
+    place = _place(checkpoint, "The checkpoint")
+    with attempt(
+        action="stream.adopt", by=by, target_kind="stream", target=place, environment=said.environment or ""
+    ) as trying:
+        by.check(Right.RECOVER, said.environment)
+        workspace = _workspace(said, by)
+        known = Stream.objects.filter(checkpoint=place, pipeline__workspace=workspace).first()
+        environment = _environment(said, workspace, known, by)
+        by.check(Right.RECOVER, environment)
+        values = _values(said, known, by)
+        _check_places((place, *(values[n] for n in ("sink", "event_log", "program"))), by)
+        with reach.reading(workspace):
+            report = _read(place)
+            _readable(values)
+            sink = _sink(values, said, report)
+        before = _described(known) if known else None
+        stream = _kept(workspace, known, place, _name(said, known, place), environment, values, sink, report)
+        trying.environment = environment
+        verb = "changed" if known else "adopted"
+        trying.done(f"Stream {stream.pipeline.name} {verb}.", before=before, after=_described(stream))
+    refresh(workspace_id=workspace.pk, only=stream.pipeline.pipeline_id)
+    stream.refresh_from_db()
+    return stream
+
+
+def _check_places(places: Iterable[str], by: Actor) -> None:
+    """Raises Refused for a place that this person may not have read, WrongUse."""
+    for place in places:
+        if "/" in place:
+            with reach.reading_typed(place, by):
+                access.read_place(place)
+
+
+def _place(text: str, what: str) -> str:
+    """A path or URL, spelled in full. Raises WrongUse, Refused."""
+    place = text.strip().rstrip("/")
+    if not place or len(place) > LONGEST or "`" in place or not is_plain(place):
+        raise WrongUse(f"{what} is a path or a URL of at most {LONGEST} characters.", code="storage_address")
+    if access.scheme_of(place) == "file" or place.startswith("file:"):
+        place = "/" + place.removeprefix("file:").lstrip("/")
+    if not access.scheme_of(place) and not place.startswith("/"):
+        raise WrongUse(
+            f"{what} is spelled in full, from / on, or as scheme://bucket/folder.", code="storage_address"
+        )
+    access.read_place(place)
+    return place
+
+
+def _workspace(said: Said, by: Actor) -> Workspace:
+    """The one that was named, the only one of plain streams, or the one that is made with the first of them."""
+    rows = Workspace.objects.active().filter(kind="streams").order_by("pk")
+    if said.workspace:
+        row = rows.filter(name=said.workspace).first()
+        if row is None:
+            raise NotFound(f"There is no workspace of plain streams named {said.workspace[:80]!r}.")
+        return row
+    found = list(rows[:2])
+    if len(found) > 1:
+        raise WrongUse("There are several workspaces of plain streams: name one with --workspace.")
+    return found[0] if found else _built_in()
+
+
+def _built_in() -> Workspace:
+    """With the questions service of the instance's own workspace: what counts rows there counts them here too."""
+    if Workspace.objects.filter(name=BUILT_IN).exists():
+        raise Refused(
+            f"A workspace named {BUILT_IN} was removed, switched off or is of another kind. An admin can add one of "
+            "plain streams: bin/manage workspace add NAME --kind streams.",
+            code="no_streams_workspace",
+        )
+    row = Workspace(name=BUILT_IN, kind="streams", environment="production")
+    from_ = Workspace.objects.active().exclude(questions_url="").order_by("pk").first()
+    if from_ is not None:
+        row.questions_url, row.questions_spark = from_.questions_url, from_.questions_spark
+        row.questions_token_ref, row.questions_token_kept = _questions_token(from_)
+    row.save()
+    return row
+
+
+def _questions_token(of: Workspace) -> tuple[str, str]:
+    """(reference, kept encrypted) of the service's token: it goes to the same address as before, and to no other."""
+    if of.questions_token_ref or of.questions_token_kept:
+        return of.questions_token_ref, of.questions_token_kept
+    if of.questions_url.rstrip("/") != of.url.rstrip("/"):
+        return "", ""
+    if of.token_kept:
+        return "", encrypted(decrypted(of.token_kept, TOKEN), QUESTIONS)
+    return of.token_ref, ""
+
+
+def _environment(said: Said, workspace: Workspace, known: Stream | None, by: Actor) -> str:
+    """Where nobody said otherwise, the workspace's. Raises WrongUse, Denied."""
+    now = known.pipeline.environment if known else workspace.environment
+    wanted = said.environment or now
+    if wanted not in ENVIRONMENTS:
+        raise WrongUse(f"An environment is one of {', '.join(ENVIRONMENTS)}.")
+    if asks_less(rule_for(wanted), rule_for(now)):
+        by.check(Right.MANAGE)
+    return wanted
+
+
+def _values(said: Said, known: Stream | None, by: Actor) -> dict[str, Any]:
+    """The columns of the stream as they shall be. Raises WrongUse, Refused, Denied."""
+    values: dict[str, Any] = {
+        name: getattr(known, name) if known else default
+        for name, default in (
+            ("sink", ""), ("event_log", ""), ("program", ""), ("arguments", []), ("spark_python", ""),
+            ("runner", "by-hand"), ("start", []), ("stop", []), ("running", []),
+        )
+    }  # fmt: skip
+    for name, what in (("event_log", "The event log"), ("program", "The program")):
+        if (text := getattr(said, name)) is not None:
+            values[name] = _place(text, what) if text else ""
+    if said.sink is not None:
+        values["sink"] = _place(said.sink, "The sink") if "/" in said.sink else said.sink.strip()[:400]
+    if said.arguments is not None:
+        if len(said.arguments) > MOST_ARGUMENTS:
+            raise WrongUse(f"A program takes at most {MOST_ARGUMENTS} arguments here.")
+        values["arguments"] = list(said.arguments)
+    if said.spark_python is not None:
+        values["spark_python"] = said.spark_python[:LONGEST]
+    if said.has_commands or said.runner == "command":
+        by.check(Right.MANAGE)
+    for name in ("start", "stop", "running"):
+        if (text := getattr(said, name)) is not None:
+            values[name] = commands.words_of(text, f"--{name}") if text else []
+    if said.runner is not None and said.runner not in RUNNERS:
+        raise WrongUse(f"A runner is one of {', '.join(RUNNERS)}.")
+    values["runner"] = said.runner or ("command" if values["start"] else values["runner"])
+    if values["runner"] == "command" and not (values["start"] and values["running"]):
+        raise Refused(
+            "Runner command needs --start and --running: without them nothing can be started or proven stopped.",
+            code="commands_missing",
+        )
+    return values
+
+
+def _read(place: str) -> CheckpointReport:
+    report = inspect(place)
+    if report.format == "none" or not report.query_id:
+        raise NotFound(
+            f"There is no checkpoint at {place}: no query id can be read there.", code="no_checkpoint"
+        )
+    if report.version is not None:
+        raise Refused(
+            f"{place} holds versions, as a pipeline's flow has them: its pipeline is on the list already.",
+            code="not_plain",
+        )
+    return report
+
+
+def _readable(values: dict[str, Any]) -> None:
+    """The program and the logs that were named are there. Raises NotFound, Refused, Unreachable."""
+    if values["program"]:
+        files.program_files(values["program"])
+    if values["event_log"]:
+        list_logs(values["event_log"])
+
+
+def _sink(values: dict[str, Any], said: Said, report: CheckpointReport) -> Sink:
+    """Where it writes: as somebody said, else as its newest batch says in the event log."""
+    if values["sink"]:
+        return sink_of(values["sink"])
+    if not values["event_log"]:
+        return Sink("", "")
+    try:
+        tailing.catch_up(values["event_log"])
+    except RepriseError:
+        return Sink("", "")
+    seen = tailing.runs_of(values["event_log"], [report.query_id or ""])
+    return sink_by_log([batch for one in seen for batch in one.run.batches[-1:]])
+
+
+def _name(said: Said, known: Stream | None, place: str) -> str:
+    """As somebody said, else the folder's. Raises WrongUse."""
+    if said.name is None and known:
+        return known.pipeline.name
+    parts = [p for p in place.split("/") if p]
+    name = " ".join((said.name or _called(parts)).split())
+    if not name or len(name) > 200 or not is_plain(name) or "/" in name or "`" in name:
+        raise WrongUse("A stream needs a name of 1 to 200 characters, without a slash.", code="stream_name")
+    return name
+
+
+def _called(parts: list[str]) -> str:
+    """`_checkpoint` and the like are no names: the folder above them has one."""
+    plain = [p for p in parts if p.strip("_").lower() not in ("checkpoint", "checkpoints", "chk", "ck")]
+    return (plain or parts or [""])[-1]
+
+
+def _kept(
+    workspace: Workspace,
+    known: Stream | None,
+    place: str,
+    name: str,
+    environment: str,
+    values: dict[str, Any],
+    sink: Sink,
+    report: CheckpointReport,
+) -> Stream:
+    """The rows: the pipeline that stands for it, with one flow, and what was said."""
+    now = timezone.now()
+    values = {**values, "sink": sink.place or values["sink"]}
+    spec = _spec(name, environment, place, values, sink)
+    query_ids = list(dict.fromkeys([*(known.query_ids if known else []), report.query_id or ""]))
+    if known is not None:
+        Pipeline.objects.filter(pk=known.pipeline_id).update(
+            name=name, environment=environment, spec=spec, gone=False
+        )
+        Flow.objects.filter(pipeline=known.pipeline_id).update(
+            name=name, short=name.rsplit(".", 1)[-1], dataset=sink.dataset
+        )
+        Stream.objects.filter(pk=known.pk).update(**values, query_ids=query_ids)
+        return Stream.objects.select_related("pipeline").get(pk=known.pk)
+    pipeline = Pipeline.objects.create(
+        workspace=workspace, pipeline_id=f"stream-{uuid.uuid4()}", name=name, environment=environment,
+        state="IDLE", spec=spec, seen_at=now,
+    )  # fmt: skip
+    Flow.objects.create(
+        pipeline=pipeline, name=name, short=name.rsplit(".", 1)[-1], dataset=sink.dataset, flow_type="APPEND",
+        updated_at=now,
+    )  # fmt: skip
+    return Stream.objects.create(
+        pipeline=pipeline, checkpoint=place, query_ids=query_ids, adopted_at=now, **values
+    )
+
+
+def _spec(name: str, environment: str, place: str, values: dict[str, Any], sink: Sink) -> dict[str, Any]:
+    """A pipeline's settings, as far as a plain stream has them."""
+    program = values["program"]
+    return {
+        "name": name,
+        "tags": {"environment": environment},
+        "catalog": "spark_catalog",
+        "schema": "default",
+        "libraries": [{"file": {"path": program}}] if program else [],
+        "root_path": program.rpartition("/")[0],
+        "configuration": {
+            words.ENGINE: words.PLAIN,
+            words.ARGUMENTS: json.dumps(values["arguments"]),
+            words.CHECKPOINT: place,
+        },
+        "x-reprise-dataset": sink.dataset,
+    }
+
+
+def _described(stream: Stream) -> dict[str, Any]:
+    """A stream for the audit log."""
+    names = (
+        "checkpoint", "sink", "event_log", "program", "arguments", "runner", "start", "stop", "running",
+    )  # fmt: skip
+    told = {name: getattr(stream, name) for name in names}
+    return {**told, "name": stream.pipeline.name, "environment": stream.pipeline.environment}

@@ -1,0 +1,341 @@
+"""Adopted streams, asked for in the words of the Pipelines API: so whatever knows pipelines knows plain streams too.
+
+What is answered is read from event logs, checkpoints, program files and the rows that people's starts left; what starts
+and stops is the commands that an admin wrote down, or a person. A poll takes what the logs say; a recovery, which must
+know, asks the running command as well (`is_exact`).
+"""
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.utils import timezone
+
+from recovery import reach, trace
+from recovery.errors import NotFound, Refused, RepriseError
+from recovery.models import Pipeline, Stream, StreamStart, Workspace
+from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.errors import ActiveUpdate
+from recovery.streams import commands, files, tailing
+from recovery.streams.settling import Begun, Ending, ending
+from recovery.streams.standing import Standing, standing_of
+from recovery.streams.tailing import Seen
+from recovery.streams.updates import Stands, Told, alive_by_log, events_of, newest_first, told_of
+
+COMMAND: Final = "command"
+LOOK_SECONDS: Final = 4.0
+EARLIER: Final = timedelta(seconds=30)
+"""The driver's clock is another one: a run may seem to have begun so long before it was asked for."""
+LOST: Final = timedelta(minutes=1)
+MOST_IDS: Final = 20
+STARTS: Final = 20
+ACTIVE: Final = ("RUNNING", "WAITING_FOR_RESOURCES")
+RUNNING_NOW: Final = "running-now"
+"""Id of the update of a stream that runs, and of which no log tells."""
+_OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
+
+
+@dataclass(frozen=True)
+class Held:
+    """A stream as it was read: its row, where its checkpoint stands, its updates."""
+
+    stream: Stream
+    standing: Standing
+    stands: Stands
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return self.stream.pipeline
+
+
+class StreamsClient(PipelinesClient):
+    """The streams of one workspace. Raises as `PipelinesClient`; a stream that is not there is NotFound."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._polled: dict[str, Held] | None = None
+
+    def __repr__(self) -> str:
+        return f"StreamsClient({self._workspace.name})"
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    # What is read
+
+    def list_pipelines(self, filter: str | None = None) -> list[dict[str, Any]]:
+        """Every adopted stream. What their logs and checkpoints say is read here, for the questions that follow."""
+        streams = list(self._streams())
+        folders = {s.event_log for s in streams if s.event_log} | set(self._workspace.event_logs)
+        with self._reading():
+            for folder in sorted(folders):
+                self._quietly_catch_up(folder)
+            self._polled = {s.pipeline.pipeline_id: self._held(s, is_exact=False) for s in streams}
+        return [self._answer(held) for held in self._polled.values()]
+
+    def get_pipeline(self, pipeline_id: str) -> dict[str, Any]:
+        return self._answer(self._one(pipeline_id))
+
+    def list_updates(self, pipeline_id: str, limit: int = 25) -> list[dict[str, Any]]:
+        return [told.as_update() for told in self._one(pipeline_id).stands.updates[:limit]]
+
+    def get_update(self, pipeline_id: str, update_id: str) -> dict[str, Any]:
+        return self._told(pipeline_id, update_id).as_update()
+
+    def events(
+        self,
+        pipeline_id: str,
+        *,
+        filter: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = 250,
+    ) -> Iterator[dict[str, Any]]:
+        held, wanted = self._one(pipeline_id), _OF_UPDATE.search(filter or "")
+        told = [t for t in held.stands.updates if wanted is None or t.update_id == wanted[1]]
+        flow = held.pipeline.flows.first() if self._polled is None else None
+        dataset = flow.dataset if flow else str(held.pipeline.spec.get("x-reprise-dataset") or "")
+        name, key = held.pipeline.name, held.pipeline.pipeline_id
+        found = [
+            e for one in reversed(told) for e in events_of(one, pipeline_id=key, flow=name, dataset=dataset)
+        ]
+        return iter((found if order_by == "timestamp asc" else found[::-1])[:limit])
+
+    def update_source(self, pipeline_id: str, update_id: str) -> dict[str, bytes] | None:
+        """The program as it was when a recovery started it; of other runs nobody kept it."""
+        start = StreamStart.objects.filter(
+            stream__pipeline__pipeline_id=pipeline_id, update_id=update_id
+        ).first()
+        if start is None or not start.source:
+            return None
+        return {path: text.encode() for path, text in start.source.items()}
+
+    def list_jobs(self) -> list[dict[str, Any]]:
+        raise NotFound("Plain streams have no Jobs API.")
+
+    # The program's files
+
+    def get_status(self, path: str) -> dict[str, Any]:
+        self.export(path)
+        return {"path": path, "object_type": "FILE"}
+
+    def list_dir(self, path: str) -> list[dict[str, Any]]:
+        """The files of the programs in this folder: no others are anybody's business."""
+        with self._reading():
+            return [
+                {"path": name, "object_type": "FILE"}
+                for program in self._programs()
+                if program.rpartition("/")[0] == path.rstrip("/")
+                for name in files.program_files(program)
+            ]
+
+    def export(self, path: str) -> bytes:
+        self._check_program(path)
+        with self._reading():
+            return files.read_file(path)
+
+    def import_file(self, path: str, content: bytes, overwrite: bool = True) -> None:
+        """Raises Refused for what is no file of an adopted program: nothing else is written."""
+        self._check_program(path)
+        with self._reading():
+            files.write_file(path, content)
+
+    def _programs(self) -> list[str]:
+        return [p for p in self._streams().values_list("program", flat=True) if p]
+
+    def _check_program(self, path: str) -> None:
+        folders = {p.rpartition("/")[0] for p in self._programs()}
+        is_beside = any(path.startswith(f"{folder}/") for folder in folders) and path.endswith(".py")
+        if path not in self._programs() and (not is_beside or ".." in path.split("/")):
+            raise NotFound(f"{path} is no file of an adopted program.")
+
+    # What acts
+
+    def start_update(self, pipeline_id: str, **body: Any) -> str:
+        """Start the stream by its command, or wait for a person who does; one that runs after a start of ours is looked
+        at instead. Raises ActiveUpdate for one that somebody else started."""
+        held = self._one(pipeline_id)
+        active = next((t for t in held.stands.updates if t.state in ACTIVE), None)
+        last = held.stream.starts.order_by("-asked_at").first()
+        is_ours = last is not None and last.ended == "COMPLETED"
+        is_look = held.stands.alive is True and is_ours
+        if not is_look and active is not None:
+            raise ActiveUpdate(f"{held.pipeline.name} runs already.", update_id=active.update_id)
+        by_command = held.stream.runner == COMMAND and bool(held.stream.start)
+        start = StreamStart(
+            stream=held.stream,
+            update_id=f"start-{uuid.uuid4()}",
+            request_id=trace.current()[:64],
+            asked_at=timezone.now(),
+            by_hand=not by_command,
+            is_look=is_look,
+            batch_before=held.standing.committed,
+            query_id=held.standing.query_id,
+            source=self._source(held.stream),
+        )
+        start.save()
+        if by_command and not is_look:
+            start.folder = commands.begin(held.stream.start)
+            start.save(update_fields=["folder"])
+        return start.update_id
+
+    def stop(self, pipeline_id: str) -> None:
+        """Run the stop command where the stream may run; by hand a person does it, and what is seen then tells."""
+        held = self._one(pipeline_id)
+        if held.stream.runner == COMMAND and held.stream.stop and held.stands.alive is not False:
+            commands.stop(held.stream.stop)
+
+    def edit_pipeline(self, pipeline_id: str, spec: Mapping[str, Any]) -> None:
+        raise Refused("A plain stream has no settings that could be changed here.", code="no_settings")
+
+    def create_pipeline(self, spec: Mapping[str, Any]) -> str:
+        raise Refused("A plain stream is adopted, not made: bin/manage adopt CHECKPOINT.", code="no_settings")
+
+    # Helpers
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return reach.reading(self._workspace)
+
+    def _streams(self) -> Any:
+        rows = Stream.objects.filter(pipeline__workspace=self._workspace)
+        return rows.select_related("pipeline").order_by("pk")
+
+    def _one(self, pipeline_id: str) -> Held:
+        if self._polled is not None:
+            if pipeline_id not in self._polled:
+                raise NotFound(f"There is no stream {pipeline_id[:80]!r}.")
+            return self._polled[pipeline_id]
+        stream = self._streams().filter(pipeline__pipeline_id=pipeline_id).first()
+        if stream is None:
+            raise NotFound(f"There is no stream {pipeline_id[:80]!r}.")
+        with self._reading():
+            if stream.event_log:
+                self._quietly_catch_up(stream.event_log)
+            return self._held(stream, is_exact=True)
+
+    def _quietly_catch_up(self, folder: str) -> None:
+        """A folder of logs that cannot be read leaves what is known as it is, which grows old."""
+        try:
+            tailing.catch_up(folder, seconds=LOOK_SECONDS)
+        except RepriseError:
+            return
+
+    def _told(self, pipeline_id: str, update_id: str) -> Told:
+        found = next((t for t in self._one(pipeline_id).stands.updates if t.update_id == update_id), None)
+        if found is None:
+            raise NotFound(f"There is no update {update_id[:80]!r}.")
+        return found
+
+    def _held(self, stream: Stream, *, is_exact: bool) -> Held:
+        try:
+            standing = standing_of(stream.checkpoint)
+        except RepriseError:
+            if is_exact:
+                raise
+            standing = Standing()
+        self._note_query(stream, standing.query_id)
+        seen = tailing.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
+        return Held(stream, standing, self._stands(stream, standing, seen, is_exact=is_exact))
+
+    def _note_query(self, stream: Stream, query_id: str) -> None:
+        if query_id and query_id not in stream.query_ids:
+            stream.query_ids = [*stream.query_ids, query_id][-MOST_IDS:]
+            Stream.objects.filter(pk=stream.pk).update(query_ids=stream.query_ids)
+
+    def _stands(self, stream: Stream, standing: Standing, seen: list[Seen], *, is_exact: bool) -> Stands:
+        now = timezone.now()
+        alive = alive_by_log([(s.run, s.app) for s in seen], now)
+        asked = is_exact and stream.runner == COMMAND and bool(stream.running)
+        if asked:
+            alive = commands.is_running(stream.running)
+        starts = list(stream.starts.order_by("-asked_at")[:STARTS])
+        claimed = _claimed(starts, seen)
+        told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
+        mine = {one.run.run_id for one in claimed.values()}
+        sure = alive if asked else None
+        told += [told_of(s.run, s.app, now, alive=sure) for s in seen if s.run.run_id not in mine]
+        if alive and not any(t.state in ACTIVE for t in told):
+            since = starts[0].ended_at if starts and starts[0].ended_at else now
+            told.append(Told(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
+        return Stands(newest_first(told), alive)
+
+    def _of_start(
+        self, start: StreamStart, seen: Seen | None, standing: Standing, alive: bool | None, now: datetime
+    ) -> Told:
+        run, asked_ms = seen.run if seen else None, int(start.asked_at.timestamp() * 1000)
+        if not start.ended:
+            found = ending(_begun(start), run, standing, alive, now)
+            if found.state in ("COMPLETED", "FAILED"):
+                self._note_end(start, found, run.run_id if run else "", now)
+            state, failure = found.state, found.failure
+        else:
+            state, failure = start.ended, start.failure
+        ended = int(start.ended_at.timestamp() * 1000) if start.ended_at else None
+        return Told(start.update_id, state, asked_ms, ended, run, failure, start.request_id, "API_CALL")
+
+    def _note_end(self, start: StreamStart, found: Ending, run_id: str, now: datetime) -> None:
+        start.ended, start.failure, start.ended_at, start.run_id = found.state, found.failure, now, run_id
+        rows = StreamStart.objects.filter(pk=start.pk, ended="")
+        rows.update(ended=found.state, failure=found.failure, ended_at=now, run_id=run_id)
+
+    def _source(self, stream: Stream) -> dict[str, str]:
+        if not stream.program:
+            return {}
+        try:
+            with self._reading():
+                return {p: c.decode() for p, c in files.program_files(stream.program).items()}
+        except (RepriseError, UnicodeDecodeError):
+            return {}
+
+    def _answer(self, held: Held) -> dict[str, Any]:
+        updates = [told.as_update() for told in held.stands.updates[:5]]
+        return {
+            "pipeline_id": held.pipeline.pipeline_id,
+            "name": held.pipeline.name,
+            "state": "RUNNING" if held.stands.alive else "IDLE",
+            "spec": dict(held.pipeline.spec),
+            "latest_updates": updates,
+        }
+
+
+def _begun(start: StreamStart) -> Begun:
+    if not start.folder:
+        is_lost = not (start.by_hand or start.is_look) and timezone.now() - start.asked_at > LOST
+        says = "The worker ended before it could run the start command." if is_lost else ""
+        ended = 126 if is_lost else None
+        return Begun(start.asked_at, start.batch_before, start.is_look, start.by_hand, ended, None, says)
+    told = commands.launched(start.folder)
+    return Begun(
+        start.asked_at,
+        start.batch_before,
+        start.is_look,
+        start.by_hand,
+        told.exit_code,
+        told.took,
+        told.output,
+    )
+
+
+def _claimed(starts: list[StreamStart], seen: list[Seen]) -> dict[int, Seen]:
+    """The run that came of each start: the one that was noted, else the first that began since and is no other's."""
+    by_run = {s.run.run_id: s for s in seen}
+    found = {start.pk: by_run[start.run_id] for start in starts if start.run_id in by_run}
+    taken = {start.run_id for start in starts if start.run_id}
+    for start in sorted((s for s in starts if not s.ended and not s.is_look), key=lambda s: s.asked_at):
+        since = (start.asked_at - EARLIER).timestamp() * 1000
+        mine = [
+            s for s in seen if s.run.run_id not in taken and s.run.started_ms >= since and _is_after(s, start)
+        ]
+        if mine:
+            found[start.pk] = mine[0]
+            taken.add(mine[0].run.run_id)
+    return found
+
+
+def _is_after(seen: Seen, start: StreamStart) -> bool:
+    """Not a run that had ended before it was asked for."""
+    ended = seen.run.ended_ms
+    return ended is None or ended >= start.asked_at.timestamp() * 1000

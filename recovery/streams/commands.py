@@ -1,0 +1,156 @@
+"""The commands by which a stream is started, stopped and asked for: the words that an admin wrote down, and no shell.
+
+They run with the console's own user, with no more of its environment than `KEPT`: none of its secrets.
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+from recovery.audit import cleansing
+from recovery.errors import RepriseError, Unreachable, WrongUse
+from recovery.names import shown
+from recovery.streams import launch
+
+KEPT: Final = (
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE", "KUBECONFIG", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "KRB5_CONFIG", "KRB5CCNAME", "JAVA_HOME",
+    "SPARK_HOME", "AWS_PROFILE", "AWS_REGION", "AWS_CONFIG_FILE", "DATABRICKS_CONFIG_FILE",
+)  # fmt: skip
+"""Variables of the worker that a command gets."""
+STOP_SECONDS: Final = 90.0
+LOOK_SECONDS: Final = 20.0
+MOST_WORDS: Final = 200
+LONGEST: Final = 8_000
+TAIL: Final = 2_000
+
+
+class CommandFailed(RepriseError):
+    """A command ended otherwise than with 0."""
+
+    code = "command_failed"
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A start command, as its folder tells: `exit_code` None while it runs; `took`: how long it ran then; `output`: the
+    end of what it printed."""
+
+    exit_code: int | None
+    took: timedelta | None
+    output: str
+
+
+def words_of(text: str, option: str) -> list[str]:
+    """A command split as a shell would. Raises WrongUse."""
+    if len(text) > LONGEST or "\0" in text:
+        raise WrongUse(f"{option} has at most {LONGEST} characters.")
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise WrongUse(f"{option} cannot be split into words: {error}.") from error
+    if not words or len(words) > MOST_WORDS:
+        raise WrongUse(f"{option} needs a program, and at most {MOST_WORDS} words.")
+    return words
+
+
+def is_running(words: Sequence[str]) -> bool:
+    """Does the command say so, by ending with 0? Raises Unreachable where it says nothing."""
+    code, output = _run(words, LOOK_SECONDS)
+    if code in (126, 127) or code < 0:
+        raise Unreachable(f"Whether the stream runs is not known: {_said(words, code, output)}")
+    return code == 0
+
+
+def stop(words: Sequence[str]) -> str:
+    """What the stop command printed. Raises CommandFailed, Unreachable."""
+    code, output = _run(words, STOP_SECONDS)
+    if code:
+        raise CommandFailed(f"The stop command did not stop the stream: {_said(words, code, output)}")
+    return output
+
+
+def begin(words: Sequence[str]) -> str:
+    """Run a start command beside this process. The folder in which its end is told."""
+    folder = Path(settings.REPRISE_HOME) / "streams" / uuid.uuid4().hex
+    folder.mkdir(parents=True, mode=0o700)
+    order = {"words": list(words), "environment": environment(), "cwd": str(Path.home())}
+    command = folder / "command.json"
+    command.touch(mode=0o600)
+    command.write_text(json.dumps(order))
+    subprocess.Popen(
+        [sys.executable, launch.__file__, str(folder)], env=environment(), start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    return str(folder)
+
+
+def launched(folder: str) -> Launched:
+    """What became of a start command."""
+    place = Path(folder)
+    code, took = _number(place / "exit"), None
+    if code is not None:
+        began, ended = place / "pid", place / "exit"
+        took = (
+            timedelta(seconds=ended.stat().st_mtime - began.stat().st_mtime)
+            if began.exists()
+            else timedelta()
+        )
+    try:
+        output = (place / "output").read_bytes()[-launch.KEPT :].decode(errors="replace")
+    except OSError:
+        output = ""
+    return Launched(code, took, cleansing.text(output))
+
+
+def environment() -> dict[str, str]:
+    """What a command may know of ours."""
+    return {name: os.environ[name] for name in KEPT if name in os.environ}
+
+
+def _number(place: Path) -> int | None:
+    try:
+        return int(place.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _run(words: Sequence[str], seconds: float) -> tuple[int, str]:
+    with tempfile.TemporaryFile() as printed:
+        try:
+            process = subprocess.Popen(
+                list(words), env=environment(), cwd=Path.home(), stdin=subprocess.DEVNULL, stdout=printed,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise Unreachable(
+                f"{shown(words[0])} cannot be run: {error.strerror}.", code="no_command"
+            ) from error
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired as late:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise Unreachable(
+                f"{shown(words[0])} did not end within {seconds:.0f} s, so what it did is not known.",
+                code="command_late",
+            ) from late
+        printed.seek(max(0, printed.seek(0, os.SEEK_END) - launch.KEPT))
+        return code, cleansing.text(printed.read(launch.KEPT).decode(errors="replace"))
+
+
+def _said(words: Sequence[str], code: int, output: str) -> str:
+    tail = shown(" ".join(output[-TAIL:].split()))
+    return f"{shown(words[0])} ended with {code}. {tail}".rstrip()

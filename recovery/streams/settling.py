@@ -1,0 +1,110 @@
+"""How a start that a recovery asked for has ended, judged from what can be seen of the stream. Pure.
+
+COMPLETED says that nothing is left to wait for: the program has ended well, or it goes on and has caught up. Neither
+is proof, which is what verification is for.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from recovery.eventlogs.values import Run, RunState
+from recovery.streams.standing import Standing
+
+QUIET: Final = timedelta(seconds=10)
+"""A stream that runs, has committed what it planned and has planned nothing for so long has caught up."""
+BUSY: Final = timedelta(minutes=2)
+"""A stream whose input never rests counts as under way after this long and `MANY` batches."""
+MANY: Final = 3
+NO_SIGN: Final = timedelta(minutes=2)
+"""So long a stream may take from its start command to its first sign of life."""
+IDLE: Final = timedelta(seconds=60)
+"""A stream that runs and plans nothing for so long after its start has nothing to read."""
+FOREGROUND: Final = timedelta(seconds=6)
+"""A start command that ran for so long was the program itself, and not what sent it elsewhere."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A start, as it was asked for. `command_ended`: the exit code, None while it runs or where there is none;
+    `command_seconds`: how long it ran, `output`: the end of what it printed."""
+
+    at: datetime
+    batch_before: int | None
+    is_look: bool = False
+    by_hand: bool = False
+    command_ended: int | None = None
+    command_took: timedelta | None = None
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`state`: COMPLETED, FAILED, or RUNNING and WAITING_FOR_RESOURCES for no end yet."""
+
+    state: str
+    failure: str = ""
+
+
+RUNNING, WAITING, DONE = Ending("RUNNING"), Ending("WAITING_FOR_RESOURCES"), Ending("COMPLETED")
+
+
+def ending(begun: Begun, run: Run | None, standing: Standing, alive: bool | None, now: datetime) -> Ending:
+    """`run`: that came of the start, as far as an event log tells; `alive`: does the stream run now? None: unknown."""
+    since = now - begun.at
+    if run is not None and run.state is RunState.FAILED:
+        return Ending("FAILED", run.failure)
+    if begun.is_look:
+        return RUNNING if since < QUIET else DONE
+    if begun.command_ended:
+        says = f"The start command ended with {begun.command_ended}. {begun.output[-4000:]}"
+        return Ending("FAILED", says)
+    if run is not None and run.state is not RunState.RUNNING and alive is not True:
+        return DONE if not standing.is_open else Ending("FAILED", _left_open(standing))
+    if alive is False:
+        return _gone(begun, standing, since, now)
+    came = _came(begun, standing)
+    if alive is None and not came:
+        return WAITING
+    return _goes_on(came, standing, since, now)
+
+
+def _came(begun: Begun, standing: Standing) -> int:
+    """Batches that were committed since."""
+    before = -1 if begun.batch_before is None else begun.batch_before
+    return 0 if standing.committed is None else max(0, standing.committed - before)
+
+
+def _goes_on(came: int, standing: Standing, since: timedelta, now: datetime) -> Ending:
+    if came >= MANY and since > BUSY:
+        return DONE
+    if standing.is_open:
+        return RUNNING
+    quiet = _quiet(standing, now)
+    if came and quiet >= QUIET:
+        return DONE
+    return DONE if not came and since > IDLE else RUNNING
+
+
+def _gone(begun: Begun, standing: Standing, since: timedelta, now: datetime) -> Ending:
+    """Nothing runs: it has ended, or it has not begun yet."""
+    if begun.by_hand and not _came(begun, standing):
+        return WAITING
+    if begun.command_ended is None and not begun.by_hand:
+        return WAITING  # the command is still at it
+    foreground = begun.command_took is not None and begun.command_took >= FOREGROUND
+    if standing.is_open and (foreground or since > NO_SIGN):
+        return Ending("FAILED", f"{_left_open(standing)} {begun.output[-4000:]}".rstrip())
+    if not standing.is_open and (foreground or _came(begun, standing)) and _quiet(standing, now) >= QUIET / 2:
+        return DONE
+    return DONE if not standing.is_open and since > NO_SIGN else WAITING
+
+
+def _quiet(standing: Standing, now: datetime) -> timedelta:
+    if standing.moved_ms is None:
+        return timedelta.max
+    return timedelta(milliseconds=max(0.0, now.timestamp() * 1000 - standing.moved_ms))
+
+
+def _left_open(standing: Standing) -> str:
+    return f"The program ended with batch {standing.planned} planned and not committed."

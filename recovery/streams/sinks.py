@@ -1,0 +1,61 @@
+"""Where an adopted stream writes, as Spark takes it for a table: by its format and path, or by name."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from recovery.checkpoints.storage import Store, reaching
+from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
+
+FORMATS: Final = ("parquet", "json", "csv", "orc")
+LOOKED_AT: Final = 2_000
+_NAMED: Final = re.compile(r"(?:FileSink|DeltaSink)\[(.{1,1000})\]")
+
+
+@dataclass(frozen=True)
+class Sink:
+    """`place`: its path, "" for a table by name and where nothing is known; `dataset`: what Spark reads it by, "" where
+    that is not known."""
+
+    place: str
+    dataset: str
+
+
+def sink_of(text: str) -> Sink:
+    """Of a path, URL or name of a table. Raises Unreachable, Refused."""
+    if "/" not in text:
+        parts = text.split(".")
+        return Sink("", ".".join(["spark_catalog", "default"][: max(0, 3 - len(parts))] + parts))
+    kind = _format(text)
+    return Sink(text, f"{kind}.`{text}`" if kind else "")
+
+
+def sink_by_log(batches: Sequence[Mapping[str, Any]]) -> Sink:
+    """As the newest batch of an event log names it; nothing for a sink that is no folder."""
+    for batch in reversed(batches):
+        told = batch.get("sink")
+        named = _NAMED.search(str(told.get("description") or "")) if isinstance(told, Mapping) else None
+        if named and "`" not in named[1]:
+            place = named[1].rstrip("/")
+            place = "/" + place.removeprefix("file:").lstrip("/") if place.startswith("file:") else place
+            return sink_of(place) if "/" in place else Sink("", "")
+    return Sink("", "")
+
+
+def _format(place: str) -> str:
+    """The format of a table's files; "" where there is nothing yet that tells it."""
+    with reaching(place):
+        store = Store.open(place)
+        if not store.is_dir():
+            return ""
+        kind = other_format(store)
+        if store.is_dir(DELTA_LOG):
+            return "delta"
+        if kind is not None and kind is not TableKind.FILES:
+            return ""
+        names = list(store.walk(LOOKED_AT)[0])
+    data = [n for n in names if not any(part[:1] in "._" for part in n.split("/"))]
+    ends = [name.rsplit(".", 1)[-1] for name in data]
+    plain = [n.removesuffix(".gz").rsplit(".", 1)[-1] for n in data]
+    return next((f for f in FORMATS if f in ends or f in plain), "")

@@ -1,0 +1,49 @@
+"""Where an adopted checkpoint stands, by the names of its files alone: cheap enough to ask every few seconds."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from recovery.checkpoints.formats import Malformed, parse_metadata
+from recovery.checkpoints.storage import Store, reaching
+
+MOST_NAMES: Final = 20_000
+MOST_METADATA: Final = 65_536
+
+
+@dataclass(frozen=True)
+class Standing:
+    """`query_id` "" where there is no checkpoint. `planned`, `committed`: the newest batch of each log, None for none;
+    `moved_ms`: when one of them was written last."""
+
+    query_id: str = ""
+    planned: int | None = None
+    committed: int | None = None
+    moved_ms: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Is a batch planned that was not committed?"""
+        return self.planned is not None and (self.committed is None or self.planned > self.committed)
+
+
+def standing_of(checkpoint: str) -> Standing:
+    """Raises Unreachable, Refused, WrongUse."""
+    with reaching(checkpoint):
+        store = Store.open(checkpoint)
+        try:
+            query_id = parse_metadata(store.read("metadata", MOST_METADATA)) or ""
+        except (FileNotFoundError, NotADirectoryError, Malformed):
+            return Standing()
+        planned, at = _newest(store, "offsets")
+        committed, ended = _newest(store, "commits")
+    moments = [ms for ms in (at, ended) if ms is not None]
+    return Standing(query_id, planned, committed, max(moments, default=None))
+
+
+def _newest(store: Store, folder: str) -> tuple[int | None, int | None]:
+    try:
+        names = {int(e.name): e.mtime_ms for e in store.entries(folder, MOST_NAMES) if e.name.isdigit()}
+    except (FileNotFoundError, NotADirectoryError):
+        return None, None
+    newest = max(names, default=None)
+    return newest, None if newest is None else names[newest]

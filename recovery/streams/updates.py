@@ -1,0 +1,164 @@
+"""An adopted stream in the words of the Pipelines API: each run of its query is an update, with its events. Pure.
+
+So one model holds both kinds of flows, and one reader: what looks at updates and events needs not know where they come
+from. An update that a recovery has asked for keeps the id that it was given then, whatever run came of it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from recovery.diagnosis.failure_text import read_failure
+from recovery.eventlogs.values import Application, Run, RunState
+from recovery.pipelines.folding import SILENT
+
+SILENT_AFTER: Final = timedelta(minutes=10)
+"""An application that is said to run, and has written nothing for so long, is not known to run."""
+STATES: Final[Mapping[RunState, str]] = {
+    RunState.ENDED: "COMPLETED",
+    RunState.FAILED: "FAILED",
+    RunState.LEFT: "CANCELED",
+}
+STATUSES: Final = {"COMPLETED": "COMPLETED", "FAILED": "FAILED", "CANCELED": "STOPPED", "RUNNING": "RUNNING"}
+NEWEST: Final = 50
+
+
+@dataclass(frozen=True)
+class Told:
+    """One update: of a run, or (`run` None) of a start of which no run was seen. `failure`: why it failed, where the
+    run does not tell. `cause`: who asked for it; `request_id`: for which request."""
+
+    update_id: str
+    state: str
+    created_ms: int
+    ended_ms: int | None = None
+    run: Run | None = None
+    failure: str = ""
+    request_id: str = ""
+    cause: str = "UNKNOWN"
+
+    def as_update(self) -> dict[str, Any]:
+        """As `UpdateInfo`."""
+        return {
+            "update_id": self.update_id,
+            "state": self.state,
+            "creation_time": self.created_ms,
+            "cause": self.cause,
+        }
+
+
+@dataclass(frozen=True)
+class Stands:
+    """What is known of an adopted stream now. `updates`: newest first; `alive`: does it run? None: not known."""
+
+    updates: tuple[Told, ...] = field(default=())
+    alive: bool | None = None
+
+
+def told_of(
+    run: Run,
+    app: Application,
+    now: datetime,
+    *,
+    alive: bool | None,
+    update_id: str = "",
+    request_id: str = "",
+) -> Told:
+    """The update of a run. `alive`: whether the stream runs, where somebody can tell better than its log."""
+    state = STATES.get(run.state) or _running(app, now, alive)
+    ended = run.ended_ms if run.ended_ms is not None else app.last_ms if state == "CANCELED" else None
+    cause = "API_CALL" if update_id else "UNKNOWN"
+    return Told(update_id or run.run_id, state, run.started_ms, ended, run, run.failure, request_id, cause)
+
+
+def _running(app: Application, now: datetime, alive: bool | None) -> str:
+    if alive is not None:
+        return "RUNNING" if alive else "CANCELED"
+    last = app.last_ms or app.started_ms or 0
+    return "SILENT" if now - _when(last) > SILENT_AFTER else "RUNNING"
+
+
+def events_of(told: Told, *, pipeline_id: str, flow: str, dataset: str) -> list[dict[str, Any]]:
+    """The events of an update, oldest first."""
+    origin = {"pipeline_id": pipeline_id, "update_id": told.update_id}
+    of_flow = {**origin, "flow_name": flow}
+    found = [
+        _event(told, 0, "create_update", told.created_ms, origin, _created(told)),
+        _event(
+            told, 1, "flow_definition", told.created_ms, of_flow,
+            {"output_dataset": dataset, "flow_type": "APPEND", "input_datasets": []},
+        ),
+    ]  # fmt: skip
+    if told.state != SILENT:
+        found.append(_event(told, 2, "flow_progress", told.created_ms, of_flow, {"status": "RUNNING"}))
+    batches = told.run.batches if told.run else ()
+    for number, body in enumerate(batches, start=3):
+        at = _ms(body.get("timestamp")) or told.created_ms
+        found.append(_event(told, number, "stream_progress", at, of_flow, {"progress_json": dict(body)}))
+    if told.state not in STATUSES or told.state == "RUNNING":
+        return found
+    end, last = told.ended_ms or told.created_ms, len(found) + 1
+    causes = _causes(told.failure)
+    status = {"status": STATUSES[told.state]}
+    failed = {"error": {"exceptions": causes}} if told.state == "FAILED" else {}
+    found.append({**_event(told, last, "flow_progress", end, of_flow, status), **failed})
+    found.append(_event(told, last + 1, "update_progress", end, origin, {"state": told.state}))
+    return found
+
+
+def _created(told: Told) -> dict[str, Any]:
+    return {"cause": told.cause, "x-reprise-request-id": told.request_id}
+
+
+def _event(
+    told: Told, number: int, kind: str, at_ms: int, origin: Mapping[str, Any], details: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "id": f"{told.update_id}-{number}",
+        "event_type": kind,
+        "timestamp": _when(at_ms).isoformat(),
+        "sequence": {"control_plane_seq_no": number},
+        "origin": dict(origin),
+        "level": "INFO",
+        "message": "",
+        "details": {kind: dict(details)},
+    }
+
+
+def _causes(failure: str) -> list[dict[str, str]]:
+    """The exception's chain, outermost first."""
+    if not failure:
+        return [{"class_name": "", "message": "The stream ended, and nothing says why."}]
+    return list(read_failure(failure).causes) or [{"class_name": "", "message": failure[:12_000]}]
+
+
+def newest_first(told: Iterable[Told]) -> tuple[Told, ...]:
+    """The newest updates, each id once."""
+    by_id = {one.update_id: one for one in told}
+    return tuple(sorted(by_id.values(), key=lambda one: one.created_ms, reverse=True)[:NEWEST])
+
+
+def alive_by_log(seen: Sequence[tuple[Run, Application]], now: datetime) -> bool | None:
+    """Does the newest run go on, by its log alone? None: no log tells of one, or it is silent."""
+    if not seen:
+        return None
+    run, app = seen[-1]
+    if run.state is not RunState.RUNNING:
+        return False
+    return True if _running(app, now, None) == "RUNNING" else None
+
+
+def _when(ms: int) -> datetime:
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC)
+
+
+def _ms(value: Any) -> int | None:
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,130 @@
+"""A plain stream joins the list by its checkpoint, with what its event log says, for who may and for no other."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.models import AuditEntry, Flow, Stream, Workspace
+from recovery.people.roles import Role
+from recovery.streams import commands
+from tests.checkpoint_builder import Built
+from tests.unit.eventlogs import logs
+from tests.unit.people.run import run_json, token_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Built:
+    return Built(tmp_path / "data" / "orders" / "_checkpoint", query_id=logs.QUERY).write()
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    """The log of a program whose query has failed."""
+    folder = tmp_path / "data" / "events"
+    folder.mkdir(parents=True)
+    told = [
+        *logs.started(), logs.query_started(), logs.batch_plan(), logs.progress(0), logs.progress(1),
+        logs.terminated(logs.FAILURE), logs.ended(),
+    ]  # fmt: skip
+    (folder / "local-1.zstd").write_bytes(logs.zstd(told))
+    return folder
+
+
+@pytest.fixture
+def responder() -> str:
+    return token_of("rita", Role.RESPONDER)
+
+
+def adopt(patch: pytest.MonkeyPatch, token: str, place: Path, *more: str) -> tuple[int, dict[str, Any]]:
+    return run_json(patch, token, "adopt", str(place), *more)
+
+
+def test_a_checkpoint_alone_is_enough_and_nothing_is_guessed(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, responder: str
+) -> None:
+    code, told = adopt(monkeypatch, responder, checkpoint.root)
+    assert (code, told["flow"], told["state"]) == (0, "orders", "unknown")
+    assert (told["environment"], told["query_id"], told["sink"]) == ("production", logs.QUERY, None)
+    stream = Stream.objects.get()
+    assert (stream.pipeline.pipeline_id, stream.runner) == (told["pipeline"], "by-hand")
+    assert AuditEntry.objects.filter(action="stream.adopt", outcome="done", actor="rita").count() == 1
+    code, listed = run_json(monkeypatch, responder, "flows")
+    assert [(f["flow"], f["state"]) for f in listed["flows"]] == [("orders", "unknown")]
+
+
+def test_its_event_log_says_that_it_failed_why_and_where_it_writes(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, events: Path, responder: str
+) -> None:
+    _, told = adopt(monkeypatch, responder, checkpoint.root, "--event-log", str(events), "--name", "shop")
+    assert (told["flow"], told["state"], told["sink"]) == ("shop", "failed", "/out")
+    flow = Flow.objects.get()
+    assert (flow.condition, flow.last_batch, flow.history) == (
+        "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA", 1, ["failed"],
+    )  # fmt: skip
+    code, found = run_json(monkeypatch, responder, "diagnose", told["pipeline"])
+    assert code == 1
+    assert found["diagnosis"]["condition"] == flow.condition
+
+
+def test_what_is_said_later_of_the_same_checkpoint_changes_the_one_stream(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, events: Path, responder: str
+) -> None:
+    _, first = adopt(monkeypatch, responder, checkpoint.root)
+    _, again = adopt(monkeypatch, responder, checkpoint.root, "--event-log", str(events))
+    assert again["pipeline"] == first["pipeline"]
+    assert (first["state"], again["state"]) == ("unknown", "failed")
+    assert Flow.objects.count() == 1
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.APPROVER, Role.AUDITOR])
+def test_who_may_not_recover_may_not_adopt(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, role: Role
+) -> None:
+    code, told = adopt(monkeypatch, token_of("vic", role), checkpoint.root)
+    assert (code, told["error"]["code"]) == (1, "denied")
+    assert not Stream.objects.exists()
+
+
+def test_commands_and_weaker_rules_are_an_admins_to_give(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, responder: str
+) -> None:
+    command = ("--start", "true", "--running", "false")
+    for more in (command, ("--environment", "development")):
+        code, told = adopt(monkeypatch, responder, checkpoint.root, *more)
+        assert (code, told["error"]["code"]) == (1, "denied")
+    admin = token_of("ada", Role.ADMIN)
+    code, told = adopt(monkeypatch, admin, checkpoint.root, *command, "--environment", "development")
+    assert (code, told["runner"]) == (0, "command")
+    code, again = adopt(monkeypatch, responder, checkpoint.root, "--name", "shop")
+    assert (code, again["pipeline"], again["flow"]) == (0, told["pipeline"], "shop")
+    assert Stream.objects.get().start == ["true"]
+
+
+def test_what_is_no_checkpoint_of_a_plain_stream_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checkpoint: Built, responder: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    code, told = adopt(monkeypatch, responder, tmp_path / "empty")
+    assert (code, told["error"]["code"]) == (2, "no_checkpoint")
+    checkpoint.root.rename(tmp_path / "0")
+    flow = tmp_path / "flow"
+    flow.mkdir()
+    (tmp_path / "0").rename(flow / "0")
+    code, told = adopt(monkeypatch, responder, flow)
+    assert (code, told["error"]["code"]) == (1, "not_plain")
+    for place in ("relative/place", "/etc", "http://x/y"):
+        assert run_json(monkeypatch, responder, "adopt", place)[0] in (1, 2)
+    assert not Workspace.objects.exists()
+
+
+def test_a_command_is_split_as_a_shell_would_and_run_without_one(tmp_path: Path) -> None:
+    words = commands.words_of(
+        f"{shlex.quote(sys.executable)} -c 'import sys; sys.exit(3)' '; touch x'", "--start"
+    )
+    assert words[-1] == "; touch x"
+    assert commands.is_running(words) is False
