@@ -90,7 +90,7 @@ def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
 def _channel_text(of: Scene, now: datetime) -> str:
     """Words for the incident channel: where it stands, or, once it has ended, how it ended and what was measured."""
     if of.recovery.state in reporting.CLOSED:
-        accepted = reviewing.accepted(of.plan.body) if of.plan else []
+        accepted = reviewing.accepted(of.plan) if of.plan else []
         return reporting.closing(report(of.recovery, of.by), settings.REPRISE_PUBLIC_URL, accepted)
     return handover.text(of.recovery, of.plan, settings.REPRISE_PUBLIC_URL, now)
 

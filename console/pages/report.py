@@ -20,7 +20,7 @@ def overview(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     plan = selectors.plan_of(recovery) or recovery.plans.order_by("-pk").first()
     body = plan.body if plan else {}
     measured = recovery.measured or {}
-    accepted = reviewing.accepted(body) if body else []
+    accepted = reviewing.accepted(plan) if plan else []
     criteria = verifying.criteria(measured, body.get("criteria") or [])
     context = {
         "section": "recoveries",
@@ -35,10 +35,10 @@ def overview(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "asks": reporting.asks(found),
         "spent": reporting.spent(found.times),
         "timeline": reporting.timeline(found),
-        "against": verifying.against(found.forecast, measured) if measured else [],
+        "against": verifying.against(plan.forecast, measured) if plan and measured else [],
         "numbers": reporting.numbers(found.measured),
         "criteria": criteria,
-        "left": below.left(body.get("forecast") or {}),
+        "left": below.effects(plan.forecast.left_behind) if plan else [],
         "whole_flow": verifying.whole_flow(measured),
         "counted": verifying.counted(criteria),
         "diffs": [

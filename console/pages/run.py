@@ -169,7 +169,8 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     measured = of.recovery.measured or {}
     body = of.plan.body if of.plan is not None else {}
     rows = verifying.criteria(measured, body.get("criteria") or [])
-    verdict = verifying.verdict(of.recovery, measured, reviewing.accepted(body) if body else ())
+    verdict = verifying.verdict(of.recovery, measured, reviewing.accepted(of.plan) if of.plan else ())
+    against = verifying.against(of.plan.forecast, measured) if of.plan and measured else []
     stands_still = of.recovery.state == "needs_attention" and bool(measured)
     context = {
         **frame(of, "verify"),
@@ -181,9 +182,8 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "measured": measured,
         "criteria": rows,
         "counted": verifying.counted(rows),
-        "against": verifying.against(body.get("forecast") or {}, measured) if measured else [],
-        "forecast_wrong": measured
-        and any(a.bad for a in verifying.against(body.get("forecast") or {}, measured)),
+        "against": against,
+        "forecast_wrong": any(a.bad for a in against),
         "samples": verifying.samples(measured),
         "whole_flow": verifying.whole_flow(measured),
         "whole_facts": verifying.whole_facts(measured),
@@ -192,7 +192,7 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "held": stopping.held(list(of.recovery.holds.order_by("pk"))),
         "strategy": body.get("strategy"),
         "uncompared": uncompared(measured),
-        "below_left": below.left(body.get("forecast") or {}),
+        "below_left": below.effects(of.plan.forecast.left_behind) if of.plan else [],
         "poll": 1 if of.recovery.state in running.LIVE else 0,
         "bar": bars.verify(of),
     }

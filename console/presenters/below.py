@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from console.presenters import status, words
+from recovery.contracts import codec
+from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason, Forecast
 from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
 from recovery.pipelines.downstream import Node, State, Why
-from recovery.strategies import readers
-from recovery.strategies.readers import Reason
 from recovery.workflow.chosen import LEFT
 from recovery.workflow.counting_below import BelowCount, Held, Rows, Unknown
 from recovery.workflow.counting_below import Phase as Counting
@@ -221,23 +221,25 @@ def _asked(asked: BelowRefresh | None, now: datetime) -> str:
 
 
 EFFECT: Final = {
-    readers.Effect.REFRESHED: status.Badge("ok", "Refreshed"),
-    readers.Effect.STALE: status.Badge("attention", "Stays stale"),
-    readers.Effect.EMPTIED: status.Badge("failed", "Stays empty"),
-    readers.Effect.DOUBLED: status.Badge("failed", "Gets rows twice"),
-    readers.Effect.UNKNOWN: status.Badge("unknown", "Not known"),
+    DownstreamEffect.REFRESHED: status.Badge("ok", "Refreshed"),
+    DownstreamEffect.STALE: status.Badge("attention", "Stays stale"),
+    DownstreamEffect.EMPTIED: status.Badge("failed", "Stays empty"),
+    DownstreamEffect.DOUBLED: status.Badge("failed", "Gets rows twice"),
+    DownstreamEffect.UNKNOWN: status.Badge("unknown", "Not known"),
 }
 REASON: Final = {
-    Reason.NONE: "",
-    Reason.LEFT_OUT: "The plan leaves it out; the next update that selects it brings it up to date.",
-    Reason.ELSEWHERE: "Another pipeline writes it: start an update of that one once this recovery is proven.",
-    Reason.FAILING: "Its own flow fails; recover that one too.",
-    Reason.NOT_SEEN: "No update that is known has run its flow.",
-    Reason.REPEATS: "It reads the table as a stream, so the next update that selects it appends these rows once more.",
-    Reason.TABLE_ANEW: "It reads as a stream what is emptied and written again; it may need a full refresh of its own.",
-    Reason.ROWS_UNKNOWN: "Whether rows reach it twice is not known.",
-    Reason.READS_STALE: "It is refreshed, and also reads a dataset that is out of date, which the plan does not touch.",
-    Reason.OF_BEHIND: "It reads a dataset that the plan leaves behind; an update that selects both mends it.",
+    DownstreamReason.LEFT_OUT: "The plan leaves it out; the next update that selects it brings it up to date.",
+    DownstreamReason.ELSEWHERE: "Another pipeline writes it: start an update of that one once this recovery is proven.",
+    DownstreamReason.FAILING: "Its own flow fails; recover that one too.",
+    DownstreamReason.NOT_SEEN: "No update that is known has run its flow.",
+    DownstreamReason.REPEATS: "It reads the table as a stream, so the next update that selects it appends these "
+    "rows once more.",
+    DownstreamReason.TABLE_ANEW: "It reads as a stream what is emptied and written again; it may need a full "
+    "refresh of its own.",
+    DownstreamReason.ROWS_UNKNOWN: "Whether rows reach it twice is not known.",
+    DownstreamReason.READS_STALE: "It is refreshed, and also reads a dataset that is out of date, which the plan "
+    "does not touch.",
+    DownstreamReason.OF_BEHIND: "It reads a dataset that the plan leaves behind; an update that selects both mends it.",
 }
 
 
@@ -254,12 +256,12 @@ class Effect:
     why: str
 
 
-def effects(forecast: Mapping[str, Any]) -> list[Effect]:
-    """As a sealed plan or an option says."""
-    return [_effect(one) for one in readers.stored(forecast)]
+def effects(datasets: Iterable[Downstream]) -> list[Effect]:
+    """Each as a sealed plan or an option says."""
+    return [_effect(one) for one in datasets]
 
 
-def _effect(one: readers.Downstream) -> Effect:
+def _effect(one: Downstream) -> Effect:
     kind = "view" if one.view else "streaming table"
     place = f"pipeline {one.pipeline}" if one.pipeline else "this pipeline"
     rows = "" if one.rows is None else words.count(one.rows, "row")
@@ -270,13 +272,8 @@ def _effect(one: readers.Downstream) -> Effect:
         one.effect.value,
         EFFECT[one.effect],
         rows,
-        REASON[one.reason],
+        REASON[one.reason] if one.reason else "",
     )
-
-
-def left(forecast: Mapping[str, Any]) -> list[Effect]:
-    """What a plan does not bring up to date."""
-    return [_effect(one) for one in readers.left_behind(forecast)]
 
 
 @dataclass(frozen=True)
@@ -294,11 +291,11 @@ def chosen(recovery: Recovery) -> Choice | None:
     """None where nothing is below, or nobody has counted yet."""
     options = {o.get("strategy"): o for o in recovery.facts.get("options") or []}
     option = options.get(recovery.choices.get("strategy"))
-    found = readers.stored(option["forecast"]) if option else ()
+    found = codec.read(Forecast, option["forecast"]).downstream if option else ()
     if not found:
         return None
     left_out = recovery.choices.get("below") == LEFT
-    counted = left_out or not any(one.reason is Reason.LEFT_OUT for one in found)
+    counted = left_out or not any(one.reason is DownstreamReason.LEFT_OUT for one in found)
     return Choice(not left_out, [_effect(one) for one in found] if counted else None)
 
 

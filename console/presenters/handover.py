@@ -22,9 +22,7 @@ def text(recovery: Any, plan: Any | None, public_url: str, now: datetime) -> str
 def _plan(plan: Any | None) -> str:
     if plan is None:
         return ""
-    forecast = plan.body.get("forecast") or {}
-    numbers = ", ".join(
-        f"{name} {words.number((forecast.get(key) or {}).get('rows'))}"
-        for key, name in (("lost", "lost"), ("doubled", "doubled"), ("reread", "read again"))
-    )
+    rows = plan.forecast
+    amounts = ((rows.lost, "lost"), (rows.doubled, "doubled"), (rows.reread, "read again"))
+    numbers = ", ".join(f"{name} {words.number(amount.rows)}" for amount, name in amounts)
     return f" Plan {plan.hash[:8]}, {plan.body.get('strategy')}: {numbers}."

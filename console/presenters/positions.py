@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from console.presenters import words
 from console.presenters.status import Badge
+from recovery.contracts import codec
+from recovery.contracts.amounts import Amount
 from recovery.sources import showing, wishes
-from recovery.sources.base import stored_why
 from recovery.sources.mapping import confirmable
 from recovery.strategies.catalogue import POSITIONED
 
@@ -394,7 +395,7 @@ def distance(of: Mapping[str, Any]) -> tuple[str, str]:
         told.append(("" if size["exact"] else "about ") + words.size(size["value"]))
     if seconds and seconds["value"]:
         told.append(f"over {words.duration(seconds['value'])}")
-    unsure = [stored_why(a) or "an estimate" for a in (rows, files, size) if a and not a["exact"]]
+    unsure = [codec.read(Amount, a).why or "an estimate" for a in (rows, files, size) if a and not a["exact"]]
     return ", ".join(told), "; ".join(dict.fromkeys(unsure)) or "exact"
 
 

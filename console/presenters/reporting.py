@@ -10,7 +10,7 @@ from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES, AcceptedRow
 from console.presenters.verifying import acceptances
 from console.presenters.wizard import Ask
-from recovery.sources.base import Bound
+from recovery.contracts.amounts import Bound
 from recovery.verification.below import uncompared
 from recovery.verification.outcome import stored_outcome
 from recovery.verification.words import Claim, headline

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from console.presenters import below, checkpoint, diff, wizard, words
+from recovery.contracts.amounts import Bound
+from recovery.contracts.forecast import Forecast
 from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect, costs_of, stored_accepted
 from recovery.plans.drift import SETTINGS
-from recovery.sources.base import Bound, stored_bound
 from recovery.strategies.catalogue import GO_BACK
 from recovery.strategies.downstream import AGREES
 
@@ -93,10 +94,10 @@ class AcceptedRow:
     code: str
 
 
-def accepted(body: Mapping[str, Any]) -> list[AcceptedRow]:
+def accepted(plan: Any) -> list[AcceptedRow]:
     """Of plans that were sealed before acceptances were part of them: none."""
-    held = stored_accepted(body.get("accepted"))
-    pairs = [(cost, held.of(cost.effect)) for cost in costs_of(body["forecast"])]
+    held = stored_accepted(plan.body.get("accepted"))
+    pairs = [(cost, held.of(cost.effect)) for cost in costs_of(plan.forecast)]
     return [
         AcceptedRow((one.cost or cost).says, one.by, one.reason, f"accepted-{cost.effect.value}")
         for cost, one in pairs
@@ -108,7 +109,7 @@ def accepted(body: Mapping[str, Any]) -> list[AcceptedRow]:
 class Review:
     body: Mapping[str, Any]
     lead: str
-    forecast: list[wizard.Forecast]
+    forecast: list[wizard.ForecastNumber]
     windows: wizard.LostWindows | None
     accepted: list[AcceptedRow]
     grows: str
@@ -124,17 +125,17 @@ class Review:
 
 
 def plan(of: Any) -> Review:
-    body = of.body
+    body, forecast = of.body, of.forecast
     found = checkpoint.findings(body["findings"])
     numbering = body["numbering"]
     query = "new query id" if numbering["query_id"] == "new" else "same query id"
     return Review(
         body=body,
         lead=lead(body),
-        forecast=wizard.forecast(body["forecast"]),
-        windows=wizard.lost_windows(body["forecast"]),
-        accepted=accepted(body),
-        grows=_grows(body),
+        forecast=wizard.forecast(forecast),
+        windows=wizard.lost_windows(forecast.lost),
+        accepted=accepted(of),
+        grows=_grows(body, forecast),
         positions=wizard.positions(body["positions"]),
         numbering=f"The first new batch is {numbering['next_batch']}; {query}; {_state(body)}.",
         findings=found,
@@ -146,7 +147,7 @@ def plan(of: Any) -> Review:
         diffs=[diff.compare(p["path"], p.get("before", ""), p.get("after", "")) for p in body["patch"]],
         fingerprints=fingerprints(body["preconditions"]),
         key_line=wizard.key_line(body),
-        below=below.effects(body["forecast"]),
+        below=below.effects(forecast.downstream),
     )
 
 
@@ -174,12 +175,10 @@ def lead(body: Mapping[str, Any]) -> str:
     }.get(body["strategy"], f"Recover {where} by {body['strategy']}.")
 
 
-def _grows(body: Mapping[str, Any]) -> str:
-    forecast, waiting = body["forecast"], body.get("waiting_files") or []
-    grown = words.count(forecast.get("new_rows"), "new row")
-    table = (
-        f"Table {words.number(body.get('table_rows'))} → {words.count(forecast.get('table_after'), 'row')}."
-    )
+def _grows(body: Mapping[str, Any], forecast: Forecast) -> str:
+    waiting = body.get("waiting_files") or []
+    grown = words.count(forecast.new_rows, "new row")
+    table = f"Table {words.number(body.get('table_rows'))} → {words.count(forecast.table_after, 'row')}."
     if words.is_sink(body):
         table = f"Sent to {body['sink']['place']}."
     files = all(p.get("kind", "files") == "files" for p in body["positions"])
@@ -299,7 +298,9 @@ def expected(code: str, value: Any) -> str:
 
 def _but(accepted: Mapping[str, Any]) -> str:
     """The repeats that the plan accepts: `, but 60 rows as accepted`."""
-    rows, bound = accepted.get("rows", 0), stored_bound(accepted)
+    if not accepted:
+        return ""
+    rows, bound = accepted["rows"], Bound(accepted["bound"])
     if rows == 0 and bound is Bound.EXACT:
         return ""
     number = (

@@ -6,6 +6,8 @@ from console.presenters import checkpoint, dag, status
 from console.presenters.running import StepRow
 from console.presenters.stopping import LogLine
 from console.presenters.wizard import Ask, Rung
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 
 BEFORE: Final = 'rows = (\n    source\n    .dropDuplicates(["id"])\n)\n'
 AFTER: Final = "# without the step\nrows = (\n    source\n)\n"
@@ -27,18 +29,21 @@ _FINDINGS: Final[list[dict[str, Any]]] = [
 ]
 FINDINGS: Final = checkpoint.findings(_FINDINGS)
 
-FORECAST: Final[dict[str, Any]] = {
-    "lost": {
-        "rows": 8,
-        "files": 3,
-        "from": "c.json",
-        "to": "e.json",
-        "exact": True,
-        "why": "A loss is red and says why.",
-    },
-    "doubled": {"rows": 0, "files": 0, "exact": True, "why": "Nothing is doubled."},
-    "reread": {"rows": None, "files": 0, "exact": False, "why": "What was not counted is unknown, never 0."},
-}
+FORECAST: Final = Forecast(
+    lost=RowAmount(
+        rows=8,
+        bound=Bound.EXACT,
+        why="A loss is red and says why.",
+        files=3,
+        start="c.json",
+        end="e.json",
+    ),
+    doubled=RowAmount(rows=0, bound=Bound.EXACT, why="Nothing is doubled."),
+    reread=RowAmount(rows=None, bound=Bound.UNKNOWN, why="What was not counted is unknown, never 0."),
+    new_rows=8,
+    table_after=20,
+    state="Kept",
+)
 
 POSITIONS: Final[list[dict[str, Any]]] = [
     {

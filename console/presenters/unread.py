@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from console.presenters import words
 from console.presenters.status import Badge
+from recovery.contracts import codec
+from recovery.contracts.amounts import Amount
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import retention
 from recovery.pipelines.retention import Retention, Standing
-from recovery.sources.base import stored_bound, stored_why
 
 BADGES: Final = {
     Standing.GONE: Badge("failed", "Not readable"),
@@ -31,7 +32,7 @@ AT_RISK_WORDS: Final = (
 
 
 @dataclass(frozen=True)
-class Amount:
+class Waiting:
     """`at most 120 rows`, and why it is no exact number."""
 
     text: str
@@ -45,7 +46,7 @@ class Source:
     row: FlowInput
     badge: Badge
     kind: str
-    waits: tuple[Amount, ...]
+    waits: tuple[Waiting, ...]
     gone: str
     until: datetime | None
     why: str
@@ -120,15 +121,16 @@ def _source(row: FlowInput, stands: Standing) -> Source:
     )
 
 
-def _amounts(told: Mapping[str, Any]) -> tuple[Amount, ...]:
+def _amounts(told: Mapping[str, Any]) -> tuple[Waiting, ...]:
     found = [_amount(words.count(told[n]["value"], NOUNS[n]), told[n]) for n in NOUNS if n in told]
     if "bytes" in told:
         found.append(_amount(words.size(told["bytes"]["value"]), told["bytes"]))
     return tuple(found)
 
 
-def _amount(text: str, told: Mapping[str, Any]) -> Amount:
-    return Amount(f"{stored_bound(told).before_number}{text}", stored_why(told))
+def _amount(text: str, told: Mapping[str, Any]) -> Waiting:
+    amount = codec.read(Amount, told)
+    return Waiting(f"{amount.bound.before_number}{text}", amount.why)
 
 
 def _gone(lost: Mapping[str, Any]) -> str:

@@ -9,7 +9,8 @@ from console.presenters import status, words
 from console.presenters.measured import say_measured
 from console.presenters.reviewing import AcceptedRow, expected
 from console.presenters.wizard import Rung
-from recovery.sources.base import Bound, stored_bound
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.verification import words as proof
 from recovery.verification.outcome import MeasuredRows, stored_outcome
 from recovery.workflow.reporting import failed_at
@@ -210,37 +211,36 @@ HOW: Final = {
 """Which criterion counted each number."""
 
 
-def against(forecast: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Against]:
+def against(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
     """Forecast against what happened, where both are numbers. Of `lost` and `doubled` what this recovery did."""
     found = {c["code"]: str(c.get("why") or "") for c in measured.get("criteria") or ()}
     rows = [
         *_amounts(forecast, measured),
         *(
-            _against(word, forecast.get(planned), measured.get(name))
-            for word, planned, name in (
-                ("New rows", "new_rows", "new_rows"),
-                ("Rows in the table", "table_after", "table_rows"),
+            _against(word, planned, found_rows)
+            for word, planned, found_rows in (
+                ("New rows", forecast.new_rows, measured.get("new_rows")),
+                ("Rows in the table", forecast.table_after, measured.get("table_rows")),
             )
-            if (planned, name) != ("table_after", "table_rows")
-            or {forecast.get(planned), measured.get(name)} != {None}
+            if word == "New rows" or {planned, found_rows} != {None}
         ),  # there is no table
     ]
     return [replace(row, how=found.get(HOW[row.word], "")) for row in rows]
 
 
-def _amounts(forecast: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Against]:
+def _amounts(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
     """Rows lost and doubled by this recovery."""
     of = stored_outcome(measured)
     return [
-        _amount("Lost", forecast.get("lost") or {}, of.lost_now),
-        _amount("Doubled", forecast.get("doubled") or {}, of.doubled_now),
+        _amount("Lost", forecast.lost, of.lost_now),
+        _amount("Doubled", forecast.doubled, of.doubled_now),
     ]
 
 
-def _amount(word: str, planned: Mapping[str, Any], found: MeasuredRows) -> Against:
+def _amount(word: str, planned: RowAmount, found: MeasuredRows) -> Against:
     """The difference is known only where the measured number is exact; a lower bound may show that the forecast was
     wrong."""
-    rows, bound = planned.get("rows"), stored_bound(planned) if planned else Bound.UNKNOWN
+    rows, bound = planned.rows, planned.bound
     of = _against(word, rows, found.rows)
     if rows is None or found.rows is None:
         return of

@@ -10,11 +10,13 @@ from console.presenters import status, words
 from console.presenters.checkpoint import step_words
 from console.presenters.flow import damage
 from console.presenters.inventory import waiting_elsewhere
+from recovery.contracts import codec
+from recovery.contracts.amounts import RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.diagnosis.advice import Meant, asks_meant, stored_advice
 from recovery.diagnosis.advice import recommended as recommended_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.diagnosis.verdict import StepFit, stateful_steps
-from recovery.sources.base import stored_bound, stored_why
 from recovery.strategies.catalogue import needs_start, settled_later
 from recovery.strategies.common import word
 from recovery.strategies.recommending import may_be_preselected, recommended_strategy
@@ -276,51 +278,56 @@ def compare(
         )
         for o in options
     ]
+    forecasts = [codec.read(Forecast, o["forecast"]) for o in options]
     rows = [
-        ("Can it run?", [_can(o) for o in options]),
-        ("Rows lost", [_amount(o["forecast"]["lost"], bad=not _never_runs(o)) for o in options]),
-        ("Rows doubled", [_amount(o["forecast"]["doubled"], bad=not _never_runs(o)) for o in options]),
-        ("Read again", [_amount(o["forecast"]["reread"]) for o in options]),
-        ("Rows sent", [_sent(o["forecast"]) for o in options])
+        ("Can it run?", [_can(o, of) for o, of in zip(options, forecasts, strict=True)]),
+        *_rows_of(options, forecasts),
+        ("Rows sent", [_sent(of) for of in forecasts])
         if sink
-        else ("Table after", [_after(o["forecast"]) for o in options]),
-        ("State", [Cell(str(o["forecast"]["state"])) for o in options]),
+        else ("Table after", [_after(of) for of in forecasts]),
+        ("State", [Cell(of.state) for of in forecasts]),
         ("Code change live?", [Cell(str(o["code_live"])) for o in options]),
         ("Sink meanwhile" if sink else "Table meanwhile", [Cell(str(o["table_meanwhile"])) for o in options]),
-        *_durations(options),
+        *_durations(forecasts),
         ("Undo", [Cell(str(o["rollback"])) for o in options]),
     ]
     return Compare(columns, [Line(q, list(zip(columns, cells, strict=True))) for q, cells in rows])
 
 
-def _can(option: Mapping[str, Any]) -> Cell:
+def _rows_of(
+    options: Sequence[Mapping[str, Any]], forecasts: Sequence[Forecast]
+) -> list[tuple[str, list[Cell]]]:
+    bad = [not _never_runs(o, of) for o, of in zip(options, forecasts, strict=True)]
+    return [
+        ("Rows lost", [_amount(of.lost, bad=b) for of, b in zip(forecasts, bad, strict=True)]),
+        ("Rows doubled", [_amount(of.doubled, bad=b) for of, b in zip(forecasts, bad, strict=True)]),
+        ("Read again", [_amount(of.reread) for of in forecasts]),
+    ]
+
+
+def _can(option: Mapping[str, Any], forecast: Forecast) -> Cell:
     if needs_start(option):
         badge = status.Badge("attention", "Needs a start")
         return Cell(badge=badge, small=str(option["blocked"]), code="needs-a-start")
     if option.get("blocked"):
         badge = status.Badge("failed", "Blocked")
         return Cell(badge=badge, small=str(option["blocked"]), code="blocked")
-    careful = option["strategy"] == "full-refresh" or any(
-        option["forecast"][k]["rows"] != 0 for k in ("lost", "doubled")
-    )
+    careful = option["strategy"] == "full-refresh" or forecast.lost.rows != 0 or forecast.doubled.rows != 0
     if careful:
         return Cell(badge=status.Badge("attention", "Yes, with care"), code="with-care")
     return Cell(badge=status.Badge("ok", "Yes"), code="can-run")
 
 
-def _never_runs(option: Mapping[str, Any]) -> bool:
+def _never_runs(option: Mapping[str, Any], forecast: Forecast) -> bool:
     """Whether a strategy is blocked that would have no number: what is not known of it harms nobody."""
-    forecast = option["forecast"]
-    untold = forecast["lost"]["rows"] is None or forecast["doubled"]["rows"] is None
+    untold = forecast.lost.rows is None or forecast.doubled.rows is None
     return bool(option.get("blocked")) and untold
 
 
-def _amount(amount: Mapping[str, Any], *, bad: bool = False) -> Cell:
-    rows = amount.get("rows")
+def _amount(amount: RowAmount, *, bad: bool = False) -> Cell:
+    rows, why, said = amount.rows, amount.why, amount.bound.value
     if rows is None:
-        return Cell(big="not known", small=stored_why(amount), bad=bad)
-    why = stored_why(amount)
-    said = stored_bound(amount).value
+        return Cell(big="not known", small=why, bad=bad)
     return Cell(
         big=words.number(rows),
         unit="row" if rows == 1 else "rows",
@@ -329,20 +336,19 @@ def _amount(amount: Mapping[str, Any], *, bad: bool = False) -> Cell:
     )
 
 
-def _sent(forecast: Mapping[str, Any]) -> Cell:
-    return Cell(words.count(forecast.get("new_rows"), "row"))
+def _sent(forecast: Forecast) -> Cell:
+    return Cell(words.count(forecast.new_rows, "row"))
 
 
-def _after(forecast: Mapping[str, Any]) -> Cell:
-    grown = forecast.get("new_rows")
+def _after(forecast: Forecast) -> Cell:
+    grown, after = forecast.new_rows, forecast.table_after
     plus = "" if grown is None else f"{words.count(grown, 'row')} written"
-    after = forecast.get("table_after")
     return Cell("not known" if after is None else words.count(after, "row"), small=plus)
 
 
-def _durations(options: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Cell]]]:
+def _durations(forecasts: Sequence[Forecast]) -> list[tuple[str, list[Cell]]]:
     """How long each takes, by updates of before; no row where none of it is known."""
-    told = [o["forecast"].get("seconds") for o in options]
+    told = [of.seconds for of in forecasts]
     if all(seconds is None for seconds in told):
         return []
     return [("Takes about", [Cell("–" if seconds is None else _seconds(seconds)) for seconds in told])]
@@ -353,7 +359,9 @@ def _seconds(seconds: float) -> str:
 
 
 @dataclass(frozen=True)
-class Forecast:
+class ForecastNumber:
+    """One of the three numbers of a forecast, in words."""
+
     #: lost, doubled or reread
     code: str
     #: None where they were not counted
@@ -366,29 +374,30 @@ class Forecast:
     bad: bool
 
 
-def forecast(raw: Mapping[str, Any]) -> list[Forecast]:
+def forecast(of: Forecast) -> list[ForecastNumber]:
     """Lost, doubled, read again: three honest numbers."""
-    found = []
-    for key, name in (("lost", "Lost"), ("doubled", "Doubled"), ("reread", "Read again")):
-        amount = raw.get(key) or {}
-        rows = amount.get("rows")
-        files = int(amount.get("files") or 0)
-        span = f" {words.count(files, 'file')}" + (
-            f", {amount['from']} to {amount['to']}." if files and amount.get("from") else "."
-        )
-        found.append(
-            Forecast(
-                key,
-                rows,
-                name,
-                words.number(rows),
-                "row" if rows == 1 else "rows",
-                stored_bound(amount).value,
-                stored_why(amount) + (span if files else ""),
-                key != "reread" and rows != 0,
-            )
-        )
-    return found
+    named = (
+        ("lost", "Lost", of.lost),
+        ("doubled", "Doubled", of.doubled),
+        ("reread", "Read again", of.reread),
+    )
+    return [_forecast_number(code, name, amount) for code, name, amount in named]
+
+
+def _forecast_number(code: str, name: str, amount: RowAmount) -> ForecastNumber:
+    rows = amount.rows
+    span = f" {words.count(amount.files, 'file')}"
+    span += f", {amount.start} to {amount.end}." if amount.start else "."
+    return ForecastNumber(
+        code,
+        rows,
+        name,
+        words.number(rows),
+        "row" if rows == 1 else "rows",
+        amount.bound.value,
+        amount.why + (span if amount.files else ""),
+        code != "reread" and rows != 0,
+    )
 
 
 @dataclass(frozen=True)
@@ -409,21 +418,19 @@ class LostWindows:
     of: int | None
 
 
-def lost_windows(raw: Mapping[str, Any]) -> LostWindows | None:
-    """From a forecast; None where none are named."""
-    lost = raw.get("lost") or {}
-    named = lost.get("windows") or []
-    if not named:
+def lost_windows(lost: RowAmount) -> LostWindows | None:
+    """Of the rows that a forecast loses; None where none are named."""
+    if not lost.windows:
         return None
     rows = tuple(
         LostWindow(
-            _to_the_second(one["start_ms"]),
-            _to_the_second(one["end_ms"]) if one["end_ms"] is not None else "",
-            words.count(one["groups"], "group"),
+            _to_the_second(one.start_ms),
+            "" if one.end_ms is None else _to_the_second(one.end_ms),
+            words.count(one.groups, "group"),
         )
-        for one in named
+        for one in lost.windows
     )
-    return LostWindows(rows, sum(one["groups"] for one in named), lost.get("rows"))
+    return LostWindows(rows, sum(one.groups for one in lost.windows), lost.rows)
 
 
 def _to_the_second(milliseconds: int) -> str:

@@ -22,9 +22,10 @@ from recovery.checkpoints.state.needed import read_snapshot, store_ids
 from recovery.checkpoints.state.records import read_records
 from recovery.checkpoints.state.rocksdb import Snapshot
 from recovery.checkpoints.state.sst import Unchecked, read_entries
-from recovery.checkpoints.state.windows import OpenWindow, has_windows, windows_in
+from recovery.checkpoints.state.windows import has_windows, windows_in
 from recovery.checkpoints.storage import reaching
 from recovery.checkpoints.tree import Tree
+from recovery.contracts.amounts import OpenWindow
 
 MAX_KEYS = 2_000_000  # of one store, held while its files are replayed
 

@@ -2,6 +2,8 @@
 
 from django.db import models
 
+from recovery.contracts import codec
+from recovery.contracts.forecast import Forecast
 from recovery.models.recovery import Recovery
 
 
@@ -19,3 +21,8 @@ class Plan(models.Model):
 
     def __str__(self) -> str:
         return self.hash[:8]
+
+    @property
+    def forecast(self) -> Forecast:
+        """What it will do to rows, as sealed."""
+        return codec.read(Forecast, self.body["forecast"])

@@ -1,8 +1,7 @@
 """The usual facts of a recovery, flow or pipeline: what, where, which forecast. No text of an error, no row of data."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from recovery.contracts.amounts import RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.models import Flow, Pipeline, Recovery
 from recovery.notify.events import EVENTS
 from recovery.notify.wording import Fact
@@ -51,20 +50,20 @@ def facts(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
         return found
     return found | {
         "strategy": str(plan.body.get("strategy") or recovery.strategy),
-        "forecast": forecast(plan.body.get("forecast") or {}),
+        "forecast": forecast(plan.forecast),
         "plan": plan.hash[:12],
     }
 
 
-def forecast(of: Mapping[str, Any]) -> str:
+def forecast(of: Forecast) -> str:
     """`0 rows lost, 0 doubled, 13 read again`; an estimate says so, what is not known too."""
     return ", ".join(
-        (_amount(of.get("lost"), " rows") + " lost", _amount(of.get("doubled")) + " doubled",
-         _amount(of.get("reread")) + " read again")
+        (_amount(of.lost, " rows") + " lost", _amount(of.doubled) + " doubled",
+         _amount(of.reread) + " read again")
     )  # fmt: skip
 
 
-def _amount(of: Any, noun: str = "") -> str:
-    if not isinstance(of, Mapping) or of.get("rows") is None:
+def _amount(of: RowAmount, noun: str = "") -> str:
+    if of.rows is None:
         return "an unknown number of rows" if noun else "an unknown number"
-    return f"{'' if of.get('exact') else 'about '}{of['rows']:,}{noun}"
+    return f"{'' if of.exact else 'about '}{of.rows:,}{noun}"

@@ -22,6 +22,7 @@ from recovery.checkpoints import inspect
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.contracts import codec
 from recovery.errors import RepriseError
 from recovery.models import Flow, FlowInput, Workspace
 from recovery.notify.actions import announce
@@ -213,7 +214,7 @@ def _tell(flow: Flow, known: Collection[int], now: datetime) -> None:
 def _amounts(distance: Distance) -> dict[str, Any]:
     """{rows, files, bytes: {value, exact, why}} as far as they are known."""
     told = {"rows": distance.rows, "files": distance.files, "bytes": distance.bytes}
-    return {name: amount.as_dict() for name, amount in told.items() if amount is not None}
+    return {name: codec.to_json(amount) for name, amount in told.items() if amount is not None}
 
 
 def _moment(ms: int | None) -> datetime | None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from recovery.sources.base import Bound, may_happen, stored_bound, stored_why
+from recovery.contracts.amounts import Bound
+from recovery.contracts.forecast import Forecast
 
 
 class Effect(StrEnum):
@@ -23,11 +24,6 @@ class Effect(StrEnum):
     def plan(self) -> str:
         """What a plan with it does, in words."""
         return {Effect.LOSS: "loses rows, or may", Effect.REPEATS: "writes rows twice, or may"}[self]
-
-    @property
-    def amount(self) -> str:
-        """Under which name a forecast has it (`strategies.base.Forecast.as_dict`)."""
-        return {Effect.LOSS: "lost", Effect.REPEATS: "doubled"}[self]
 
     @property
     def refusal(self) -> str:
@@ -155,14 +151,10 @@ def _stored_acceptance(effect: Effect, told: Mapping[str, Any]) -> Acceptance | 
     return Acceptance(effect, str(held["by"]), str(held.get("reason") or ""), held.get("rows"), bound)
 
 
-def costs_of(forecast: Mapping[str, Any]) -> tuple[Cost, ...]:
-    """What a forecast, as it is stored, loses or repeats, or may; () where it is known that it does neither."""
-    found = (_cost(effect, forecast.get(effect.amount) or {}) for effect in Effect)
-    return tuple(cost for cost in found if may_happen(cost.rows, cost.bound))
-
-
-def _cost(effect: Effect, amount: Mapping[str, Any]) -> Cost:
-    return Cost(effect, amount.get("rows"), stored_bound(amount), stored_why(amount))
+def costs_of(forecast: Forecast) -> tuple[Cost, ...]:
+    """What a forecast loses or repeats, or may; () where it is known that it does neither."""
+    amounts = {Effect.LOSS: forecast.lost, Effect.REPEATS: forecast.doubled}
+    return tuple(Cost(effect, of.rows, of.bound, of.why) for effect, of in amounts.items() if of.possible)
 
 
 def stored_cost(told: Mapping[str, Any]) -> Cost:

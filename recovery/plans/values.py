@@ -1,22 +1,7 @@
-"""The plan: one frozen JSON value, sealed by its hash. Approvals sign the hash; drift voids it."""
+"""What a plan relied on and no longer holds: drift voids the plan and its approvals."""
 
-import hashlib
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-
-def canonical(body: Mapping[str, Any]) -> bytes:
-    """Canonical JSON: sorted keys, no spaces, UTF-8, no NaN. Equal values give equal bytes."""
-    return json.dumps(
-        body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
-
-
-def seal(body: Mapping[str, Any]) -> str:
-    """sha256 of the canonical JSON, as 64 hex digits."""
-    return hashlib.sha256(canonical(body)).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ batch may be left unfinished. K, on Databricks: tombstones are kept for a time
 
 from dataclasses import dataclass
 
+from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, in_words
-from recovery.sources.base import Amount, Precision
+from recovery.sources.base import Precision
 from recovery.sources.comparing import moment
 
 KIND = "auto_cdc"
@@ -60,7 +61,7 @@ def risk(start: Start, facts: Facts) -> Risk:
         return found
     rereads = start.reread.rows is None or start.reread.rows.value or start.planned is not None
     if not rereads:
-        return Risk(Amount(0), "Nothing is merged a second time.")
+        return Risk(Amount(value=0), "Nothing is merged a second time.")
     if facts.auxiliary_kept is None:
         return Risk(
             None,
@@ -77,7 +78,7 @@ def risk(start: Start, facts: Facts) -> Risk:
             do="Start no earlier than the tombstones reach.",
         )
     return Risk(
-        Amount(0),
+        Amount(value=0),
         f"{_upper(in_words(start.reread.rows))} read again, and absorbed: each is guarded by its sequence.",
     )
 

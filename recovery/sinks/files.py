@@ -5,6 +5,7 @@ Source: FileStreamSink.addBatch skips, without a word, every batch whose id is n
 
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.report import Finding
+from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import (
     Memory,
@@ -15,7 +16,7 @@ from recovery.sinks.kinds import (
     repeated,
     skips,
 )
-from recovery.sources.base import Amount, Precision
+from recovery.sources.base import Precision
 
 KIND = "files"
 TABLE = COMPARED = True
@@ -50,7 +51,7 @@ def risk(start: Start, facts: SinkReport) -> Risk:
     """Batches up to the head vanish, under any query id; a number beyond the next one breaks the table."""
     head = facts.head
     if start.repeats(head):
-        return Risk(Amount(0), f"Batch {head} is run again and passed over by the table, which has it.")
+        return Risk(Amount(value=0), f"Batch {head} is run again and passed over by the table, which has it.")
     if head is not None and (gone := passed_over(head, start)):
         return skips(head, gone, "The table")
     following = 0 if head is None else head + 1

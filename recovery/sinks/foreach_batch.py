@@ -8,9 +8,10 @@ a service, a mail, a write to a store without a key) happens again with every re
 
 from dataclasses import dataclass
 
+from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
-from recovery.sources.base import Amount, Precision
+from recovery.sources.base import Precision
 
 KIND = "foreach_batch"
 TABLE = COMPARED = False  # what the code writes to is its own affair
@@ -97,7 +98,7 @@ def _again(start: Start, facts: Facts) -> Risk:
             bars=True,
         )
     guarded = facts.every_write_guarded is True and not facts.side_effects
-    doubled = Amount(0) if guarded else start.planned_rows
+    doubled = Amount(value=0) if guarded else start.planned_rows
     more = (
         "" if guarded else f" What else the function does happens again for {in_words(start.planned_rows)}."
     )

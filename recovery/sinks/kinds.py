@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict, TypeVar
 
+from recovery.contracts.amounts import Amount, Bound
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Amount, Bound, Distance, InputFile, Precision
+from recovery.sources.base import Distance, InputFile, Precision
 from recovery.sources.comparing import ZERO, count
 
 F = TypeVar("F")
@@ -104,7 +105,7 @@ def repeated(start: Start, *, held: bool | None = None) -> Amount | None:
         return None
     exact = rows.exact and start.planned_rows.exact and held is True
     why = "" if exact else f"what was written of batch {start.planned} is not known"
-    return Amount(rows.value + start.planned_rows.value, exact, why, Bound.AT_MOST)
+    return Amount(value=rows.value + start.planned_rows.value, bound=Bound.AT_MOST.unless(exact), why=why)
 
 
 def in_words(rows: Amount | None) -> str:
@@ -166,7 +167,7 @@ def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
     """
     if start.query_id_kept and head is not None:
         if start.planned == head == start.next_batch:
-            return Risk(Amount(0), f"Batch {head} is run again and skipped by the table, which has it.")
+            return Risk(Amount(value=0), f"Batch {head} is run again and skipped by the table, which has it.")
         if gone := passed_over(head, start):
             return skips(head, gone, "The table")
     rows = repeated(start, held=held)

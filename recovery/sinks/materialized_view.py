@@ -6,9 +6,10 @@ what is doubled or lost there is doubled or lost here, until they are right and 
 
 from dataclasses import dataclass
 
+from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start
-from recovery.sources.base import Amount, Precision
+from recovery.sources.base import Precision
 
 KIND = "materialized_view"
 TABLE, COMPARED = True, False
@@ -34,7 +35,7 @@ def memory(facts: Facts) -> Memory:
 def risk(start: Start, facts: Facts) -> Risk:
     """None of its own."""
     return Risk(
-        Amount(0),
+        Amount(value=0),
         "The view adds no loss and no repeat of its own; it shows what the tables hold that it reads.",
         do="Refresh it after the tables above it are right.",
     )

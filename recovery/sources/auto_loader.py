@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources.base import (
-    Amount,
     Candidate,
     Change,
     Distance,
@@ -82,7 +82,9 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
     old, new = (_read(line) or 0 for line in (start, end))
     if old == new:
         return ZERO
-    return Distance(files=Amount(abs(new - old), exact=False, why="by the numbers of discovered files"))
+    return Distance(
+        files=Amount(value=abs(new - old), bound=Bound.ESTIMATE, why="by the numbers of discovered files")
+    )
 
 
 def reach(offset_json: str | None, facts: Facts) -> Reach:
@@ -156,8 +158,8 @@ def _everything() -> StartOption:
         options={"cloudFiles.includeExistingFiles": "true"},
         code='.option("cloudFiles.includeExistingFiles", "true")',
         place=PLACE,
-        doubled=Amount(0),
-        missed=Amount(0),
+        doubled=Amount(value=0),
+        missed=Amount(value=0),
         note="Nothing was read: a new start reads every file. includeExistingFiles counts only in an empty checkpoint.",
     )
 
@@ -179,8 +181,8 @@ def _after(at_ms: int, done: Sequence[int], waiting: Sequence[int]) -> StartOpti
         options={"modifiedAfter": text, "cloudFiles.includeExistingFiles": "true"},
         code=f'.option("modifiedAfter", "{text}")\n.option("cloudFiles.includeExistingFiles", "true")',
         place=PLACE,
-        doubled=None if twice else Amount(0),
-        missed=None if never else Amount(0),
+        doubled=None if twice else Amount(value=0),
+        missed=None if never else Amount(value=0),
         note=f"Known from documents, not run here; to the millisecond, in UTC. {said} includeExistingFiles counts "
         "only in an empty checkpoint: with false, files that lie there already are skipped.",
     )

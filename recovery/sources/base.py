@@ -3,10 +3,12 @@
 A source adapter answers about one kind of source. Pure: it gets values that `live/` fetched.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from recovery.contracts.amounts import Amount
 
 if TYPE_CHECKING:
     from recovery.sources.slices import Slice
@@ -42,82 +44,6 @@ class Position:
     reachable: bool | None  # can what comes next still be read? None: not known
     earliest: str | None = None
     latest: str | None = None
-
-
-class Bound(StrEnum):
-    """What a number is, the surest first. Stored with amounts, and the word that people see."""
-
-    EXACT = "exact"
-    AT_MOST = "at most"  # the true number is not above it
-    AT_LEAST = "at least"  # the true number is not below it
-    ESTIMATE = "estimate"  # the true number may be above or below
-    UNKNOWN = "unknown"  # there is no number
-
-    @property
-    def before_number(self) -> str:
-        """What stands before the number in a sentence: `at most `, `about `; "" before an exact one."""
-        return {Bound.EXACT: "", Bound.ESTIMATE: "about "}.get(self, f"{self.value} ")
-
-
-def joint_bound(bounds: Iterable[Bound]) -> Bound:
-    """What the sum of such numbers is: bounds of both sides make an estimate."""
-    told = set(bounds) - {Bound.EXACT}
-    if Bound.UNKNOWN in told:
-        return Bound.UNKNOWN
-    return told.pop() if len(told) == 1 else Bound.ESTIMATE if told else Bound.EXACT
-
-
-def may_happen(rows: int | None, bound: Bound) -> bool:
-    """Whether there may be such rows at all: it is not known that there are none."""
-    return rows != 0 or bound not in (Bound.EXACT, Bound.AT_MOST)
-
-
-_OLD_AT_MOST: Final = "at most: "
-
-
-def stored_bound(amount: Mapping[str, Any]) -> Bound:
-    """What the number of a stored amount is (`Amount.as_dict`, here and in strategies).
-
-    Amounts that were stored before bounds had a field of their own mark an upper bound by the first word of `why`.
-    """
-    known = next((bound for bound in Bound if bound.value == amount.get("bound")), None)
-    if known is not None:
-        return known
-    if amount.get("rows", amount.get("value")) is None:
-        return Bound.UNKNOWN
-    if amount.get("exact"):
-        return Bound.EXACT
-    return Bound.AT_MOST if str(amount.get("why")).startswith(_OLD_AT_MOST) else Bound.ESTIMATE
-
-
-def stored_why(amount: Mapping[str, Any]) -> str:
-    """Why the number of a stored amount is what it is, without the mark of `stored_bound`."""
-    return str(amount.get("why") or "").removeprefix(_OLD_AT_MOST)
-
-
-@dataclass(frozen=True)
-class Amount:
-    """A number, whether it was counted, and what it is where it was not."""
-
-    value: int
-    #: whether it was counted
-    exact: bool = True
-    #: how a number that is not exact was made
-    why: str = ""
-    #: what a number is that is not exact
-    inexact: Bound = Bound.ESTIMATE
-
-    def __post_init__(self) -> None:
-        if self.exact:  # two equal counts are equal, however they were made
-            object.__setattr__(self, "inexact", Bound.ESTIMATE)
-
-    @property
-    def bound(self) -> Bound:
-        return Bound.EXACT if self.exact else self.inexact
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON, as it is stored."""
-        return {"value": self.value, "exact": self.exact, "why": self.why, "bound": self.bound.value}
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import (
-    Amount,
-    Candidate,
-    Change,
-    Distance,
-    Fresh,
-    Moved,
-    Part,
-    Precision,
-    Wanted,
-)
+from recovery.sources.base import Candidate, Change, Distance, Fresh, Moved, Part, Precision, Wanted
 
 NOTHING_READ = "nothing read yet"
-ZERO = Distance(rows=Amount(0), files=Amount(0), bytes=Amount(0), seconds=Amount(0))
+ZERO = Distance(rows=Amount(value=0), files=Amount(value=0), bytes=Amount(value=0), seconds=Amount(value=0))
 
 
 def compared(

@@ -7,18 +7,9 @@ A position says what has been read. After the last file of a version Delta write
 from collections import Counter
 from collections.abc import Mapping
 
+from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
-from recovery.sources.base import (
-    Amount,
-    Candidate,
-    Change,
-    Distance,
-    Moved,
-    Part,
-    Precision,
-    StartOption,
-    Wanted,
-)
+from recovery.sources.base import Candidate, Change, Distance, Moved, Part, Precision, StartOption, Wanted
 from recovery.sources.comparing import instead_of, wish
 from recovery.sources.delta_facts import (
     BASE,
@@ -230,7 +221,7 @@ def _whole_version(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
         code=_code(_options(facts, str(offset.version))),
         place=_place(facts),
         doubled=doubled,
-        missed=Amount(0),
+        missed=Amount(value=0),
         note=note,
     )
 
@@ -246,8 +237,10 @@ def _at_the_end(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
         options=options,
         code=_code(options),
         place=_place(facts),
-        doubled=Amount(0),
-        missed=Amount(0, False, "what is committed before the stream has started is missed"),
+        doubled=Amount(value=0),
+        missed=Amount(
+            value=0, bound=Bound.ESTIMATE, why="what is committed before the stream has started is missed"
+        ),
         note=(
             f"Version {offset.version} is not committed yet, and Delta refuses its number as a start. Exact only "
             "while nothing is written to the table before the stream has started."
@@ -267,7 +260,7 @@ def _within_snapshot(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
         precision=Precision.AT_LEAST_ONCE,
         place=PLACE,
         doubled=doubled,
-        missed=Amount(0),
+        missed=Amount(value=0),
         note=(
             "No option begins within a snapshot. Without one the table is read from its beginning as it is now; "
             "only a seeded checkpoint goes on here."

@@ -11,7 +11,8 @@ from typing import Any
 
 from recovery.checkpoints.deltalog import Action, added
 from recovery.checkpoints.formats import Malformed, number, object_of
-from recovery.sources.base import Amount, Distance
+from recovery.contracts.amounts import Amount, Bound
+from recovery.sources.base import Distance
 
 BASE = -100  # before everything of a version; format 1 writes it as -1
 BASE_V1 = -1
@@ -325,9 +326,11 @@ def amount(files: Iterable[DataFile], *, exact: bool = True, why: str = "") -> D
         )
     exactly = exact and not reason
     return Distance(
-        rows=None if estimate is None else Amount(estimate, exactly, reason),
-        files=Amount(len(held), exact, why),
-        bytes=Amount(sum(f.size for f in held), exact, why),
+        rows=None
+        if estimate is None
+        else Amount(value=estimate, bound=Bound.ESTIMATE.unless(exactly), why=reason),
+        files=Amount(value=len(held), bound=Bound.ESTIMATE.unless(exact), why=why),
+        bytes=Amount(value=sum(f.size for f in held), bound=Bound.ESTIMATE.unless(exact), why=why),
     )
 
 
@@ -335,4 +338,4 @@ def plus_seconds(distance: Distance, start: int | None, end: int | None) -> Dist
     """The distance with the time between two commits."""
     if start is None or end is None:
         return distance
-    return replace(distance, seconds=Amount(abs(end - start) // 1000))
+    return replace(distance, seconds=Amount(value=abs(end - start) // 1000))

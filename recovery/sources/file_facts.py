@@ -11,7 +11,8 @@ from recovery.checkpoints import formats
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decoded
-from recovery.sources.base import Amount, Distance, InputFile
+from recovery.contracts.amounts import Amount, Bound
+from recovery.sources.base import Distance, InputFile
 from recovery.sources.comparing import count
 
 DIRECTORY = "directory"  # the one part of such a source
@@ -216,11 +217,13 @@ def measured(paths: Sequence[str], facts: Facts, seconds: Amount | None = None) 
     there = [facts.there[p].size for p in paths if p in facts.there]
     missing = len(paths) - len(there)
     size = Amount(
-        sum(there), not missing, f"{count(missing, 'file')} not there to be measured" if missing else ""
+        value=sum(there),
+        bound=Bound.ESTIMATE.unless(not missing),
+        why=f"{count(missing, 'file')} not there to be measured" if missing else "",
     )
     known = all(p in facts.rows for p in paths)
-    rows = Amount(sum(facts.rows[p] for p in paths)) if known else None
-    return Distance(rows=rows, files=Amount(len(paths)), bytes=size, seconds=seconds)
+    rows = Amount(value=sum(facts.rows[p] for p in paths)) if known else None
+    return Distance(rows=rows, files=Amount(value=len(paths)), bytes=size, seconds=seconds)
 
 
 def in_order(entries: Iterable[SourceEntry]) -> list[SourceEntry]:

@@ -16,9 +16,9 @@ from typing import Any
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decoded
+from recovery.contracts.amounts import Amount, Bound
 from recovery.sources import unknown
 from recovery.sources.base import (
-    Amount,
     Change,
     Distance,
     Fresh,
@@ -173,7 +173,9 @@ def _seconds(low: int, high: int, facts: Facts) -> Amount | None:
     old, new = (newest(facts.read_at(n)) for n in (low, high))
     if old is None or new is None:
         return None
-    return Amount(max(0, new - old) // 1000, False, "by the newest modification times")
+    return Amount(
+        value=max(0, new - old) // 1000, bound=Bound.ESTIMATE, why="by the newest modification times"
+    )
 
 
 def _said_gone(gone: Sequence[str]) -> list[str]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources.base import (
-    Amount,
     Candidate,
     Change,
     Distance,
@@ -244,9 +244,9 @@ def _started(first: int, read: int, facts: Facts) -> StartOption:
     doubled = (
         _between(Place(index, 0), Place(first, read), facts).rows
         if (index, read) != (first, 0)
-        else Amount(0)
+        else Amount(value=0)
     )
-    missed = _between(Place(first, read), Place(index, 0), facts).rows if index > first else Amount(0)
+    missed = _between(Place(first, read), Place(index, 0), facts).rows if index > first else Amount(value=0)
     note = "The option takes whole snapshots. " if read else ""
     return StartOption(
         True,
@@ -254,7 +254,7 @@ def _started(first: int, read: int, facts: Facts) -> StartOption:
         options={"stream-from-timestamp": str(time)},
         code=f'.option("stream-from-timestamp", "{time}")',
         place="on the reader (spark.readStream), before load(); take it out once the first batch is committed",
-        doubled=doubled if index <= first else Amount(0),
+        doubled=doubled if index <= first else Amount(value=0),
         missed=missed,
         note=f"{note}The first snapshot made at {moment(time)} or later is read first"
         + (": there is none yet, and the stream waits for it." if after else "."),
@@ -354,7 +354,7 @@ def _between(low: Place, high: Place, facts: Facts) -> Distance:
 
 
 def _sum(numbers: Sequence[int | None]) -> Amount | None:
-    return None if any(n is None for n in numbers) else Amount(sum(n or 0 for n in numbers))
+    return None if any(n is None for n in numbers) else Amount(value=sum(n or 0 for n in numbers))
 
 
 def _share(of: Sequence[tuple[int | None, int | None, int | None]]) -> Amount | None:
@@ -363,7 +363,11 @@ def _share(of: Sequence[tuple[int | None, int | None, int | None]]) -> Amount | 
         return None
     exact = all(n == files for _, files, n in of)
     value = sum(round((total or 0) * (n or 0) / (files or 1)) for total, files, n in of)
-    return Amount(value, exact, "" if exact else "the files of one snapshot are taken as equally large")
+    return Amount(
+        value=value,
+        bound=Bound.ESTIMATE.unless(exact),
+        why="" if exact else "the files of one snapshot are taken as equally large",
+    )
 
 
 def _order(before: Standing | None, after: Standing | None) -> Moved:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
+from recovery.contracts.amounts import Amount
 from recovery.sources.base import (
-    Amount,
     Candidate,
     Change,
     Distance,
@@ -241,8 +241,8 @@ def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
         options={"startingOffsets": text},
         code=f'.option("startingOffsets", {text!r})',
         place=f"{instead_of(facts.starting)}{PLACE}",
-        doubled=Amount(0),
-        missed=Amount(0),  # against a seeded start: what retention took is gone for both
+        doubled=Amount(value=0),
+        missed=Amount(value=0),  # against a seeded start: what retention took is gone for both
         note=" ".join(notes),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from recovery.checkpoints import positions
 from recovery.checkpoints.formats import Malformed, object_of
-from recovery.sources.base import Amount, Bound, joint_bound
+from recovery.contracts.amounts import Amount, Bound, joint_bound
 
 EARLIEST, LATEST = -2, -1  # JsonUtils: what `startingOffsets` may say in place of an offset
 MAX_PARTITION, MAX_OFFSET = 2**31 - 1, 2**63 - 1
@@ -112,23 +112,23 @@ class KafkaFacts:
             bounds.append(amount.bound)
             if not amount.exact:
                 reasons.append(amount.why)
-        return Amount(value, not reasons, "; ".join(dict.fromkeys(reasons)), joint_bound(bounds))
+        return Amount(value=value, bound=joint_bound(bounds), why="; ".join(dict.fromkeys(reasons)))
 
     def _rows(self, key: Key, start: int, end: int) -> Amount:
         topic, there = self.topics[key[0]], self.topics[key[0]].partitions[key[1]]
         if start == end:
-            return Amount(0)
+            return Amount(value=0)
         if start in there.counts and end in there.counts:
-            return Amount(there.counts[end] - there.counts[start])
+            return Amount(value=there.counts[end] - there.counts[start])
         if start < there.low:
             why = "a part of these offsets is gone, so its records cannot be counted"
         elif topic.plain:
-            return Amount(end - start)
+            return Amount(value=end - start)
         elif "compact" in topic.cleanup:
             why = "the topic is compacted, so not every offset is still a record"
         else:
             why = "the difference of offsets; markers of transactions take offsets too"
-        return Amount(end - start, False, why, Bound.AT_MOST)
+        return Amount(value=end - start, bound=Bound.AT_MOST, why=why)
 
 
 def parse(offset_json: str | None) -> dict[Key, int]:

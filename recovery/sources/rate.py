@@ -7,18 +7,9 @@ entry 0 of the source's own log holds the creation time. It has no start option:
 from dataclasses import dataclass
 
 from recovery.checkpoints.formats import Malformed, json_of
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import (
-    Amount,
-    Candidate,
-    Change,
-    Distance,
-    Part,
-    Precision,
-    Reach,
-    StartOption,
-    Wanted,
-)
+from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
 from recovery.sources.comparing import (
     NOTHING_READ,
     ZERO,
@@ -70,8 +61,10 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
         return ZERO
     rows = None
     if facts.rows_per_second is not None:
-        rows = Amount(_value(high, facts.rows_per_second, facts) - _value(low, facts.rows_per_second, facts))
-    return Distance(rows=rows, seconds=Amount(high - low))
+        rows = Amount(
+            value=_value(high, facts.rows_per_second, facts) - _value(low, facts.rows_per_second, facts)
+        )
+    return Distance(rows=rows, seconds=Amount(value=high - low))
 
 
 def reach(offset_json: str | None, facts: Facts) -> Reach:

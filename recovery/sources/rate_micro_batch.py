@@ -9,18 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import (
-    Amount,
-    Candidate,
-    Change,
-    Distance,
-    Part,
-    Precision,
-    Reach,
-    StartOption,
-    Wanted,
-)
+from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
 from recovery.sources.comparing import (
     NOTHING_READ,
     ZERO,
@@ -77,7 +68,7 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
     old, new = (_read(line) or Standing(0, facts.start_ms) for line in (start, end))
     if old == new:
         return ZERO
-    return Distance(rows=Amount(abs(new.rows - old.rows)))
+    return Distance(rows=Amount(value=abs(new.rows - old.rows)))
 
 
 def reach(offset_json: str | None, facts: Facts) -> Reach:

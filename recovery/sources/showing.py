@@ -9,18 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts import codec
+from recovery.contracts.amounts import Amount
 from recovery.sources import labels, opaque, registry, wishes
-from recovery.sources.base import (
-    Amount,
-    Change,
-    Distance,
-    Moved,
-    Part,
-    Reach,
-    SourceFacts,
-    StartOption,
-    stored_bound,
-)
+from recovery.sources.base import Change, Distance, Moved, Part, Reach, SourceFacts, StartOption
 from recovery.sources.comparing import ZERO, count
 
 USER = re.compile(r"//[^/@\s]*@")
@@ -93,7 +85,7 @@ def distance(of: Distance) -> dict[str, Any]:
 
 
 def amount(of: Amount | None) -> dict[str, Any] | None:
-    return None if of is None else of.as_dict()
+    return None if of is None else codec.to_json(of)
 
 
 def _reach(of: Reach | None, known: bool | None) -> dict[str, Any]:
@@ -182,7 +174,8 @@ def _has_any(of: Mapping[str, Any]) -> bool:
 
 def said_amount(of: Mapping[str, Any], noun: str) -> str:
     """`8 rows`, `at most 8 rows`, `about 8 rows`."""
-    return f"{stored_bound(of).before_number}{count(of['value'], noun)}"
+    amount = codec.read(Amount, of)
+    return f"{amount.bound.before_number}{count(amount.value, noun)}"
 
 
 def api_call(*, pipeline_id: str, flow: str, dataset: str) -> dict[str, Any]:

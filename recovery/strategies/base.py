@@ -1,18 +1,19 @@
 """Facts, forecast and the shape of a strategy: facts -> steps, forecast, criteria, rollback. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding
-from recovery.checkpoints.state.windows import OpenWindow
+from recovery.contracts import codec
+from recovery.contracts.forecast import Forecast
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Bound, Distance, SourceFacts, may_happen
+from recovery.sources.base import Distance, SourceFacts
 from recovery.strategies.blockers import Blocker
-from recovery.strategies.readers import Downstream, Reader
+from recovery.strategies.readers import Reader
 
 
 class OutputMode(StrEnum):
@@ -172,75 +173,6 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Amount:
-    """How many rows and files, between which places, exactly or not, and why. `inexact`: what `rows` are where they
-    are not exact. `windows`: of rows that only the state holds, the first ones."""
-
-    rows: int | None
-    files: int
-    start: str | None
-    end: str | None
-    exact: bool
-    why: str
-    inexact: Bound = Bound.ESTIMATE
-    windows: tuple[OpenWindow, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.exact or self.rows is None:  # two equal counts are equal, however they were made
-            object.__setattr__(self, "inexact", Bound.ESTIMATE)
-
-    @property
-    def bound(self) -> Bound:
-        """What the number of rows is."""
-        if self.rows is None:
-            return Bound.UNKNOWN
-        return Bound.EXACT if self.exact else self.inexact
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "rows": self.rows,
-            "files": self.files,
-            "from": self.start,
-            "to": self.end,
-            "exact": self.exact,
-            "why": self.why,
-            "bound": self.bound.value,
-            **({"windows": [asdict(w) for w in self.windows]} if self.windows else {}),
-        }
-
-    @property
-    def possible(self) -> bool:
-        """Whether there may be such rows at all: it is not known that there are none."""
-        return may_happen(self.rows, self.bound)
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What a strategy will do to rows. `new_rows`: by how much the table grows; `table_after`: its rows then."""
-
-    lost: Amount
-    doubled: Amount
-    reread: Amount
-    new_rows: int | None
-    table_after: int | None
-    state: str
-    seconds: float | None = None
-    downstream: tuple[Downstream, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "lost": self.lost.as_dict(),
-            "doubled": self.doubled.as_dict(),
-            "reread": self.reread.as_dict(),
-            "new_rows": self.new_rows,
-            "table_after": self.table_after,
-            "state": self.state,
-            "seconds": self.seconds,
-            "downstream": [d.as_dict() for d in self.downstream],
-        }
-
-
-@dataclass(frozen=True)
 class StepSpec:
     """One step of a plan: kind, the sentence people read, arguments (JSON)."""
 
@@ -295,7 +227,7 @@ class Option:
             "blocker": None if self.blocker is None else self.blocker.as_dict(),
             "recommended": self.recommended,
             "undoable": self.undoable,
-            "forecast": self.forecast.as_dict(),
+            "forecast": codec.to_json(self.forecast),
             "findings": [f.as_dict() for f in self.findings],
             "steps": [{"kind": s.kind, "says": s.says, "args": dict(s.args)} for s in self.steps],
             "criteria": [{"code": c.code, "says": c.says, "expected": c.expected} for c in self.criteria],

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from recovery.contracts import codec
+from recovery.contracts.forecast import Forecast
 from recovery.plans.accepted import costs_of
 from recovery.strategies import continue_, empty, full_refresh, repair, revert, rewind
 from recovery.strategies.base import Facts, Option
@@ -43,13 +45,21 @@ def judge_all(facts: Facts) -> tuple[Option, ...]:
 
 def _recommended(options: Mapping[str, Option]) -> str | None:
     """One whose repeats are exact before one with a bound; None where each loses or doubles rows, or may."""
-    safe = [name for name in EXECUTABLE if name in options and is_harmless(options[name].as_dict())]
+    safe = [
+        name
+        for name in EXECUTABLE
+        if name in options and _is_harmless(options[name].blocked, options[name].forecast)
+    ]
     return next((name for name in safe if options[name].forecast.doubled.exact), next(iter(safe), None))
 
 
 def is_harmless(option: Mapping[str, Any]) -> bool:
     """Whether this option, as it is stored, can run and has a forecast without any row to accept."""
-    return not option.get("blocked") and not costs_of(option["forecast"])
+    return _is_harmless(option.get("blocked"), codec.read(Forecast, option["forecast"]))
+
+
+def _is_harmless(blocked: str | None, forecast: Forecast) -> bool:
+    return not blocked and not costs_of(forecast)
 
 
 def needs_start(option: Mapping[str, Any]) -> bool:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, Severity
+from recovery.contracts.amounts import Bound, RowAmount
 from recovery.sources import files
-from recovery.sources.base import Bound, InputFile
-from recovery.strategies.base import Amount, CodeFacts, Criterion, Facts, KeyKind, StepSpec
+from recovery.sources.base import InputFile
+from recovery.strategies.base import CodeFacts, Criterion, Facts, KeyKind, StepSpec
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sinks import is_table, not_measured
 from recovery.strategies.sources import number_of
@@ -61,19 +62,16 @@ def amount(
     rows: int | None,
     of: Sequence[InputFile],
     why: str,
-    *,
-    exact: bool = True,
-    inexact: Bound = Bound.ESTIMATE,
-) -> Amount:
-    """An amount over these files; not exact when the rows are not known."""
-    return Amount(
+    bound: Bound = Bound.EXACT,
+) -> RowAmount:
+    """An amount over these files."""
+    return RowAmount(
         rows=rows,
+        bound=bound,
+        why=why,
         files=len(of),
         start=name_of(of[0].path) if of else None,
         end=name_of(of[-1].path) if of else None,
-        exact=exact and rows is not None,
-        why=why,
-        inexact=inexact,
     )
 
 
@@ -216,7 +214,7 @@ class Repeats:
         return {"rows": self.rows, "bound": self.bound.value}
 
 
-def repeats_of(doubled: Amount, code: CodeFacts) -> Repeats:
+def repeats_of(doubled: RowAmount, code: CodeFacts) -> Repeats:
     """As forecast. By a key that a person named nobody can tell how often a dropDuplicates by other columns repeats
     it."""
     if code.key_kind is KeyKind.NAMED and code.operators:

@@ -1,15 +1,14 @@
 """continue: a seeded reset. Progress is kept to the byte, state is dropped, the new code goes on."""
 
-from dataclasses import replace
-
 from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconciled
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
-from recovery.sources.base import Bound
 from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
-from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.base import Facts, Option, StepSpec
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
@@ -75,7 +74,7 @@ def _start(facts: Facts) -> Start:
     return sinks.start(facts, reconciled(facts.checkpoint), again, query_id_kept=False)
 
 
-def _doubled(facts: Facts, start: Start) -> Amount:
+def _doubled(facts: Facts, start: Start) -> RowAmount:
     """Rows that come a second time: for they are read again, or because the input repeats a key that is known."""
     found = sinks.doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
     if not facts.new_code.key or not sinks.compared(facts.sink) or not sinks.is_table(facts):
@@ -83,13 +82,13 @@ def _doubled(facts: Facts, start: Start) -> Amount:
     coming, fresh = facts.counts.waiting, facts.counts.fresh_waiting
     if coming is None or fresh is None:
         why = f"{found.why} Whether what waits repeats a key was not counted."
-        return replace(found, exact=False, inexact=Bound.AT_LEAST, why=why)
+        return found.bounded(Bound.AT_LEAST, why)
     repeats, key = coming - fresh, ", ".join(facts.new_code.key)
     if not repeats or found.rows is None or repeats <= found.rows:
         return found
     more = f"{common.plural(repeats - found.rows, 'row')} of what waits repeat a key ({key})"
     why = f"{found.why} {more} of the table or of each other, and the code keeps them."
-    return replace(found, rows=repeats, why=why)
+    return found.numbered(repeats, why)
 
 
 def blocked(facts: Facts) -> Blocker | None:

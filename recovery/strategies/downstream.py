@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect, DownstreamReason
 from recovery.strategies.base import Criterion, Facts, Option, StepSpec
-from recovery.strategies.readers import Downstream, Effect, Reader, Reason
+from recovery.strategies.readers import Reader
 
 REFRESH: Final = "refresh"
 """The kind of the step that refreshes."""
@@ -24,7 +25,7 @@ SAYS: Final = (
 def with_downstream(facts: Facts, option: Option) -> Option:
     """The option with what it does downstream: in the forecast, and as a step and a criterion where it refreshes."""
     found = _effects(facts, option)
-    option = replace(option, forecast=replace(option.forecast, downstream=found))
+    option = replace(option, forecast=option.forecast.with_downstream(found))
     chosen = [r for r, d in zip(facts.readers, found, strict=True) if _is_refreshed(d)]
     if not chosen or not any(s.kind == "verify" for s in option.steps):
         return option
@@ -38,61 +39,70 @@ def _effects(facts: Facts, option: Option) -> tuple[Downstream, ...]:
     found: list[Downstream] = []
     for reader in facts.readers:
         left = {d.dataset for d in found if not _is_refreshed(d)}
-        late = {d.dataset for d in found if d.reason is Reason.READS_STALE} | set(reader.late_inputs)
+        late = {d.dataset for d in found if d.reason is DownstreamReason.READS_STALE} | set(
+            reader.late_inputs
+        )
         reason = _hindrance(facts, option, reader)
-        if reason is Reason.NONE and left & set(reader.inputs):
-            reason = Reason.OF_BEHIND
-        elif reason is Reason.NONE and late & set(reader.inputs):
-            reason = Reason.READS_STALE
+        if reason is None and left & set(reader.inputs):
+            reason = DownstreamReason.OF_BEHIND
+        elif reason is None and late & set(reader.inputs):
+            reason = DownstreamReason.READS_STALE
         found.append(_effect(option, reader, reason))
     return tuple(found)
 
 
 def _is_refreshed(one: Downstream) -> bool:
     """Does the plan refresh it? One that also reads what is behind gets the new rows, and stays stale by the rest."""
-    return one.effect is Effect.REFRESHED or one.reason is Reason.READS_STALE
+    return one.effect is DownstreamEffect.REFRESHED or one.reason is DownstreamReason.READS_STALE
 
 
-def _effect(option: Option, reader: Reader, reason: Reason) -> Downstream:
+def _effect(option: Option, reader: Reader, reason: DownstreamReason | None) -> Downstream:
     new = option.forecast.new_rows
 
-    def becomes(effect: Effect, rows: int | None = None) -> Downstream:
-        return Downstream(reader.dataset, effect, rows, reason, reader.view, reader.pipeline)
+    def becomes(effect: DownstreamEffect, rows: int | None = None) -> Downstream:
+        return Downstream(
+            dataset=reader.dataset,
+            effect=effect,
+            rows=rows,
+            reason=reason,
+            kind=DatasetKind.VIEW if reader.view else DatasetKind.TABLE,
+            pipeline=reader.pipeline or None,
+        )
 
-    if reason is Reason.NONE:
-        return becomes(Effect.REFRESHED, None if reader.view else new)
-    if reason is Reason.REPEATS:
-        return becomes(Effect.DOUBLED, option.forecast.doubled.rows)
-    if reason in (Reason.TABLE_ANEW, Reason.ROWS_UNKNOWN, Reason.NOT_SEEN):
-        return becomes(Effect.UNKNOWN)
-    if reason is Reason.READS_STALE:
-        return becomes(Effect.STALE)
-    return becomes(Effect.EMPTIED) if reader.emptied else becomes(Effect.STALE, new)
+    if reason is None:
+        return becomes(DownstreamEffect.REFRESHED, None if reader.view else new)
+    if reason is DownstreamReason.REPEATS:
+        return becomes(DownstreamEffect.DOUBLED, option.forecast.doubled.rows)
+    if reason in (DownstreamReason.TABLE_ANEW, DownstreamReason.ROWS_UNKNOWN, DownstreamReason.NOT_SEEN):
+        return becomes(DownstreamEffect.UNKNOWN)
+    if reason is DownstreamReason.READS_STALE:
+        return becomes(DownstreamEffect.STALE)
+    return becomes(DownstreamEffect.EMPTIED) if reader.emptied else becomes(DownstreamEffect.STALE, new)
 
 
-def _hindrance(facts: Facts, option: Option, reader: Reader) -> Reason:
+def _hindrance(facts: Facts, option: Option, reader: Reader) -> DownstreamReason | None:
     """Why this dataset is not refreshed. What repeats bring about is said before who could refresh it."""
-    if not reader.view and (repeats := _repeats(option)) is not Reason.NONE:
+    if not reader.view and (repeats := _repeats(option)) is not None:
         return repeats
     if reader.pipeline:
-        return Reason.ELSEWHERE
+        return DownstreamReason.ELSEWHERE
     if reader.state == "failed":
-        return Reason.FAILING
+        return DownstreamReason.FAILING
     if reader.state == "unknown":
-        return Reason.NOT_SEEN
-    return Reason.NONE if facts.refresh_below else Reason.LEFT_OUT
+        return DownstreamReason.NOT_SEEN
+    return None if facts.refresh_below else DownstreamReason.LEFT_OUT
 
 
-def _repeats(option: Option) -> Reason:
+def _repeats(option: Option) -> DownstreamReason | None:
     """What a stream over the flow's table reads twice."""
     if option.strategy == "full-refresh":
-        return Reason.TABLE_ANEW
+        return DownstreamReason.TABLE_ANEW
     doubled = option.forecast.doubled
     if doubled.rows is None:
-        return Reason.ROWS_UNKNOWN
+        return DownstreamReason.ROWS_UNKNOWN
     if doubled.rows:
-        return Reason.REPEATS
-    return Reason.ROWS_UNKNOWN if doubled.possible else Reason.NONE
+        return DownstreamReason.REPEATS
+    return DownstreamReason.ROWS_UNKNOWN if doubled.possible else None
 
 
 def _with_step(steps: Sequence[StepSpec], chosen: Sequence[Reader]) -> tuple[StepSpec, ...]:

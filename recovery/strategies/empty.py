@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.sinks.kinds import EmptyReset, Risk, empty_reset
 from recovery.sources import file_facts
 from recovery.sources.base import InputFile, SourceFacts
 from recovery.strategies import common, sinks, sources, state_rows
-from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.base import Facts, Option, StepSpec
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
@@ -43,19 +45,27 @@ def judge(facts: Facts) -> Option:
     )
 
 
-def _reread(facts: Facts) -> Amount:
+def _reread(facts: Facts) -> RowAmount:
     why, rows = f"Every committed {sources.unit(facts)} is read again.", facts.counts.processed
     if common.only_files(facts):
         return common.amount(rows, common.files_of(facts, "processed"), why)
     begins = sources.anew(facts)
     if any(f.again is None for f in begins):
-        return Amount(None, 0, None, None, False, " ".join(f.why for f in begins if f.again is None))
+        return RowAmount(
+            rows=None, bound=Bound.UNKNOWN, why=" ".join(f.why for f in begins if f.again is None)
+        )
     if not any(f.again for f in begins):
         return sources.nothing(" ".join(f.why for f in begins))
-    return Amount(rows, 0, "the first that is kept", sources.standing(facts), rows is not None, why)
+    return RowAmount(
+        rows=rows,
+        bound=Bound.EXACT,
+        why=why,
+        start="the first that is kept",
+        end=sources.standing(facts),
+    )
 
 
-def _new_rows(facts: Facts, risk: Risk, lost: Amount, again: Amount) -> int | None:
+def _new_rows(facts: Facts, risk: Risk, lost: RowAmount, again: RowAmount) -> int | None:
     """By how much the table grows: what waits, less what is lost, and what is written `again`; None: not known."""
     counts = facts.counts
     if counts.waiting is None or lost.rows is None or again.rows is None or not lost.exact:
@@ -80,27 +90,33 @@ def _stateless(facts: Facts, risk: Risk) -> Blocker | None:
     )
 
 
-def _fate(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
+def _fate(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
     """What is lost and what comes twice. Where damage hides what was read, nobody can tell."""
     report = facts.checkpoint
     mended = facts.repair is not None and facts.repair.complete
     if not report.sources and report.blockers and not mended:
-        unsure = Amount(None, 0, None, None, False, f"What was read is not known: {report.blockers[0].says}")
+        unsure = RowAmount(
+            rows=None, bound=Bound.UNKNOWN, why=f"What was read is not known: {report.blockers[0].says}"
+        )
         return unsure, unsure
     return _by_file(facts, risk) if common.only_files(facts) else _by_count(facts, risk)
 
 
-def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
+def _by_count(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
     """Sources that are no lists of files: which rows fall into which batch is not known."""
     begins = sources.anew(facts)
     if any(f.again is None for f in begins):
-        unsure = Amount(None, 0, None, None, False, " ".join(f.why for f in begins if f.again is None))
+        unsure = RowAmount(
+            rows=None, bound=Bound.UNKNOWN, why=" ".join(f.why for f in begins if f.again is None)
+        )
         return unsure, unsure
     if risk.vanished:
         return (
-            Amount(None, 0, None, None, False, _passed_over(facts, risk)),
-            Amount(
-                None, 0, None, None, False, "Rows in batches that the table does not have yet come twice."
+            RowAmount(rows=None, bound=Bound.UNKNOWN, why=_passed_over(facts, risk)),
+            RowAmount(
+                rows=None,
+                bound=Bound.UNKNOWN,
+                why="Rows in batches that the table does not have yet come twice.",
             ),
         )
     unread = [f for f in begins if not f.again]
@@ -109,20 +125,20 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
         lost = sources.taken(facts) or sources.nothing(f"Every unread {sources.unit(facts)} is read.")
         return lost, doubled
     if len(begins) > 1:
-        why = " ".join(f.why for f in unread)
-        return Amount(None, 0, None, None, False, why), Amount(None, 0, None, None, False, why)
+        unsure = RowAmount(rows=None, bound=Bound.UNKNOWN, why=" ".join(f.why for f in unread))
+        return unsure, unsure
     rows = facts.counts.waiting
-    return Amount(rows, 0, None, None, rows is not None, unread[0].why), sources.nothing(
+    return RowAmount(rows=rows, bound=Bound.EXACT, why=unread[0].why), sources.nothing(
         "Nothing that was read is read again."
     )
 
 
-def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
+def _by_file(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
     if not risk.vanished:
         return _never_read(facts), _written_again(facts)
     if any(_by_size(s) for s in facts.sources):
         why = f"{_passed_over(facts, risk)} Which files those hold is decided by maxBytesPerTrigger."
-        unsure = Amount(None, 0, None, None, False, why)
+        unsure = RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
         return unsure, unsure
     # each source adds so many files to a batch as its own limit says, from its own beginning
     fates = [_fate_of(s, risk) for s in facts.sources]
@@ -139,7 +155,7 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
             _passed_over(facts, risk)
             if swallowed
             else "No unread file falls into a batch number that the table already has.",
-            exact=(exact and not sources.gone_unread(facts)) or not swallowed,
+            Bound.ESTIMATE.unless((exact and not sources.gone_unread(facts)) or not swallowed),
         ),
         common.amount(
             _rows(facts, doubled),
@@ -147,17 +163,24 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[Amount, Amount]:
             "Committed files that land in batch numbers which the table does not have yet."
             if doubled
             else "Files read again fall into batch numbers that the table skips.",
-            exact=exact or not doubled,
+            Bound.ESTIMATE.unless(exact or not doubled),
         ),
     )
 
 
-def _never_read(facts: Facts) -> Amount:
+def _never_read(facts: Facts) -> RowAmount:
     gone = sources.gone_unread(facts)
     if not gone:
         return sources.nothing("Every file that lies there is read.")
     why = f"{common.plural(len(gone), 'planned file')} {'is' if len(gone) == 1 else 'are'} gone."
-    return Amount(None, len(gone), common.name_of(gone[0]), common.name_of(gone[-1]), False, why)
+    return RowAmount(
+        rows=None,
+        bound=Bound.UNKNOWN,
+        why=why,
+        files=len(gone),
+        start=common.name_of(gone[0]),
+        end=common.name_of(gone[-1]),
+    )
 
 
 def _by_size(source: SourceFacts) -> bool:
@@ -171,12 +194,12 @@ def _fate_of(source: SourceFacts, risk: Risk) -> EmptyReset:
     return empty_reset(risk, source.processed, unread, limit, latest_first=newest_first)
 
 
-def _written_again(facts: Facts) -> Amount:
+def _written_again(facts: Facts) -> RowAmount:
     """What a sink that passes over nothing has twice, a planned batch that it may hold among it, with its files."""
     found = sinks.doubled(facts, sinks.anew(facts), "No file was read yet.")
     again = common.files_of(facts, "processed") if found.rows != 0 else ()
-    exact = found.exact and (not facts.new_code.operators or not again)
-    return common.amount(found.rows, again, found.why, exact=exact, inexact=found.inexact)
+    counted = common.amount(found.rows, again, found.why, found.bound)
+    return counted.loosened() if facts.new_code.operators and again else counted
 
 
 def _passed_over(facts: Facts, risk: Risk) -> str:
@@ -189,7 +212,7 @@ def _rows(facts: Facts, files: Sequence[InputFile]) -> int | None:
     return None if None in rows else sum(r for r in rows if r is not None)
 
 
-def _reason(lost: Amount, doubled: Amount) -> Blocker:
+def _reason(lost: RowAmount, doubled: RowAmount) -> Blocker:
     if lost.files or lost.rows:
         return Blocker(BlockerCode.RESET_LOSES, f"It would silently lose {_many(lost)}: {lost.why}")
     if doubled.files or doubled.rows:
@@ -203,7 +226,7 @@ def _reason(lost: Amount, doubled: Amount) -> Blocker:
     return Blocker(BlockerCode.RESET_BY_CHANCE, says)
 
 
-def _many(of: Amount) -> str:
+def _many(of: RowAmount) -> str:
     if of.rows is None:
         return "rows"
     return f"{'' if of.exact else 'up to '}{common.plural(of.rows, 'row')}"

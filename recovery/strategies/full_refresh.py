@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts.amounts import Amount, Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.sinks.kinds import Start
-from recovery.sources.base import Amount as Counted
 from recovery.sources.base import Distance
 from recovery.sources.comparing import ZERO
 from recovery.strategies import common, sinks, sources, starts, state_rows
-from recovery.strategies.base import Amount, Facts, Forecast, Option
+from recovery.strategies.base import Facts, Option
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
@@ -91,7 +92,11 @@ def _start(facts: Facts) -> Start:
         return replace(found, reread=ZERO, planned=None)
     if all(f.again and f.whole for f in begins) or found.reread.rows is None:
         return found
-    rows = None if any(f.again is None for f in begins) else Counted(found.reread.rows.value, False)
+    rows = (
+        None
+        if any(f.again is None for f in begins)
+        else Amount(value=found.reread.rows.value, bound=Bound.ESTIMATE)
+    )
     return replace(found, reread=Distance(rows=rows))
 
 
@@ -122,7 +127,7 @@ def _new_rows(facts: Facts) -> int | None:
     return facts.counts.everything if all(f.again for f in sources.anew(facts)) else None
 
 
-def _reread(facts: Facts) -> Amount:
+def _reread(facts: Facts) -> RowAmount:
     of, rows = sources.unit(facts), facts.counts.processed
     why = f"Every {of} that was committed and can still be read."
     if common.only_files(facts):
@@ -130,11 +135,17 @@ def _reread(facts: Facts) -> Amount:
     if stays := _not_again(facts):
         if _nothing_again(facts):
             return sources.nothing(stays)
-        return Amount(None, 0, None, None, False, stays)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=stays)
     exact = rows is not None and all(
         f.whole for f in sources.anew(facts)
     )  # what retention takes, it goes on taking
-    return Amount(rows, 0, "the first that is kept", sources.standing(facts), exact, why)
+    return RowAmount(
+        rows=rows,
+        bound=Bound.ESTIMATE.unless(exact),
+        why=why,
+        start="the first that is kept",
+        end=sources.standing(facts),
+    )
 
 
 def _not_again(facts: Facts) -> str:
@@ -142,22 +153,22 @@ def _not_again(facts: Facts) -> str:
     return " ".join(f.why for f in sources.anew(facts) if not f.again)
 
 
-def _lost(facts: Facts) -> Amount:
+def _lost(facts: Facts) -> RowAmount:
     counted = _unless_inferred(facts, _what_leaves(facts))
     if not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts)):
         return counted  # what the state holds is made of rows that are all read again
     return state_rows.with_state(facts, counted, read_again=not _nothing_again(facts))
 
 
-def _unless_inferred(facts: Facts, counted: Amount) -> Amount:
+def _unless_inferred(facts: Facts, counted: RowAmount) -> RowAmount:
     """A count over files of which some count as read by a guess is no exact one."""
     if facts.repair is None or facts.repair.exact or not counted.exact:
         return counted
     why = f"{counted.why} Some of the files that count as read were inferred, in place of a lost log entry."
-    return replace(counted, exact=False, why=why)
+    return counted.loosened(why)
 
 
-def _what_leaves(facts: Facts) -> Amount:
+def _what_leaves(facts: Facts) -> RowAmount:
     gone, difference, of = _gone(facts), _difference(facts), sources.unit(facts)
     if not sinks.is_table(facts):
         return _left_unread(facts, 0, "What was written stays where it is.")
@@ -168,37 +179,39 @@ def _what_leaves(facts: Facts) -> Amount:
             "Old and new code make rows of different kinds (groups, pairs, a state of their own): the earlier ones "
             "leave the table, and their number does not compare with that of the new ones."
         )
-        return Amount(None, len(gone), None, None, False, why)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(gone))
     if gone:
-        return Amount(
+        return RowAmount(
             rows=None if difference is None else max(0, -difference),
+            bound=Bound.ESTIMATE,
+            why=f"{common.plural(len(gone), 'committed file')} can no longer be read; their rows leave the table.",
             files=len(gone),
             start=common.name_of(gone[0]),
             end=common.name_of(gone[-1]),
-            exact=False,
-            why=f"{common.plural(len(gone), 'committed file')} can no longer be read; their rows leave the table.",
         )
     if broken := " ".join(f.why for f in sources.anew(facts) if not f.whole):
         unread = _never_read(facts)
         rows = None if difference is None or unread is None else max(0, -difference) + unread
-        return Amount(rows, 0, None, None, False, f"{broken} Their rows leave the table.")
+        return RowAmount(rows=rows, bound=Bound.ESTIMATE, why=f"{broken} Their rows leave the table.")
     if taken := sources.taken(facts):
         rows = None if difference is None or taken.rows is None else max(0, -difference) + taken.rows
-        return Amount(rows, 0, None, None, False, taken.why)
+        return RowAmount(rows=rows, bound=Bound.ESTIMATE, why=taken.why)
     if strange := _strangers(facts):
         return _of_others(facts, strange)
     if difference is not None and difference < 0:
-        return Amount(
-            -difference, 0, None, None, True, f"The new code yields fewer rows over the same {of}s."
+        return RowAmount(
+            rows=-difference, bound=Bound.EXACT, why=f"The new code yields fewer rows over the same {of}s."
         )
     if not common.only_files(facts):
         if difference is None:
-            return Amount(None, 0, None, None, False, "What was read could not be counted beside the table.")
+            return RowAmount(
+                rows=None, bound=Bound.UNKNOWN, why="What was read could not be counted beside the table."
+            )
         return sources.nothing(" ".join(dict.fromkeys(f.why for f in sources.anew(facts))))
     return sources.nothing(f"All {common.plural(common.all_there(facts), 'file')} can still be read.")
 
 
-def _left_unread(facts: Facts, leaving: int | None, stays: str) -> Amount:
+def _left_unread(facts: Facts, leaving: int | None, stays: str) -> RowAmount:
     """What nobody will have read, beside the `leaving` rows of an emptied table, which do not come back.
 
     Where a source begins behind what lies there (`latest`), all that waits is passed over.
@@ -207,7 +220,7 @@ def _left_unread(facts: Facts, leaving: int | None, stays: str) -> Amount:
     if not why:
         return taken or sources.kept(facts, stays)
     if not _nothing_again(facts):
-        return Amount(None, 0, None, None, False, f"{why} {stays}")
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{why} {stays}")
     gone, unread = 0 if taken is None else taken.rows, _unread(facts)
     rows = None if leaving is None or unread is None or gone is None else leaving + unread + gone
     exact = (
@@ -218,7 +231,7 @@ def _left_unread(facts: Facts, leaving: int | None, stays: str) -> Amount:
     else:
         waits = f" Of what waits, {common.plural(unread, 'row')} are never read." if unread else ""
     told = f" {taken.why}" if taken else ""
-    return Amount(rows, 0, None, None, exact, f"{why}{waits} {stays}{told}")
+    return RowAmount(rows=rows, bound=Bound.ESTIMATE.unless(exact), why=f"{why}{waits} {stays}{told}")
 
 
 def _unread(facts: Facts) -> int | None:
@@ -232,7 +245,7 @@ def _strangers(facts: Facts) -> int:
     return 0 if old is None or facts.counts.table is None else facts.counts.table - old
 
 
-def _of_others(facts: Facts, strange: int) -> Amount:
+def _of_others(facts: Facts, strange: int) -> RowAmount:
     """A table that does not hold just what the old code wrote: which rows leave it cannot be told by numbers alone."""
     old = facts.old_counts.processed if facts.old_counts else None
     new = facts.counts.processed
@@ -247,7 +260,7 @@ def _of_others(facts: Facts, strange: int) -> Amount:
             f"The table holds {common.plural(-strange, 'row')} fewer than the old code yields over the same input, so "
             "which of them leave it is not known."
         )
-    return Amount(rows, 0, None, None, False, why)
+    return RowAmount(rows=rows, bound=Bound.ESTIMATE, why=why)
 
 
 def _never_read(facts: Facts) -> int | None:
@@ -259,11 +272,11 @@ def _never_read(facts: Facts) -> int | None:
     return sum(rows.value for rows in lost if rows is not None)
 
 
-def _doubled(facts: Facts) -> Amount:
+def _doubled(facts: Facts) -> RowAmount:
     return state_rows.among(facts, _unless_inferred(facts, _repeats(facts, _what_comes(facts))))
 
 
-def _repeats(facts: Facts, found: Amount) -> Amount:
+def _repeats(facts: Facts, found: RowAmount) -> RowAmount:
     """Where a key is known: all rows beyond one per key, those too that wait."""
     repeats = facts.counts.repeats_everything
     if not facts.new_code.key or not sinks.is_table(facts) or not found.exact:
@@ -274,10 +287,10 @@ def _repeats(facts: Facts, found: Amount) -> Amount:
     says = (
         f"{common.plural(repeats, 'row')} of all that is read repeat a key ({key}), and the code keeps them."
     )
-    return replace(found, rows=repeats, why=f"{found.why} {says}")
+    return found.numbered(repeats, f"{found.why} {says}")
 
 
-def _what_comes(facts: Facts) -> Amount:
+def _what_comes(facts: Facts) -> RowAmount:
     difference = _difference(facts)
     if not sinks.is_table(facts):
         return sinks.doubled(facts, _start(facts), "Nothing is written again.")
@@ -286,26 +299,26 @@ def _what_comes(facts: Facts) -> Amount:
     whole = not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts))
     if whole and _rows_are_of_another_kind(facts):
         why = "The table is emptied first. Which of the new rows repeat what it had cannot be compared."
-        return Amount(None, 0, None, None, False, why)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     if not whole:
         why = f"Not known exactly: not every committed {sources.unit(facts)} can be read."
-        return Amount(None, 0, None, None, False, why)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     if difference is None:
         why = "The table is emptied first. Which rows differ from those of the old code was not counted."
-        return Amount(None, 0, None, None, False, why)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     if strange := _strangers(facts):
         came = max(0, difference + max(0, strange))
         why = (
             "The table does not hold just the rows that the old code yields over the same input, so which rows come "
             "that were not in it is not known."
         )
-        return Amount(came, 0, None, None, False, why)
+        return RowAmount(rows=came, bound=Bound.ESTIMATE, why=why)
     if difference <= 0:
         return sources.nothing("The table is emptied first.")
     repeats = any(o.name == "dedupe" for o in facts.checkpoint.state_operators)
     why = "Rows that the old code had left out come back"
     why += ": repeats that dropDuplicates had removed." if repeats else "."
-    return Amount(difference, 0, None, None, True, why)
+    return RowAmount(rows=difference, bound=Bound.EXACT, why=why)
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:

@@ -6,9 +6,10 @@ from typing import Any
 
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts.amounts import Bound, RowAmount
 from recovery.sources import mapping, showing
 from recovery.sources.mapping import Proposal
-from recovery.strategies.base import Amount, Facts
+from recovery.strategies.base import Facts
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import nothing_in
 
@@ -86,7 +87,7 @@ def mismatch(facts: Facts, held: Sequence[object], so: str = CARRIED_OVER) -> Bl
     return Blocker(BlockerCode.SOURCES_DIFFER, f"The checkpoint has {sources}, the code has {there}: {so}")
 
 
-def left_behind(facts: Facts) -> Amount | None:
+def left_behind(facts: Facts) -> RowAmount | None:
     """Unread rows of sources that no source of the new code continues; None where there are none.
 
     As the old code would have written them, where Spark counted that; else as many as lie there, at most.
@@ -101,13 +102,11 @@ def left_behind(facts: Facts) -> Amount | None:
     rows = [lies if counted is None else counted for counted, lies in zip(written, lying, strict=True)]
     files = [d.unread.files if d.unread else None for d in waits]
     every_row = facts.old_code is not None and facts.old_code.operators == ()
-    return Amount(
+    return RowAmount(
         rows=None if None in rows else sum(r for r in rows if r is not None),
-        files=sum(f.value for f in files if f is not None),
-        start=None,
-        end=None,
-        exact=every_row and None not in written,
+        bound=Bound.ESTIMATE.unless(every_row and None not in written),
         why=" ".join(d.says for d in waits),
+        files=sum(f.value for f in files if f is not None),
     )
 
 

@@ -2,9 +2,11 @@
 
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
-from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.base import Facts, Option, StepSpec
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
@@ -59,7 +61,7 @@ def judge(facts: Facts) -> Option:
     )
 
 
-def _forecast(facts: Facts, doubled: Amount) -> Forecast:
+def _forecast(facts: Facts, doubled: RowAmount) -> Forecast:
     of, new_rows = sources.unit(facts), _new_rows(facts)
     kept = sources.kept(
         facts, f"Every committed {of} stays committed; every unread {of} is read.", planned=True
@@ -126,7 +128,7 @@ def inferred(facts: Facts) -> tuple[str, ...]:
     return tuple(m.file for m in facts.repair.mendings if not m.exact) if facts.repair else ()
 
 
-def _unless_inferred(facts: Facts, promised: Amount) -> Amount:
+def _unless_inferred(facts: Facts, promised: RowAmount) -> RowAmount:
     """What a repair promises; nothing, where it counts files as read that may not be the ones that were read."""
     entries = inferred(facts)
     if not entries:
@@ -135,7 +137,7 @@ def _unless_inferred(facts: Facts, promised: Amount) -> Amount:
         f"Which files {', '.join(entries)} had named was inferred. A file that counts as read now and was not is never "
         "read; one that was read and does not count is read again. Check the files that the findings name."
     )
-    return Amount(None, 0, None, None, False, why)
+    return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
 
 
 def _unconfirmed(facts: Facts, plan: RepairPlan) -> Blocker | None:

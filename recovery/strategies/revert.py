@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts.forecast import Forecast
 from recovery.sinks.kinds import Start
 from recovery.sources import kafka_facts
 from recovery.strategies import common, mapped, sinks, sources, starts
-from recovery.strategies.base import Counts, Facts, Forecast, Option
+from recovery.strategies.base import Counts, Facts, Option
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 

@@ -11,13 +11,15 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
 from recovery.sources import registry
-from recovery.sources.base import Bound, SourceFacts, Wanted
+from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.comparing import moment
 from recovery.strategies import common, late, mapped, sinks, sources, starts
-from recovery.strategies.base import Amount, Facts, Forecast, Option, StepSpec
+from recovery.strategies.base import Facts, Option, StepSpec
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.positions import positions
 
@@ -161,35 +163,35 @@ def _new_rows(facts: Facts) -> int | None:
     return facts.counts.waiting if facts.counts.rehearsed or only_dedupe else None
 
 
-def _reread(facts: Facts) -> Amount:
+def _reread(facts: Facts) -> RowAmount:
     return starts.reread(facts, "Nothing is read again.")
 
 
-def _start(facts: Facts, reread: Amount) -> Start:
+def _start(facts: Facts, reread: RowAmount) -> Start:
     again = sources.nothing("") if _guarded(facts) else reread
     return sinks.start(facts, facts.checkpoint, again, query_id_kept=False)
 
 
-def _doubled(facts: Facts) -> Amount:
+def _doubled(facts: Facts) -> RowAmount:
     if _guarded(facts):
         at = moment(facts.checkpoint.closed_ms or 0)
         why = f"Windows up to {at}, the watermark, are written already and not written again; later ones never were."
         found = sinks.doubled(facts, _start(facts, _reread(facts)), why)
         if found.rows != 0:
             return found
-        return Amount(0, 0, None, None, found.exact and _told(facts), why)
+        return RowAmount(rows=0, bound=Bound.ESTIMATE.unless(found.exact and _told(facts)), why=why)
     reread = _reread(facts)
     found = sinks.doubled(facts, _start(facts, reread), "Nothing is written again.")
     steps = common.names(facts.new_code.operators or ())
     why = f"The state of {steps} is built from the rows that are read again alone. {found.why}"
-    return Amount(found.rows, found.files, None, None, False, why, Bound.AT_MOST)
+    return RowAmount(rows=found.rows, bound=Bound.AT_MOST, why=why, files=found.files)
 
 
-def _lost(facts: Facts) -> Amount:
+def _lost(facts: Facts) -> RowAmount:
     """Rows of the state that lie before the start are not read; nobody can count them without reading them."""
     found = starts.lost(facts)
     if found.rows != 0:
-        return replace(found, exact=False)
+        return found.loosened()
     later = [s for s in facts.sources if not _from_the_first(s)]
     if later:
         who = " and ".join(str(s.position.source) for s in later)
@@ -197,11 +199,13 @@ def _lost(facts: Facts) -> Amount:
             f"Rows of the state that source {who} had before the chosen start are not read again, and cannot be "
             "counted. None are missing where the start is old enough."
         )
-        return Amount(None, 0, None, None, False, why)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     why = "Every row that the sources ever had is read again."
     if _told(facts) and not late.written(facts):
-        return Amount(None, 0, None, None, False, f"{why} {late.says(facts)}")
-    return Amount(0, 0, None, None, found.exact and (_told(facts) or _never_late(facts)), why)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{why} {late.says(facts)}")
+    return RowAmount(
+        rows=0, bound=Bound.ESTIMATE.unless(found.exact and (_told(facts) or _never_late(facts))), why=why
+    )
 
 
 def _from_the_first(source: SourceFacts) -> bool:

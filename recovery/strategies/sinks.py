@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
+from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.sinks import registry
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Risk, Start, in_words
-from recovery.sources.base import Amount as Counted
-from recovery.sources.base import Bound, Distance, Precision
+from recovery.sources.base import Distance, Precision
 from recovery.sources.comparing import ZERO, count
-from recovery.strategies.base import Amount, Facts
+from recovery.strategies.base import Facts
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import distance_of, nothing
 
@@ -65,7 +65,7 @@ def at_least_once(facts: Facts) -> bool:
 def start(
     facts: Facts,
     standing: CheckpointReport,
-    reread: Amount,
+    reread: RowAmount,
     *,
     query_id_kept: bool,
     same_range: bool = False,
@@ -88,7 +88,9 @@ def anew(facts: Facts) -> Start:
     """A start with batch 0 and an empty checkpoint: everything that was read is read again, a planned batch too."""
     rows = facts.counts.processed
     open_batch = start(facts, reconciled(facts.checkpoint), nothing(""), query_id_kept=False)
-    return replace(open_batch, next_batch=0, reread=Distance(rows=None if rows is None else Counted(rows)))
+    return replace(
+        open_batch, next_batch=0, reread=Distance(rows=None if rows is None else Amount(value=rows))
+    )
 
 
 def risk(facts: Facts, of: Start) -> Risk:
@@ -120,17 +122,17 @@ def unsettled(facts: Facts, of: Start) -> dict[str, int]:
     return {"open": of.planned}
 
 
-def doubled(facts: Facts, of: Start, otherwise: str) -> Amount:
+def doubled(facts: Facts, of: Start, otherwise: str) -> RowAmount:
     """Rows that such a start writes a second time; `otherwise` is said where it is certain that there are none."""
     found = risk(facts, of)
     loose = at_least_once(facts)
     if found.doubled is None:
-        return Amount(None, 0, None, None, False, found.says)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=found.says)
     if not found.doubled.value and not loose:
         again = of.reread.rows is None or of.reread.rows.value
-        return Amount(0, 0, None, None, True, found.says if again else otherwise)
+        return RowAmount(rows=0, bound=Bound.EXACT, why=found.says if again else otherwise)
     exact = found.doubled.exact and not loose
-    return Amount(found.doubled.value, 0, None, None, exact, found.says, Bound.AT_MOST)
+    return RowAmount(rows=found.doubled.value, bound=Bound.AT_MOST.unless(exact), why=found.says)
 
 
 def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
@@ -169,13 +171,13 @@ def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:
     return ()
 
 
-def _planned_rows(facts: Facts, batch: int) -> Counted | None:
+def _planned_rows(facts: Facts, batch: int) -> Amount | None:
     """At most all that waits: a planned batch reads the first of it."""
     counts = [c.waiting for c in (facts.old_counts, facts.counts) if c is not None and c.waiting is not None]
     if not counts or any(s.start for s in facts.sources):
         return None
     why = f"all that waits, of which batch {batch} is the first"
-    return Counted(max(counts), False, why, Bound.AT_MOST)
+    return Amount(value=max(counts), bound=Bound.AT_MOST, why=why)
 
 
 def _waiting(facts: Facts) -> str:

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import seedable
+from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.sources import file_facts, files, labels, registry
-from recovery.sources.base import Amount as Counted
-from recovery.sources.base import Bound, Distance, Fresh, InputFile, SourceFacts
+from recovery.sources.base import Distance, Fresh, InputFile, SourceFacts
 from recovery.sources.comparing import count, moment
-from recovery.strategies.base import Amount, Facts
+from recovery.strategies.base import Facts
 from recovery.strategies.blockers import Blocker, BlockerCode
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
@@ -53,21 +53,21 @@ def uncertain(facts: Facts) -> tuple[SourceFacts, ...]:
     return tuple(s for s in concerned(facts) if _unknown(s))
 
 
-def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> Amount:
+def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
     """What is lost where every position stays: nothing, which is said with `otherwise`, unless nobody can tell.
 
     `planned`: a batch that was planned stays in the source's log, and makes Spark forget what is too old beside it.
     """
     if unsure := uncertain(facts):
         why = f"Whether every unread {unit(facts)} can still be read is not known: {_why_unknown(unsure[0])}"
-        return Amount(None, 0, None, None, False, why)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     if aged := _aged(facts) if planned else []:
         why = (
             f"{count(len(aged), 'unread file')} {'is' if len(aged) == 1 else 'are'} too old beside the batch that was "
             f"planned (maxFileAge), such as {aged[0].rsplit('/', 1)[-1]}: Spark never reads "
             f"{'it' if len(aged) == 1 else 'them'} with this checkpoint."
         )
-        return Amount(None, len(aged), None, None, False, why)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(aged))
     return nothing(otherwise)
 
 
@@ -98,14 +98,14 @@ def _fresh(source: SourceFacts) -> Fresh:
     return registry.of(source.position.kind).fresh(options, source.facts)
 
 
-def again(facts: Facts, otherwise: str) -> Amount:
+def again(facts: Facts, otherwise: str) -> RowAmount:
     """What is read a second time where every position stays: files that were written again after Spark forgot them.
     `otherwise` is said where there are none."""
     found = twice(facts)
     if not found:
         return nothing(otherwise)
     why = files.said_twice([f.path for f in found])
-    return Amount(facts.counts.reread, len(found), None, None, False, why, Bound.AT_MOST)
+    return RowAmount(rows=facts.counts.reread, bound=Bound.AT_MOST, why=why, files=len(found))
 
 
 def twice(facts: Facts) -> tuple[InputFile, ...]:
@@ -146,9 +146,9 @@ def standing(facts: Facts) -> str | None:
     return facts.sources[0].position.label if len(facts.sources) == 1 else None
 
 
-def distance_of(rows: Amount) -> Distance:
+def distance_of(rows: RowAmount) -> Distance:
     """An amount as sinks are asked about it."""
-    return Distance(rows=None if rows.rows is None else Counted(rows.rows, rows.exact, inexact=rows.inexact))
+    return Distance(rows=None if rows.rows is None else Amount(value=rows.rows, bound=rows.bound))
 
 
 def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
@@ -176,8 +176,8 @@ def goes_on(facts: Facts) -> str:
     return f"Reading goes on {', '.join(told)}." if told else "Nothing was read yet."
 
 
-def nothing(why: str) -> Amount:
-    return Amount(rows=0, files=0, start=None, end=None, exact=True, why=why)
+def nothing(why: str) -> RowAmount:
+    return RowAmount(rows=0, bound=Bound.EXACT, why=why)
 
 
 def _unmet(source: SourceFacts) -> Blocker | None:
@@ -263,7 +263,7 @@ def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
     )
 
 
-def taken(facts: Facts) -> Amount | None:
+def taken(facts: Facts) -> RowAmount | None:
     """Rows after the committed positions that can no longer be read by anybody; None where everything is there.
 
     A file that Spark passes over is there: an empty checkpoint reads it.
@@ -279,4 +279,4 @@ def taken(facts: Facts) -> Amount | None:
         return None
     rows = [reach.lost.rows if reach.lost else None for reach in broken]
     told = None if None in rows else sum(r.value for r in rows if r is not None)
-    return Amount(told, 0, None, None, False, " ".join(reach.why for reach in broken))
+    return RowAmount(rows=told, bound=Bound.ESTIMATE, why=" ".join(reach.why for reach in broken))

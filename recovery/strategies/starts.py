@@ -1,17 +1,17 @@
 """Starts that a person chose: what they skip, what they read again, what the seed is told of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.starts import SourceStart
 from recovery.checkpoints.uris import decoded
+from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.sources import registry
-from recovery.sources.base import Bound, Distance, SourceFacts, joint_bound
+from recovery.sources.base import Distance, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.sources.file_positions import FileCandidate
 from recovery.strategies import mapped
-from recovery.strategies.base import Amount, Facts
+from recovery.strategies.base import Facts
 from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import again, kept, name_of, nothing_in, number_of, unit
 
@@ -109,7 +109,7 @@ def seed(facts: Facts, last: int | None) -> dict[str, object]:
     return {"last_committed": last, "from_version": facts.checkpoint.version, **elsewhere}
 
 
-def lost(facts: Facts) -> Amount:
+def lost(facts: Facts) -> RowAmount:
     """Rows that a start never reads."""
     of = unit(facts)
     skipping = [s for s in _continued(facts) if s.start and not nothing_in(s.start.lost)]
@@ -123,17 +123,17 @@ def lost(facts: Facts) -> Amount:
     return kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
 
 
-def _at_least(facts: Facts, found: Amount) -> Amount:
+def _at_least(facts: Facts, found: RowAmount) -> RowAmount:
     """What is lost for certain, beside a source of which nobody can tell whether it can still be read: not all."""
     stays = kept(facts, "")
     if stays.exact:
         return found
     why = f"{found.why} {stays.why} So it may be more."
     least = joint_bound((found.bound, Bound.AT_LEAST))
-    return replace(found, exact=False, why=why, inexact=least)
+    return found.bounded(least, why)
 
 
-def reread(facts: Facts, otherwise: str) -> Amount:
+def reread(facts: Facts, otherwise: str) -> RowAmount:
     """Rows that were committed and are read a second time; `otherwise` is said where there are none."""
     back = [s for s in _continued(facts) if s.start and not nothing_in(s.start.reread)]
     if not back:
@@ -157,7 +157,9 @@ def _watermark(facts: Facts) -> Iterable[Finding]:
         yield Finding("WATERMARK_KEPT", Severity.INFO, says, "Nothing to do.")
 
 
-def _between(facts: Facts, sources: Sequence[SourceFacts], way: str, counted: int | None, why: str) -> Amount:
+def _between(
+    facts: Facts, sources: Sequence[SourceFacts], way: str, counted: int | None, why: str
+) -> RowAmount:
     """What lies between committed positions and starts: as the code yields it, else as the sources count it."""
     spans: list[Distance] = [getattr(s.start, way) for s in sources]
     rows = [d.rows for d in spans]
@@ -165,21 +167,23 @@ def _between(facts: Facts, sources: Sequence[SourceFacts], way: str, counted: in
     start, committed = sources[0].start, sources[0].position.label
     ends = (committed, start.label if start else None)
     begin, end = ends if way == "lost" else ends[::-1]
-    return Amount(
+    return RowAmount(
         rows=told if counted is None else counted,
+        bound=Bound.ESTIMATE.unless(counted is not None and not facts.new_code.operators),
+        why=why if counted is not None else f"{why} The rows that the code makes of them were not counted.",
         files=sum(d.files.value for d in spans if d.files is not None),
         start=begin if len(sources) == 1 else None,
         end=end if len(sources) == 1 else None,
-        exact=counted is not None and not facts.new_code.operators,
-        why=why if counted is not None else f"{why} The rows that the code makes of them were not counted.",
     )
 
 
-def _together(one: Amount, other: Amount) -> Amount:
+def _together(one: RowAmount, other: RowAmount) -> RowAmount:
     rows = None if one.rows is None or other.rows is None else one.rows + other.rows
-    exact, why = one.exact and other.exact, f"{one.why} {other.why}"
-    return Amount(
-        rows, one.files + other.files, None, None, exact, why, joint_bound((one.bound, other.bound))
+    return RowAmount(
+        rows=rows,
+        bound=joint_bound((one.bound, other.bound)),
+        why=f"{one.why} {other.why}",
+        files=one.files + other.files,
     )
 
 

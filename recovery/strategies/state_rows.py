@@ -9,17 +9,16 @@ gone, as much is lost as it held, which no file tells any more.
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from recovery.checkpoints.held import HeldState, Uncounted
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import Finding, Severity, StateOperator
-from recovery.checkpoints.state.windows import OpenWindow
-from recovery.sources.base import Bound, joint_bound
+from recovery.contracts.amounts import Bound, OpenWindow, RowAmount, joint_bound
 from recovery.sources.comparing import count, moment
 from recovery.strategies import common
-from recovery.strategies.base import Amount, Facts, GroupRows, OutputMode
+from recovery.strategies.base import Facts, GroupRows, OutputMode
 
 AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 JOINS = ("symmetricHashJoin",)
@@ -110,28 +109,33 @@ def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) ->
     return Held(operator, Fate.UNWRITTEN if known else Fate.MODE_UNKNOWN, entries)
 
 
-def with_state(facts: Facts, lost: Amount, *, read_again: bool = False) -> Amount:
+def with_state(facts: Facts, lost: RowAmount, *, read_again: bool = False) -> RowAmount:
     """`lost`, and the rows that are lost with the state. `read_again`: their input may be read again, in part, so that
     nobody can tell how many of them are."""
     return _with(facts, lost, [h for h in judge_state(facts) if h.matters], read_again=read_again)
 
 
-def with_gone_state(facts: Facts, lost: Amount) -> Amount:
+def with_gone_state(facts: Facts, lost: RowAmount) -> RowAmount:
     """`lost`, and the rows of state that is gone, whatever a strategy keeps of the rest."""
     return _with(facts, lost, list(_gone(facts)))
 
 
-def _with(facts: Facts, lost: Amount, found: list[Held], *, read_again: bool = False) -> Amount:
+def _with(facts: Facts, lost: RowAmount, found: list[Held], *, read_again: bool = False) -> RowAmount:
     if not found:
         return lost
-    mine = replace(_amount(facts, found), windows=_windows(facts, found))
+    mine = _amount(facts, found).in_windows(_windows(facts, found))
     if read_again:
-        mine = Amount(None, mine.files, None, None, False, mine.why)
+        mine = RowAmount(rows=None, bound=Bound.UNKNOWN, why=mine.why, files=mine.files)
     if lost.rows == 0 and lost.exact:
         return mine
     rows = None if lost.rows is None or mine.rows is None else lost.rows + mine.rows
-    exact, bound = lost.exact and mine.exact, joint_bound((lost.bound, mine.bound))
-    return Amount(rows, lost.files, None, None, exact, f"{lost.why} {mine.why}", bound, mine.windows)
+    return RowAmount(
+        rows=rows,
+        bound=joint_bound((lost.bound, mine.bound)),
+        why=f"{lost.why} {mine.why}",
+        files=lost.files,
+        windows=mine.windows,
+    )
 
 
 def _windows(facts: Facts, found: list[Held]) -> tuple[OpenWindow, ...]:
@@ -140,22 +144,24 @@ def _windows(facts: Facts, found: list[Held]) -> tuple[OpenWindow, ...]:
     return tuple(w for h in facts.held if h.operator_id in wanted for w in h.windows)
 
 
-def among(facts: Facts, again: Amount) -> Amount:
+def among(facts: Facts, again: RowAmount) -> RowAmount:
     """Rows that are written again where their input is read again: at most, where some of them were never written,
     for only the state held them."""
     if not again.rows or not any(h.matters for h in judge_state(facts)):
         return again
     why = f"{again.why} Rows that only the state held are among them, and come once."
     bound = joint_bound((again.bound, Bound.AT_MOST))
-    return Amount(again.rows, again.files, again.start, again.end, False, why, bound)
+    return RowAmount(
+        rows=again.rows, bound=bound, why=why, files=again.files, start=again.start, end=again.end
+    )
 
 
-def _amount(facts: Facts, found: list[Held]) -> Amount:
+def _amount(facts: Facts, found: list[Held]) -> RowAmount:
     said = " ".join(says(facts, h) for h in found)
     groups = _groups(facts, found)
     if groups is GroupRows.UNKNOWN:
-        return Amount(None, 0, None, None, False, f"{said} {_untold(found)}")
-    return Amount(found[0].entries, 0, None, None, groups is GroupRows.ONE, said, Bound.AT_MOST)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{said} {_untold(found)}")
+    return RowAmount(rows=found[0].entries, bound=Bound.AT_MOST.unless(groups is GroupRows.ONE), why=said)
 
 
 def _groups(facts: Facts, found: list[Held]) -> GroupRows:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from recovery.sources.base import Bound, stored_bound
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.spark.api import WHOLE_ROW, Bounded, Measure, Whole
 from recovery.verification.evidence import Evidence, NotWhole, WholeFlow
 
@@ -122,7 +123,7 @@ def stored_outcome(measured: Mapping[str, Any]) -> Outcome:
         stored["doubled"] = (stored.get("doubled") or 0) + again if again else stored.get("doubled")
     for name in ("lost", "doubled"):
         accepted = stored.get(f"{name}_accepted") or Accepted().as_dict()
-        stored[f"{name}_accepted"] = Accepted(accepted["rows"], stored_bound(accepted))
+        stored[f"{name}_accepted"] = Accepted(accepted["rows"], Bound(accepted["bound"]))
         least = Bound.UNKNOWN if stored.get(name) is None else Bound.AT_LEAST
         stored[f"{name}_bound"] = Bound(stored.get(f"{name}_bound") or least)
     stored["whole"] = stored_whole(stored.get("whole"))
@@ -138,15 +139,13 @@ def _repeats_added(measured: Mapping[str, Any]) -> int:
     return 0
 
 
-def outcome_of(
-    forecast: Mapping[str, Any], planned: Sequence[Mapping[str, Any]], evidence: Evidence
-) -> Outcome:
-    """`forecast` and `planned`: of the plan, its amounts and its criteria."""
+def outcome_of(forecast: Forecast, planned: Sequence[Mapping[str, Any]], evidence: Evidence) -> Outcome:
+    """`forecast` and `planned`: of the plan, what it said of rows, and its criteria."""
     measure = evidence.measure
     if measure is None:
         return Outcome()
     again = any((c.get("expected") or {}).get("again") for c in planned if c["code"] == "EVERY_ROW_ONCE")
-    given = {name: _accepted(forecast.get(name) or {}) for name in ("lost", "doubled")}
+    given = {"lost": _accepted(forecast.lost), "doubled": _accepted(forecast.doubled)}
     lost, lost_bound = _lost(measure, given["lost"])
     early = None if lost is None else _lost_before(measure, lost, evidence.whole_flow)
     doubled, doubled_bound = _doubled(measure, given["doubled"], evidence.whole_flow, again=again)
@@ -175,8 +174,8 @@ def outcome_of(
     )
 
 
-def _accepted(amount: Mapping[str, Any]) -> Accepted:
-    return Accepted(amount["rows"], stored_bound(amount)) if amount else Accepted()
+def _accepted(amount: RowAmount) -> Accepted:
+    return Accepted(amount.rows, amount.bound)
 
 
 def _lost(measure: Measure, accepted: Accepted) -> tuple[int | None, Bound]:

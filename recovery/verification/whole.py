@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.sources.base import Bound
+from recovery.contracts.amounts import Bound
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.verification.checks import key_of, names_of, unknown, usable

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from recovery.sources.base import Bound, may_happen
+from recovery.contracts.amounts import Bound, may_happen
 from recovery.spark.api import Bounded, BoundedBy
 from recovery.strategies.common import plural
 from recovery.verification.evidence import NotWhole

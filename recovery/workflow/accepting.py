@@ -1,8 +1,9 @@
 """Rows that a plan loses or repeats, or may: a person accepts them by name, and without that no plan is sealed."""
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
+from recovery.contracts import codec
+from recovery.contracts.forecast import Forecast
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
@@ -60,7 +61,7 @@ def save_accepted(
 
 
 def accepted_of(
-    recovery: Recovery, forecast: Mapping[str, Any], *, effects: Collection[Effect] | None, by: Actor
+    recovery: Recovery, forecast: Forecast, *, effects: Collection[Effect] | None, by: Actor
 ) -> Accepted:
     """What a plan with this forecast says was accepted, and by whom: of what was, that which it costs.
 
@@ -96,7 +97,9 @@ def _foreseen(recovery: Recovery) -> tuple[Cost, ...]:
     if choices.get("patch") or choices.get("positions"):
         return ()
     option = next((o for o in options if o["strategy"] == choices.get("strategy")), None)
-    return () if option is None or option.get("blocked") else costs_of(option["forecast"])
+    return (
+        () if option is None or option.get("blocked") else costs_of(codec.read(Forecast, option["forecast"]))
+    )
 
 
 def says_accepted(held: Accepted) -> str:

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from recovery.audit.actions import attempt
 from recovery.audit.aims import name_pipeline
+from recovery.contracts import codec
 from recovery.diagnosis.advice import Meant, meant_of
 from recovery.diagnosis.platforms import Storage
 from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
@@ -21,7 +22,6 @@ from recovery.plans.accepted import effects_of, stored_accepted
 from recovery.sources import wishes
 from recovery.sources.base import Wanted
 from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
-from recovery.strategies.readers import stored
 from recovery.strategies.recommending import default_strategy
 from recovery.workflow import actions, positioning, sealing
 from recovery.workflow.chosen import chosen
@@ -389,7 +389,8 @@ def _step(step: Step) -> dict[str, Any]:
 def forecast(plan: Plan) -> dict[str, Any]:
     """`{lost, doubled, reread, downstream[], flows[]}` as the contract says, with the table's growth beside them."""
     body = plan.body
-    told = {**body["forecast"], "downstream": [d.as_dict() for d in stored(body["forecast"])]}
+    sealed = plan.forecast
+    told = codec.to_read_json(sealed) | {"downstream": [codec.to_json(d) for d in sealed.downstream]}
     return {**told, "flows": [{"flow": body["flow"], **told}]}
 
 

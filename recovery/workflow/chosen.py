@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recovery.contracts.codec import seal
 from recovery.errors import Refused
 from recovery.models import Recovery
-from recovery.plans.values import seal
 from recovery.sources import wishes
 from recovery.sources.base import Wanted
 

@@ -9,10 +9,10 @@ from recovery import variables
 from recovery.checkpoints.access import carried
 from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.storage import MAX_FILES, READERS, Entry, Store, reaching
+from recovery.contracts.codec import seal
 from recovery.errors import Unreachable
 from recovery.pipelines.itself import ATTEMPTS
 from recovery.plans.drift import SETTINGS
-from recovery.plans.values import seal
 
 MAX_DEPTH = 32  # directories one in the other; a table has one for each partition column
 

@@ -1,16 +1,16 @@
 """What the refresh made of the datasets downstream: the events of its update, and Spark's comparison of each view."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from recovery.contracts.forecast import Downstream
 from recovery.errors import RepriseError
 from recovery.pipelines.events import statuses
 from recovery.pipelines.workspaces import questions_service
 from recovery.spark.api import DefinedRequest, defined
 from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.strategies.downstream import AGREES, REFRESH
-from recovery.strategies.readers import stored
 from recovery.verification.below import DONE, NotCompared, Refreshed
 from recovery.workflow.gather import NOTHING, Scene, request_for
 from recovery.workflow.steps import rerun
@@ -31,9 +31,13 @@ def besides(body: Mapping[str, Any], others: Mapping[str, str | None]) -> dict[s
 
 
 def measure(
-    scene: Scene, body: Mapping[str, Any], result: Mapping[str, Any] | None
+    scene: Scene,
+    body: Mapping[str, Any],
+    downstream: Iterable[Downstream],
+    result: Mapping[str, Any] | None,
 ) -> tuple[Refreshed, ...] | None:
-    """Each dataset that the plan refreshes, after it. `result`: of the step; None: it was not done."""
+    """Each dataset that the plan refreshes, after it. `downstream`: as forecast. `result`: of the step; None: it was
+    not done."""
     if not chosen(body):
         return ()
     update_id = (result or {}).get("update_id")
@@ -43,7 +47,7 @@ def measure(
     said = statuses(told, update_id)
     criterion: Mapping[str, Any] = next((c for c in body["criteria"] if c["code"] == AGREES), {})
     compared = set((criterion.get("expected") or {}).get("compared") or ())
-    tables = {d.dataset for d in stored(body.get("forecast") or {}) if not d.view}
+    tables = {d.dataset for d in downstream if not d.view}
     found = []
     for dataset, flow in chosen(body).items():
         why = _not_compared(dataset in compared, table=dataset in tables)

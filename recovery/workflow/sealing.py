@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from recovery.checkpoints.reconciled import reconciled
 from recovery.checkpoints.report import CheckpointReport
+from recovery.contracts.codec import seal
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.plans.accepted import Accepted, Effect, stored_accepted
-from recovery.plans.values import seal
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
@@ -75,7 +75,7 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
         flags = (flag,) if flag else ()
         raise Refused(f"{strategy} cannot run: {option.blocked}", code="blocked", flags=flags)
     _key_exists(facts, key)
-    held = accepted_of(recovery, option.forecast.as_dict(), effects=accept, by=by)
+    held = accepted_of(recovery, option.forecast, effects=accept, by=by)
     target = wanted_code(scene, facts, strategy)
     changed = {p: text for p, text in target.items() if scene.code.get(p) != text}
     if changed:

@@ -6,9 +6,10 @@ import time
 import pytest
 from confluent_kafka import Producer
 
+from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused, Unreachable
 from recovery.sources import kafka as adapter
-from recovery.sources.base import Amount, Bound, Moved, Wanted
+from recovery.sources.base import Moved, Wanted
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.sources.live import kafka as live
 from tests.kafka import KafkaBroker, until
@@ -53,7 +54,7 @@ def test_a_position_is_counted_and_retention_is_told(kafka: KafkaBroker, topic: 
 
     facts = asked(kafka, topic, position)
 
-    assert adapter.distance(position, offsets(topic, 10, 4), facts).rows == Amount(8)
+    assert adapter.distance(position, offsets(topic, 10, 4), facts).rows == Amount(value=8)
     reach = adapter.reach(position, facts)
     assert (reach.readable, reach.until_ms, reach.parts) == (True, written + 3 * HOUR, (f"{topic}-0",))
     assert adapter.option(position, facts).options == {"startingOffsets": position}
@@ -148,7 +149,7 @@ def test_partitions_that_were_added_begin_at_their_first_record(kafka: KafkaBrok
     facts = asked(kafka, topic, position)
 
     latest = adapter.at(Wanted(latest=True), position, facts)
-    assert (latest.offset_json, latest.lost.rows) == (offsets(topic, 5, 0, 4), Amount(6))
+    assert (latest.offset_json, latest.lost.rows) == (offsets(topic, 5, 0, 4), Amount(value=6))
     assert adapter.option(position, facts).options == {"startingOffsets": offsets(topic, 3, -2, -2)}
 
 
@@ -164,7 +165,7 @@ def test_markers_and_aborted_records_of_transactions_are_not_counted(
     options = {"kafka.isolation.level": isolation}
 
     counted = asked(kafka, topic, start, **options)
-    assert adapter.distance(start, end, counted).rows == Amount(rows)
+    assert adapter.distance(start, end, counted).rows == Amount(value=rows)
 
     told = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic, **options}
     estimated = adapter.distance(start, end, live.facts(told, positions=[start], count_up_to=9)).rows
@@ -187,7 +188,7 @@ def test_an_open_transaction_ends_what_a_reader_of_committed_records_can_reach(
     for isolation, end in (("read_committed", 2), ("read_uncommitted", 5)):
         facts = asked(kafka, topic, start, **{"kafka.isolation.level": isolation})
         found = adapter.at(Wanted(latest=True), start, facts)
-        assert (found.offset_json, found.lost.rows) == (offsets(topic, end), Amount(end))
+        assert (found.offset_json, found.lost.rows) == (offsets(topic, end), Amount(value=end))
     producer.abort_transaction(30)
 
 
@@ -201,11 +202,11 @@ def test_a_compacted_topic_is_counted_where_it_can_be_and_else_estimated(
     start, end = offsets(topic, 0), offsets(topic, 6)
     options = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic}
 
-    until(lambda: rows(asked(kafka, topic, start), start, end) == Amount(2), "nothing is compacted")
+    until(lambda: rows(asked(kafka, topic, start), start, end) == Amount(value=2), "nothing is compacted")
 
     estimated = rows(live.facts(options, positions=[start], count_up_to=5), start, end)
     assert estimated == Amount(
-        6, False, "the topic is compacted, so not every offset is still a record", Bound.AT_MOST
+        value=6, bound=Bound.AT_MOST, why="the topic is compacted, so not every offset is still a record"
     )
     assert adapter.reach(start, asked(kafka, topic, start)).until_ms is None
 
@@ -229,7 +230,7 @@ def test_a_position_at_a_time(kafka: KafkaBroker, topic: str) -> None:
     assert (
         adapter.reach(position, facts).until_ms == began + 7 * 24 * HOUR
     )  # that of the position, not of the times
-    assert (found.lost.rows, found.reread.rows) == (Amount(6), Amount(0))
+    assert (found.lost.rows, found.reread.rows) == (Amount(value=6), Amount(value=0))
     assert set(found.fallbacks) == {f"{topic}-1", f"{topic}-2"}
 
 

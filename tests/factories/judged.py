@@ -11,6 +11,8 @@ from recovery.checkpoints.report import (
     SourceProgress,
     StateOperator,
 )
+from recovery.contracts import codec
+from recovery.contracts.forecast import Forecast
 from tests.factories.flows import CONDITION, MESSAGE, ago
 
 DIAGNOSIS: dict[str, Any] = {
@@ -99,6 +101,20 @@ CHECKPOINT = REPORT.as_dict()
 
 def amount(rows: int | None, files: int = 0, why: str = "", exact: bool = True) -> dict[str, Any]:
     return {"rows": rows, "files": files, "from": None, "to": None, "exact": exact, "why": why}
+
+
+def forecast_of(**changes: Any) -> Forecast:
+    """A forecast of no row, but for what is named: values, or as they are stored."""
+    none = {"rows": 0, "bound": "exact"}
+    fields = {
+        "lost": none,
+        "doubled": none,
+        "reread": none,
+        "new_rows": None,
+        "table_after": None,
+        "state": "",
+    }
+    return codec.read(Forecast, fields | changes)
 
 
 def position(after: str = "same") -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts.amounts import Bound
 from recovery.models import Flow, Plan, Recovery, Step
-from recovery.sources.base import Bound
 from recovery.spark.api import FROM_OLD_CODE, Bounded, BoundedBy, Whole
 from recovery.verification.evidence import WholeFlow
 from recovery.verification.outcome import Accepted, Outcome, compared_whole

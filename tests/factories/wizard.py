@@ -6,11 +6,11 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts.amounts import Bound
+from recovery.contracts.codec import seal
 from recovery.models import Flow, Hold, Plan, Recovery, Step
 from recovery.pipelines.listing import together
 from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect
-from recovery.plans.values import seal
-from recovery.sources.base import Bound
 from recovery.workflow.accepting import NotAccepted
 from tests.factories.flows import CODE, OLD_CODE, PATH, ago, incident
 from tests.factories.judged import DIAGNOSIS, facts, options

@@ -10,12 +10,13 @@ from deltalake import DeltaTable
 
 from recovery.checkpoints import deltalog, inspect, seed
 from recovery.checkpoints.storage import Store
+from recovery.contracts.amounts import Amount
 from recovery.sinks import delta as sink
 from recovery.sinks import foreach_batch
 from recovery.sinks.kinds import Start
 from recovery.sinks.live import delta as live_sink
 from recovery.sources import delta
-from recovery.sources.base import Amount, Distance, Precision, Wanted
+from recovery.sources.base import Distance, Precision, Wanted
 from recovery.sources.delta_facts import DeltaOffset, parse
 from tests.delta_room import DeltaRoom
 from tests.integration.delta_tables import ONE, committed, look, rows, standing_at, uncommitted
@@ -152,9 +153,9 @@ def test_for_each_batch_absorbs_repeats_only_with_its_own_application_id(
             assert lake.stream(source, table, where, options={"startingVersion": 1}, keyed=keyed) == ""
         told = live_sink.read(str(table), query_id=None)
         guarded = foreach_batch.Facts(keyed or None, told.heads.get(keyed), bool(keyed))
-        risk = foreach_batch.risk(Start(0, reread=Distance(rows=Amount(12))), guarded)
+        risk = foreach_batch.risk(Start(0, reread=Distance(rows=Amount(value=12))), guarded)
         assert foreach_batch.memory(guarded).absorbs_repeats is bool(keyed)
-        assert (len(risk.vanished), risk.doubled) == ((1, None) if keyed else (0, Amount(12)))
+        assert (len(risk.vanished), risk.doubled) == ((1, None) if keyed else (0, Amount(value=12)))
         assert len(lake.ids(table)) == expected
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints import inspect, seed
+from recovery.contracts.amounts import Amount
 from recovery.sources import kafka as adapter
-from recovery.sources.base import Amount, Distance, Reach
+from recovery.sources.base import Distance, Reach
 from recovery.sources.live import kafka as live
 from tests.connected_spark import ConnectedSpark
 from tests.kafka import KafkaBroker, until
@@ -146,7 +147,7 @@ def test_a_seed_goes_on_with_exactly_the_unread_records(
     source = next(s for s in before.sources if s.kind == "kafka")
     facts = live.facts(stream.options, positions=[source.offset_json])
     latest = adapter.at(adapter.Wanted(latest=True), source.offset_json, facts)
-    assert latest.lost.rows == Amount(4)
+    assert latest.lost.rows == Amount(value=4)
     assert adapter.reach(source.offset_json, facts).readable
 
     stream.seed()
@@ -273,7 +274,7 @@ def test_what_spark_does_where_a_topic_is_no_longer_read(stream: Stream, strict:
     stream.kafka.put(other, ["never", "read"], 0)
     reach = told(stream)
     assert (reach.readable, reach.parts) == (False, (f"{other}-0",))
-    assert reach.lost == Distance(rows=Amount(2))
+    assert reach.lost == Distance(rows=Amount(value=2))
     said = stream.attempt(stateful=False, failOnDataLoss=strict)
     if strict == "true":
         assert "Some data may have been lost" in said["problem"]

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recovery.contracts.amounts import RowAmount
 from recovery.errors import RepriseError
 from recovery.sources.base import Wanted
-from recovery.strategies.base import Amount, Option
+from recovery.strategies.base import Option
 from recovery.strategies.catalogue import judge_all
 from tests.matrix import acting, incidents, judging, sinks, sources
 from tests.matrix.acting import Failed, Outcome
@@ -184,7 +185,7 @@ def _one(world: World, scene: Any, found: Any, option: Option, wishes: Mapping[s
 def compared(option: Option, came: Outcome) -> Result:
     """The forecast beside the outcome, number by number."""
     told = option.forecast
-    pairs: list[tuple[str, Amount | None, int | None, int | None]] = [
+    pairs: list[tuple[str, RowAmount | None, int | None, int | None]] = [
         ("lost", told.lost, told.lost.rows, came.lost),
         ("doubled", told.doubled, told.doubled.rows, came.doubled),
         ("reread", told.reread, told.reread.rows, came.reread),

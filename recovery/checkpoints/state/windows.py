@@ -8,25 +8,15 @@ microseconds since 1970 (`UnsafeRow`, `TimestampType`). A RocksDB store puts byt
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from recovery.checkpoints.report import Column
+from recovery.contracts.amounts import OpenWindow
 
 WINDOW: Final = "struct<start:timestamp,end:timestamp>"
 SESSION_START: Final = "sessionStartTime"
 SHOWN: Final = 20
 WORD: Final = 8
-
-
-@dataclass(frozen=True)
-class OpenWindow:
-    """So many groups of one window; times in ms since 1970. `end_ms` None: of a session, whose end its key does not
-    tell."""
-
-    start_ms: int
-    end_ms: int | None
-    groups: int
 
 
 def has_windows(columns: Sequence[Column]) -> bool:
@@ -46,7 +36,7 @@ def windows_in(keys: Iterable[bytes], columns: Sequence[Column]) -> tuple[OpenWi
         except (struct.error, ValueError):
             return ()
     first = sorted(found.items(), key=lambda each: (each[0][0], each[0][1] or 0))[:SHOWN]
-    return tuple(OpenWindow(start, end, groups) for (start, end), groups in first)
+    return tuple(OpenWindow(start_ms=start, end_ms=end, groups=groups) for (start, end), groups in first)
 
 
 def _place(columns: Sequence[Column]) -> int | None:

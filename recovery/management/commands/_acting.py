@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from recovery.approvals import rules, selectors
+from recovery.contracts.forecast import Downstream, Forecast
 from recovery.diagnosis.advice import Meant, meant_of
 from recovery.errors import Refused, WrongUse
 from recovery.management.commands._base import Answer
@@ -14,7 +15,6 @@ from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.sources import wishes
-from recovery.sources.base import stored_bound, stored_why
 from recovery.strategies.common import plural
 from recovery.strategies.recommending import default_strategy
 from recovery.verification.words import bound_findings, headline, whole_findings
@@ -223,31 +223,29 @@ def _criterion(one: Mapping[str, Any]) -> str:
     return f"  {mark:<13} {one['says']} {one['why']}"
 
 
-def _after(forecast: Mapping[str, Any]) -> str:
+def _after(forecast: Forecast) -> str:
     """What stands in the table then; where nobody knows, or there is none, what is written."""
-    rows, written = forecast["table_after"], forecast["new_rows"]
+    rows, written = forecast.table_after, forecast.new_rows
     if rows is None:
         return f"writes   {'an unknown number of' if written is None else f'{written:,}'} rows"
     return f"table    {rows} rows afterwards"
 
 
-def _below(one: Mapping[str, Any]) -> str:
+def _below(one: Downstream) -> str:
     """What becomes of a dataset below, in a few words."""
-    rows = "" if one["rows"] is None else f", {plural(one['rows'], 'row')}"
-    return f"{one['effect']}{rows}" + (f" ({one['reason'].replace('_', ' ')})" if one["reason"] else "")
+    rows = "" if one.rows is None else f", {plural(one.rows, 'row')}"
+    return f"{one.effect}{rows}" + (f" ({one.reason.replace('_', ' ')})" if one.reason else "")
 
 
-def forecast_text(data: Mapping[str, Any], then: str) -> str:
+def forecast_text(data: Mapping[str, Any], forecast: Forecast, then: str) -> str:
     """The forecast, the findings and the steps of a plan, for people."""
-    forecast = data["forecast"]
     lines = [f"Plan {data['plan_hash'][:8]} of {data['recovery']}: {data['strategy']}", "", "Forecast"]
-    for name in ("lost", "doubled", "reread"):
-        part = forecast[name]
-        rows = "unknown" if part["rows"] is None else f"{part['rows']:,}"
-        of = f" in {plural(part['files'], 'file')}" if part["files"] else ""
-        lines.append(f"  {name:<8} {rows:>8} rows{of}, {stored_bound(part)}. {stored_why(part)}".rstrip())
-    lines.append(f"  {_after(forecast)}; state: {forecast['state']}")
-    lines += [f"  below    {d['dataset']}: {_below(d)}" for d in forecast.get("downstream") or ()]
+    for name, part in (("lost", forecast.lost), ("doubled", forecast.doubled), ("reread", forecast.reread)):
+        rows = "unknown" if part.rows is None else f"{part.rows:,}"
+        of = f" in {plural(part.files, 'file')}" if part.files else ""
+        lines.append(f"  {name:<8} {rows:>8} rows{of}, {part.bound}. {part.why}".rstrip())
+    lines.append(f"  {_after(forecast)}; state: {forecast.state}")
+    lines += [f"  below    {d.dataset}: {_below(d)}" for d in forecast.downstream]
     lines.append("  below    readers outside of the registered workspaces are not known")
     for finding in data["findings"]:
         lines += ["", f"{finding['severity'].capitalize()}: {finding['says']}", f"  {finding['do']}"]

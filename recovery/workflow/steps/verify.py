@@ -10,10 +10,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts import codec
 from recovery.errors import Interrupted, Refused
 from recovery.models import Step
 from recovery.spark.api import Measure
-from recovery.strategies.readers import left_behind
 from recovery.verification.evidence import Evidence, FurtherUpdate, data_files
 from recovery.verification.judge import Verdict, completed, judge
 from recovery.verification.outcome import outcome_of
@@ -79,7 +79,10 @@ def run(context: Context) -> Waits:
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
     reviewed.ran(context.body, context.client, context.pipeline_id, refreshed.updates_of(done.get("refresh")))
-    evidence = replace(evidence, below=refreshed.measure(scene, context.body, done.get("refresh")))
+    evidence = replace(
+        evidence,
+        below=refreshed.measure(scene, context.body, context.plan.forecast.downstream, done.get("refresh")),
+    )
     before = _before(context, scene, evidence, reading.seen(context.body, readers))
     context.watch.keep(**{noted_files.FIELD: _noted(context, scene).as_dict()})
     _start_further(context, before)
@@ -97,7 +100,7 @@ def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[
     verdict = judge(body["strategy"], body["criteria"], evidence, edition=body.get("proof", 1))
     return BeforeFurther(
         verdict=verdict.as_dict(),
-        outcome=outcome_of(body["forecast"], body["criteria"], evidence).as_dict(),
+        outcome=outcome_of(context.plan.forecast, body["criteria"], evidence).as_dict(),
         below=_below(context, evidence),
         rows=None if measure is None else measure.new_rows if declared else measure.table_rows,
         listed=dict(listed),
@@ -204,7 +207,7 @@ def _below(context: Context, evidence: Evidence) -> dict[str, Any]:
     """What became of each dataset downstream, and what the plan leaves behind."""
     return {
         "downstream": [one.as_dict() for one in evidence.below or ()],
-        "left_behind": [one.as_dict() for one in left_behind(context.body["forecast"])],
+        "left_behind": [codec.to_json(one) for one in context.plan.forecast.left_behind],
     }
 
 

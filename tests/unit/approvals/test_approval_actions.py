@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.approvals import actions, selectors
+from recovery.contracts import codec
 from recovery.errors import Denied, Refused, WrongUse
 from recovery.models import (
     ApprovalRequest,
@@ -25,6 +26,7 @@ from recovery.workflow import engine, sealing
 from recovery.workflow.moves import claim
 from recovery.workflow.steps.base import PlanVoid
 from tests import factories
+from tests.factories.judged import forecast_of
 from tests.refusals import refused
 from tests.unit.approvals.people import Clock, actor, ask, entries, no, planned, yes
 
@@ -216,7 +218,7 @@ def test_taking_the_plan_back_voids_the_votes_and_the_old_hash_is_refused_with_w
 def seal(row: Recovery, by: Actor, **more: Any) -> None:
     fresh = Recovery.objects.get(pk=row.pk)
     body = {
-        "strategy": "continue", "flow": row.flow.name, "forecast": {}, "patch": [],
+        "strategy": "continue", "flow": row.flow.name, "forecast": codec.to_json(forecast_of()), "patch": [],
         "steps": [{"kind": "stop", "says": "", "args": {}}],
         "environment": row.flow.pipeline.environment, **more,
     }  # fmt: skip

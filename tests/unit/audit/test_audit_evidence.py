@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from recovery.audit import evidence, keys
 from recovery.audit.actions import record
 from recovery.audit.offline import verify as offline
+from recovery.contracts.codec import seal
 from recovery.errors import Denied, NotFound
 from recovery.models import Hold, Recovery
 from recovery.people.roles import SYSTEM, Actor, Role
-from recovery.plans.values import seal
 from tests import factories as f
 
 AUDITOR = Actor("grace", Role.AUDITOR, via="page")

@@ -8,7 +8,8 @@ import pytest
 from recovery.checkpoints import inspect
 from recovery.checkpoints.held import HeldState, Uncounted, held_states
 from recovery.checkpoints.report import Column
-from recovery.checkpoints.state.windows import WINDOW, OpenWindow, windows_in
+from recovery.checkpoints.state.windows import WINDOW, windows_in
+from recovery.contracts.amounts import OpenWindow
 from tests.state_checkpoints import unpack
 
 # case -> entries by operator; tests/integration/test_state_on_spark.py counts the same with Spark's own reader
@@ -70,7 +71,7 @@ KEY = struct.pack("<qqq", 0, (24 << 32) | 24, 7) + NESTED
 
 @pytest.mark.parametrize("before", [b"", b"\0", b"\0\1"])
 def test_a_key_is_read_behind_the_bytes_that_its_store_puts_before_it(before: bytes) -> None:
-    assert windows_in([before + KEY], COLUMNS) == (OpenWindow(1000, 6000, 1),)
+    assert windows_in([before + KEY], COLUMNS) == (OpenWindow(start_ms=1000, end_ms=6000, groups=1),)
 
 
 @pytest.mark.parametrize("key", [b"", KEY[:24], KEY[:8], struct.pack("<qqq", 0, (99 << 32) | 24, 7) + NESTED])

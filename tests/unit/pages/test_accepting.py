@@ -6,10 +6,10 @@ import pytest
 from django.test import Client
 
 from console.presenters import reviewing
+from recovery.contracts.amounts import Bound
 from recovery.errors import Unreachable
-from recovery.models import AuditEntry, Recovery
+from recovery.models import AuditEntry, Plan, Recovery
 from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect, stored_accepted
-from recovery.sources.base import Bound
 from recovery.workflow import broker
 from tests import factories as f
 from tests.pages import Element, asked, refusal, shown
@@ -119,7 +119,7 @@ def test_a_plan_of_before_names_the_one_who_accepted_it(responder: Client) -> No
         "forecast": f.losing().plans.get().body["forecast"],
         "accepted": {"loss": True, "repeats": False, "by": "anna", "reason": "They are tests."},
     }
-    (row,) = reviewing.accepted(body)
+    (row,) = reviewing.accepted(Plan(body=body))
     assert (row.code, row.by, row.reason) == ("accepted-loss", "anna", "They are tests.")
 
 

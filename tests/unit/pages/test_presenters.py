@@ -24,7 +24,6 @@ from recovery.diagnosis.advice import Meant, meant_of
 from recovery.diagnosis.verdict import judge_flow
 from recovery.management.commands import diagnose
 from recovery.models import Flow, Pipeline
-from recovery.sources.base import stored_bound
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.strategies.recommending import recommended_strategy
 from tests import factories as f
@@ -94,23 +93,9 @@ def test_the_ladder_recommends_what_the_answer_makes_right(meant: str | None, fi
     assert [r.code for r in rungs if r.first] == first
 
 
-@pytest.mark.parametrize(
-    ("amount", "said"),
-    [
-        ({"rows": 0, "exact": True}, "exact"),
-        ({"rows": 8, "exact": False}, "estimate"),
-        ({"rows": 8, "exact": False, "bound": "at most"}, "at most"),
-        ({"rows": 8, "exact": False, "why": "at most: as stored before bounds had a field"}, "at most"),
-        ({"rows": None, "exact": False}, "unknown"),
-    ],
-)
-def test_every_number_says_how_sure_it_is(amount: dict[str, Any], said: str) -> None:
-    assert stored_bound(amount) == said
-
-
 def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_shown_as_zero() -> None:
     lost, doubled, reread = wizard.forecast(
-        {"lost": f.amount(None, exact=False), "doubled": f.amount(0), "reread": f.amount(13, 4)}
+        f.forecast_of(lost=f.amount(None, exact=False), reread=f.amount(13, 4))
     )
 
     assert (lost.rows, lost.tag, lost.bad) == ("unknown", "unknown", True)
@@ -381,7 +366,7 @@ def test_the_verdict_claims_exactly_once_only_when_the_measurement_does() -> Non
 def test_rows_that_are_there_twice_as_accepted_are_no_plain_green() -> None:
     told = f.measured(repeats=6)
     found = verifying.verdict(SimpleNamespace(state="succeeded", label="R-1"), told)
-    lost, doubled, *_ = verifying.against({"lost": f.amount(0), "doubled": f.amount(6), "new_rows": 8}, told)
+    lost, doubled, *_ = verifying.against(f.forecast_of(doubled=f.amount(6), new_rows=8), told)
 
     assert (found.kind, found.code) == ("attention", "proven-as-accepted")
     assert [(a.measured, a.bad) for a in (lost, doubled)] == [("0 rows", False), ("6 rows", False)]
@@ -391,7 +376,10 @@ def test_rows_that_are_there_twice_as_accepted_are_no_plain_green() -> None:
 
 def test_a_bound_that_was_kept_is_no_wrong_forecast() -> None:
     most = {**f.amount(6, exact=False), "bound": "at most"}
-    bad = [verifying.against({"doubled": most}, f.measured(repeats=repeats))[1].bad for repeats in (0, 6, 7)]
+    bad = [
+        verifying.against(f.forecast_of(doubled=most), f.measured(repeats=repeats))[1].bad
+        for repeats in (0, 6, 7)
+    ]
     assert bad == [False, False, True]
 
 
@@ -409,13 +397,13 @@ def test_a_measured_bound_is_shown_as_one_and_its_difference_is_not_known(
     bound: str, rows: int, shown: str, difference: str, bad: bool
 ) -> None:
     told = {**f.measured(), "doubled": rows, "doubled_bound": bound, "doubled_before": None}
-    found = verifying.against({"doubled": f.amount(0)}, told)[1]
+    found = verifying.against(f.forecast_of(), told)[1]
     assert (found.measured, found.difference, found.bad) == (shown, difference, bad)
 
 
 def test_rows_that_were_lost_before_are_no_difference() -> None:
     told = {**f.measured(), "lost": 9, "lost_bound": "estimate", "lost_before": 9}
-    lost = verifying.against({"lost": f.amount(0)}, told)[0]
+    lost = verifying.against(f.forecast_of(), told)[0]
     assert (lost.measured, lost.difference, lost.bad) == ("0 rows", "0", False)
 
 
@@ -430,7 +418,7 @@ def test_failing_criteria_come_first_and_unknown_ones_before_those_that_hold() -
 
 
 def test_a_wrong_forecast_is_called_wrong() -> None:
-    *_, new, table = verifying.against({"new_rows": 8, "table_after": 20}, f.measured(False))
+    *_, new, table = verifying.against(f.forecast_of(new_rows=8, table_after=20), f.measured(False))
 
     assert (new.difference, new.bad, table.difference) == ("−2", True, "−2")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recovery.contracts.codec import canonical_json, seal
 from recovery.plans.drift import compare
-from recovery.plans.values import canonical, seal
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -26,7 +26,7 @@ def test_any_changed_value_changes_the_seal(body: dict[str, Any], data: st.DataO
     key = data.draw(st.sampled_from(sorted(body)))
     other = {
         **body,
-        key: data.draw(JSON.filter(lambda v: canonical({"v": v}) != canonical({"v": body[key]}))),
+        key: data.draw(JSON.filter(lambda v: canonical_json({"v": v}) != canonical_json({"v": body[key]}))),
     }
     assert seal(other) != seal(body)
 

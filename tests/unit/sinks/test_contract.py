@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.amounts import Amount
 from recovery.sinks import (
     auto_cdc,
     foreach_batch,
@@ -18,15 +19,15 @@ from recovery.sinks import (
 )
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Start
-from recovery.sources.base import Amount, Distance, Precision
+from recovery.sources.base import Distance, Precision
 
 DOCS = Path(__file__).resolve().parents[3] / "docs/sinks.md"
-ROWS = Distance(rows=Amount(5))
+ROWS = Distance(rows=Amount(value=5))
 NEXT = Start(4)  # a seed after batch 3, nothing read again
 AGAIN = Start(4, reread=ROWS)
 EMPTY = Start(0, reread=ROWS)
-CRASHED = Start(3, query_id_kept=True, planned=3, planned_rows=Amount(2))
-UNFINISHED = Start(4, planned=3, planned_rows=Amount(2))
+CRASHED = Start(3, query_id_kept=True, planned=3, planned_rows=Amount(value=2))
+UNFINISHED = Start(4, planned=3, planned_rows=Amount(value=2))
 FILES = SinkReport(kind="files", location="/t", head=3)
 DELTA = SinkReport("delta", "/t", 3, heads={"q": 3})
 APP = foreach_batch.Facts("orders", 3, True)

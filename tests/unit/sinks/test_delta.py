@@ -6,11 +6,12 @@ import pytest
 
 from recovery.checkpoints import inspect, seed
 from recovery.checkpoints.reconciled import reconciled
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
 from recovery.sinks import delta
 from recovery.sinks.kinds import Start, empty_reset
 from recovery.sinks.live import delta as live
-from recovery.sources.base import Amount, Distance, InputFile
+from recovery.sources.base import Distance, InputFile
 from tests.checkpoint_builder import Built, sink_log
 from tests.delta_tables import EPOCH_MS, add, commit, table, txn
 
@@ -129,18 +130,18 @@ def test_a_batch_that_the_table_has_forgotten_is_in_it_all_the_same(
         assert seed.plan_seed(report).batch == goes_on_after
     told = live.read(str(where), query_id=query_id)
     assert (told.head, told.forgotten, told.forgets) == (None, head, True)
-    kept = delta.risk(Start(2, query_id_kept=True, planned=2, planned_rows=Amount(4)), told)
-    assert (kept.bars, kept.doubled) == (head > 1, Amount(4 if head > 1 else 0))
+    kept = delta.risk(Start(2, query_id_kept=True, planned=2, planned_rows=Amount(value=4)), told)
+    assert (kept.bars, kept.doubled) == (head > 1, Amount(value=4 if head > 1 else 0))
 
 
 def test_what_a_table_that_forgets_has_of_an_open_batch_cannot_be_told_without_its_id(tmp_path: Path) -> None:
-    seeded = Start(2, planned=2, planned_rows=Amount(4))
+    seeded = Start(2, planned=2, planned_rows=Amount(value=4))
     forgets = live.read(str(table(tmp_path / "f", [[add("f0")]], **FORGETS)), query_id=OURS)
     found = delta.risk(seeded, forgets).doubled
     assert found is not None
     assert (found.value, found.exact) == (4, False)
     remembers = live.read(str(table(tmp_path / "r", [[add("f0")]])), query_id=OURS)
-    assert delta.risk(seeded, remembers).doubled == Amount(0)
+    assert delta.risk(seeded, remembers).doubled == Amount(value=0)
 
 
 def test_a_place_without_a_delta_table_is_refused(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import SourceProgress
+from recovery.contracts.amounts import Amount
 from recovery.errors import Unreachable
-from recovery.sources.base import Amount
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.live import asking, looking, unread
 from tests.delta_tables import TABLE, add, table
@@ -55,8 +55,8 @@ def test_a_delta_table_by_name_is_looked_at_where_its_files_lie_by_both_looks(tm
     table(place, [[], [add("f1")], [add("f2")], [add("f3")]])
     told = {**NAMED, "location": str(place)}
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
-    assert unread.look(progress, told).waits.files == Amount(2)
-    assert looking.look(progress, told).unread.files == Amount(2)
+    assert unread.look(progress, told).waits.files == Amount(value=2)
+    assert looking.look(progress, told).unread.files == Amount(value=2)
     assert looking.latest(told, "delta", progress.offset_json) == DeltaOffset(TABLE, 4).as_json()
 
 
@@ -66,9 +66,9 @@ def test_a_table_of_files_by_name_is_listed_where_its_files_lie_by_both_looks(tm
     (folder / "1.parquet").write_bytes(b"12345")
     told = {"format": "parquet", "path": "shop.orders", "table": "shop.orders", "location": f"file:{folder}"}
     progress = SourceProgress(0, "files", None)
-    assert unread.look(progress, told).waits.files == Amount(1)
+    assert unread.look(progress, told).waits.files == Amount(value=1)
     found = looking.look(progress, told)
-    assert (found.unread.files, found.location) == (Amount(1), f"file:{folder}")
+    assert (found.unread.files, found.location) == (Amount(value=1), f"file:{folder}")
 
 
 @pytest.mark.parametrize("kind", ["rate", "unknown"])

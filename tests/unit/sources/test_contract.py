@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceEntry
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import (
     auto_loader,
@@ -25,7 +26,7 @@ from recovery.sources import (
     registry,
     unknown,
 )
-from recovery.sources.base import Amount, Candidate, Distance, InputFile, Moved, Reach, StartOption, Wanted
+from recovery.sources.base import Candidate, Distance, InputFile, Moved, Reach, StartOption, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 
 NOW = 1_790_000_000_000
@@ -223,7 +224,9 @@ def honest(found: Candidate) -> None:
 
 def nothing(away: Distance) -> bool:
     return all(
-        a in (None, Amount(0)) or a.value == 0 for a in (away.rows, away.files, away.bytes, away.seconds) if a
+        a in (None, Amount(value=0)) or a.value == 0
+        for a in (away.rows, away.files, away.bytes, away.seconds)
+        if a
     )
 
 

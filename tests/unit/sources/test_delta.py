@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import delta
-from recovery.sources.base import Amount, Distance, Moved, Precision, SourceKind, Wanted
+from recovery.sources.base import Distance, Moved, Precision, SourceKind, Wanted
 from recovery.sources.delta_facts import BASE, DeltaFacts, DeltaOffset, Reading, commit_of, parse
 from recovery.sources.live import delta as live
 from tests.delta_tables import EPOCH_MS, SCHEMA, TABLE, add, info, metadata, remove, table
@@ -161,9 +162,9 @@ def test_a_file_that_a_change_feed_tells_twice_counts_twice(tmp_path: Path) -> N
     where = table(tmp_path / "t", [[add("a", 3)], [add("b", 5)], [remove("b", 5)]])
     ends = [line(0), line(1, BASE, initial=True)]
     facts = read(where, *ends, readChangeFeed="true")
-    assert KIND.distance(line(0), line(3), facts).rows == Amount(3 + 5 + 5)
-    assert KIND.distance(ends[1], ends[0], facts).rows == Amount(0)
-    assert KIND.distance(line(3), ends[1], facts).rows == Amount(3 + 5 + 5)
+    assert KIND.distance(line(0), line(3), facts).rows == Amount(value=3 + 5 + 5)
+    assert KIND.distance(ends[1], ends[0], facts).rows == Amount(value=0)
+    assert KIND.distance(line(3), ends[1], facts).rows == Amount(value=3 + 5 + 5)
 
 
 def test_where_a_start_by_time_would_begin_is_not_guessed(plain: Path) -> None:
@@ -179,7 +180,7 @@ def test_earlier_commits_are_read_for_a_position_that_may_be_chosen(plain: Path)
     facts = live.read(
         str(plain), offsets=[line(3)], options={}, since=0, known=facts, now_ms=facts.asked_ms, look=False
     )
-    assert KIND.at(wanted, line(3), facts).reread.rows == Amount(19)
+    assert KIND.at(wanted, line(3), facts).reread.rows == Amount(value=19)
 
 
 def test_time_between_two_positions_is_that_of_their_commits(plain: Path) -> None:
@@ -243,8 +244,8 @@ MARKS, MORE = ({"pathOrInlineDv": name, "cardinality": n} for name, n in (("x", 
 @pytest.mark.parametrize(
     ("went", "came", "rows"),
     [
-        ({}, {"deletionVector": MARKS}, Amount(3)),
-        ({"deletionVector": MORE}, {}, Amount(5)),
+        ({}, {"deletionVector": MARKS}, Amount(value=3)),
+        ({"deletionVector": MORE}, {}, Amount(value=5)),
         ({"deletionVector": MARKS}, {"deletionVector": MORE}, None),
     ],
     ids=["rows are deleted", "rows come back", "which of them is not known"],

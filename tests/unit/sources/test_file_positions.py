@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decoded
+from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources import files
-from recovery.sources.base import Amount, Distance, InputFile, Moved, Wanted
+from recovery.sources.base import Distance, InputFile, Moved, Wanted
 from recovery.sources.file_facts import facts_of
 
 DAY = 86_400_000
@@ -43,9 +44,11 @@ def names(read: Sequence[SourceEntry]) -> str:
 
 def test_what_lies_between_two_positions_is_counted() -> None:
     known = facts(LOG, LISTED)
-    assert files.distance(None, AT_1, known) == Distance(Amount(9), Amount(3), Amount(30), None)
+    assert files.distance(None, AT_1, known) == Distance(
+        Amount(value=9), Amount(value=3), Amount(value=30), None
+    )
     one = files.distance('{"logOffset":0}', '{"logOffset":2}', known)
-    assert (one.rows, one.files, one.bytes) == (Amount(6), Amount(2), Amount(20))
+    assert (one.rows, one.files, one.bytes) == (Amount(value=6), Amount(value=2), Amount(value=20))
     assert one.seconds is not None
     assert not one.seconds.exact
     assert files.distance(AT_1, '{"logOffset":9}', known) == Distance()
@@ -54,8 +57,8 @@ def test_what_lies_between_two_positions_is_counted() -> None:
 def test_rows_and_bytes_that_are_not_known_are_not_made_up() -> None:
     gone = facts([entry("x", 0), entry("a", 1)], [there("a")])
     found = files.distance(None, AT_1, gone)
-    assert (found.rows, found.files) == (None, Amount(2))
-    assert found.bytes == Amount(10, False, "1 file not there to be measured")
+    assert (found.rows, found.files) == (None, Amount(value=2))
+    assert found.bytes == Amount(value=10, bound=Bound.ESTIMATE, why="1 file not there to be measured")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_what_can_still_be_read(
     found = files.reach(AT_1, facts(log, listing))
     assert found.readable is readable
     assert says in found.why
-    assert (found.lost and found.lost.files) == (lost and Amount(lost))
+    assert (found.lost and found.lost.files) == (lost and Amount(value=lost))
 
 
 @pytest.mark.parametrize(
@@ -116,8 +119,8 @@ def test_a_wish_says_what_it_costs(
 ) -> None:
     found = files.at(wanted, AT_1, facts(LOG, LISTED))
     assert (found.offset_json, names(found.read)) == (line, read)
-    assert (found.lost.files, found.reread.files) == (Amount(lost), Amount(reread))
-    assert (found.lost.rows, found.reread.rows) == (Amount(3 * lost), Amount(3 * reread))
+    assert (found.lost.files, found.reread.files) == (Amount(value=lost), Amount(value=reread))
+    assert (found.lost.rows, found.reread.rows) == (Amount(value=3 * lost), Amount(value=3 * reread))
     assert [c.moved for c in found.changes] == [moved]
     assert not found.fallbacks
 
@@ -139,12 +142,12 @@ def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: Wanted, says: s
 def test_what_cannot_be_had_as_wished_is_said() -> None:
     gone = files.at(Wanted(earliest=True), AT_1, facts(LOG, LISTED[1:]))
     assert gone.fallbacks == {"directory": "1 file that would be read again is gone."}
-    assert gone.reread.files == Amount(2)
+    assert gone.reread.files == Amount(value=2)
     early = files.at(Wanted(at_ms=5), AT_1, facts(LOG, LISTED))
     assert "begins with the oldest" in early.fallbacks["directory"]
     late = facts([entry("a", 0, T), entry("b", 1, T - 9 * DAY)], [there("a"), there("b", T - 9 * DAY)])
     found = files.at(Wanted(file="/in/a"), AT_1, late)
-    assert found.reread.files == Amount(0)
+    assert found.reread.files == Amount(value=0)
     assert found.fallbacks == {"directory": "1 file would be too old to be read again (maxFileAge)."}
     anew = files.at(Wanted(earliest=True), AT_1, facts(LOG, [*LISTED, there("g", T - 8 * DAY)]))
     assert "ignores now as too old would be read" in anew.fallbacks["directory"]
@@ -152,7 +155,7 @@ def test_what_cannot_be_had_as_wished_is_said() -> None:
 
 def test_a_file_that_spark_ignores_is_not_lost_by_skipping_it() -> None:
     found = files.at(Wanted(latest=True), AT_1, facts(LOG, [*LISTED[:3], there("g", T - 8 * DAY)]))
-    assert found.lost.files == Amount(0)
+    assert found.lost.files == Amount(value=0)
 
 
 def test_facts_come_from_a_source_s_progress() -> None:
@@ -189,8 +192,8 @@ def test_every_file_is_read_lost_or_to_come(
     kept = {decoded(e.path) for e in found.read}
     assert len(kept) == len(found.read)
     assert max((e.batch_id for e in found.read), default=-1) == int(found.offset_json[13:-1])
-    assert found.lost.files == Amount(len({p for p in known.there if p in kept and p not in done}))
-    assert found.reread.files == Amount(len({p for p in known.there if p in done and p not in kept}))
+    assert found.lost.files == Amount(value=len({p for p in known.there if p in kept and p not in done}))
+    assert found.reread.files == Amount(value=len({p for p in known.there if p in done and p not in kept}))
 
 
 def test_a_file_that_spark_has_forgotten_is_said_to_be_read_a_second_time() -> None:
@@ -207,7 +210,7 @@ def test_a_file_that_spark_has_forgotten_is_said_to_be_read_a_second_time() -> N
 def test_a_wish_counts_a_file_that_spark_has_forgotten_as_read_again_and_not_as_skipped() -> None:
     known = facts([entry("a", 0, T - 29 * DAY), entry("b", 1, T)], [there("a", T + 1), there("b", T)])
     found = files.at(Wanted(latest=True), AT_1, known)
-    assert (found.lost.files, found.reread.files) == (Amount(0), Amount(1))
+    assert (found.lost.files, found.reread.files) == (Amount(value=0), Amount(value=1))
 
 
 def test_with_file_name_only_what_is_left_out_is_said() -> None:
@@ -215,7 +218,7 @@ def test_with_file_name_only_what_is_left_out_is_said() -> None:
     told = files.reach('{"logOffset":0}', facts([entry("x/a", 0)], listed, name_only=True))
     assert (told.readable, told.stops) == (False, False)
     assert told.lost is not None
-    assert told.lost.files == Amount(1)
+    assert told.lost.files == Amount(value=1)
     assert "1 file has the name of a file that was read (fileNameOnly), such as y/a" in told.why
 
 

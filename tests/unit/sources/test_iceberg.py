@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused, Unreachable
 from recovery.sources import iceberg
-from recovery.sources.base import Amount, Distance, Moved, Precision, Wanted
+from recovery.sources.base import Distance, Moved, Precision, Wanted
 from recovery.sources.iceberg import Facts, Snapshot
 from recovery.sources.live.iceberg import facts as ask
 from tests.unit.sources.test_contract import snapshot_line as line
@@ -23,11 +24,11 @@ CHANGED = Facts((CHAIN[0], Snapshot(2, 2000, "delete"), Snapshot(3, 3000, "overw
 @pytest.mark.parametrize(
     ("start", "end", "away"),
     [
-        (line(1, 2), line(3, 0), Distance(Amount(10), Amount(2), Amount(100))),
-        (line(1, 0), line(4, 2), Distance(Amount(40), Amount(8), Amount(400))),
-        (None, line(1, 2), Distance(Amount(10), Amount(2), Amount(100))),
-        (line(-1, -1), line(1, 2), Distance(Amount(10), Amount(2), Amount(100))),
-        (line(1, 2), line(2, 0), Distance(Amount(0), Amount(0), Amount(0))),
+        (line(1, 2), line(3, 0), Distance(Amount(value=10), Amount(value=2), Amount(value=100))),
+        (line(1, 0), line(4, 2), Distance(Amount(value=40), Amount(value=8), Amount(value=400))),
+        (None, line(1, 2), Distance(Amount(value=10), Amount(value=2), Amount(value=100))),
+        (line(-1, -1), line(1, 2), Distance(Amount(value=10), Amount(value=2), Amount(value=100))),
+        (line(1, 2), line(2, 0), Distance(Amount(value=0), Amount(value=0), Amount(value=0))),
         (line(7, 0), line(2, 0), Distance()),
         (line(1, 1, True), line(2, 0), Distance()),
     ],
@@ -38,13 +39,15 @@ def test_what_lies_between(start: str | None, end: str, away: Distance) -> None:
 
 def test_a_part_of_a_snapshot_is_an_estimate_of_rows_and_exact_in_files() -> None:
     found = iceberg.distance(line(1, 1), line(2, 0), KNOWN)
-    assert found.files == Amount(1)
-    assert found.rows == Amount(5, False, "the files of one snapshot are taken as equally large")
+    assert found.files == Amount(value=1)
+    assert found.rows == Amount(
+        value=5, bound=Bound.ESTIMATE, why="the files of one snapshot are taken as equally large"
+    )
 
 
 def test_compaction_adds_nothing() -> None:
     chain = (*CHAIN[:2], Snapshot(3, 3000, "replace", 1, 20, 150), CHAIN[3])
-    assert iceberg.distance(line(2, 2), line(4, 2), Facts(chain)).rows == Amount(10)
+    assert iceberg.distance(line(2, 2), line(4, 2), Facts(chain)).rows == Amount(value=10)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +116,7 @@ def test_the_option_starts_at_whole_snapshots(
     found = iceberg.option(at, facts)
     assert found.options == {"stream-from-timestamp": time}
     assert found.precision is precision
-    assert (found.doubled and found.doubled.value, found.missed) == (doubled, Amount(missed))
+    assert (found.doubled and found.doubled.value, found.missed) == (doubled, Amount(value=missed))
 
 
 @pytest.mark.parametrize("at", [line(7, 0), line(2, 1, True)])
@@ -135,7 +138,7 @@ def test_no_option_for_a_snapshot_that_is_gone_or_a_first_reading(at: str) -> No
 def test_a_wish_says_what_it_costs(wanted: Wanted, to: str, moved: Moved, lost: int, reread: int) -> None:
     found = iceberg.at(wanted, line(2, 0), KNOWN)
     assert (found.offset_json, found.changes[0].moved) == (to, moved)
-    assert (found.lost.rows, found.reread.rows) == (Amount(lost), Amount(reread))
+    assert (found.lost.rows, found.reread.rows) == (Amount(value=lost), Amount(value=reread))
 
 
 @pytest.mark.parametrize(

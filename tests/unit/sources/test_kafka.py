@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources import kafka, slices
-from recovery.sources.base import Amount, Bound, Distance, Moved, Precision, Wanted
+from recovery.sources.base import Distance, Moved, Precision, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts, parse, written
 from tests.refusals import refused
 
@@ -106,18 +107,18 @@ COUNTED = TopicFacts("id-1", {0: PartitionFacts(0, 20, counts={3: 0, 10: 4, 20: 
 @pytest.mark.parametrize(
     ("start", "end", "of", "rows"),
     [
-        ([3, 7], [10, 9], PLAIN, Amount(9)),
-        ([10, 9], [3, 7], PLAIN, Amount(9)),
-        ([3, 7], [3, 7], topic((0, 20), (0, 20)), Amount(0)),
-        ([3, 7], [10, 9], topic((0, 20), (0, 20)), Amount(9, False, MARKERS, Bound.AT_MOST)),
-        ([-2, -2], [-1, 9], PLAIN, Amount(24)),
-        ([3], [10, 9], PLAIN, Amount(11)),  # the new partition begins at 5
-        ([3, 3], [3, 9], PLAIN, Amount(6, False, GONE, Bound.AT_MOST)),
+        ([3, 7], [10, 9], PLAIN, Amount(value=9)),
+        ([10, 9], [3, 7], PLAIN, Amount(value=9)),
+        ([3, 7], [3, 7], topic((0, 20), (0, 20)), Amount(value=0)),
+        ([3, 7], [10, 9], topic((0, 20), (0, 20)), Amount(value=9, bound=Bound.AT_MOST, why=MARKERS)),
+        ([-2, -2], [-1, 9], PLAIN, Amount(value=24)),
+        ([3], [10, 9], PLAIN, Amount(value=11)),  # the new partition begins at 5
+        ([3, 3], [3, 9], PLAIN, Amount(value=6, bound=Bound.AT_MOST, why=GONE)),
         ([3], [10], topic((0, 20), cleanup=frozenset({"compact"})),
-         Amount(7, False, "the topic is compacted, so not every offset is still a record", Bound.AT_MOST)),
-        ([3], [10], COUNTED, Amount(4)),
-        ([10], [20], COUNTED, Amount(5)),
-        ([3], [11], COUNTED, Amount(8, False, MARKERS, Bound.AT_MOST)),
+         Amount(value=7, bound=Bound.AT_MOST, why="the topic is compacted, so not every offset is still a record")),
+        ([3], [10], COUNTED, Amount(value=4)),
+        ([10], [20], COUNTED, Amount(value=5)),
+        ([3], [11], COUNTED, Amount(value=8, bound=Bound.AT_MOST, why=MARKERS)),
     ],
 )  # fmt: skip
 def test_what_lies_between_is_exact_only_where_every_offset_is_a_record_or_records_were_counted(
@@ -224,7 +225,7 @@ def test_the_option_names_every_partition_that_is_read_now_and_no_other() -> Non
 def test_the_option_is_as_exact_as_a_seed_and_says_what_failondataloss_does() -> None:
     found = kafka.option(line(a=[3, 7]), facts(a=PLAIN))
     assert (found.supported, found.precision) == (True, Precision.EXACT)
-    assert (found.doubled, found.missed) == (Amount(0), Amount(0))
+    assert (found.doubled, found.missed) == (Amount(value=0), Amount(value=0))
     assert "failOnDataLoss" in found.note
     assert kafka.option(line(a=[3, 4]), facts(a=PLAIN)).precision is Precision.AT_MOST_ONCE
 
@@ -242,14 +243,14 @@ def timed(*at: int | None, low: int = 0) -> KafkaFacts:
 def test_a_time_is_the_first_record_of_it_in_every_partition() -> None:
     found = kafka.at(Wanted(at_ms=NOON), line(a=[5, 5]), timed(7, 2))
     assert (found.offset_json, found.fallbacks) == ('{"a":{"0":7,"1":2}}', {})
-    assert (found.lost.rows, found.reread.rows) == (Amount(2), Amount(3))
+    assert (found.lost.rows, found.reread.rows) == (Amount(value=2), Amount(value=3))
     assert [c.moved for c in found.changes] == [Moved.FORWARD, Moved.BACK]
 
 
 def test_a_time_past_the_end_takes_the_end_and_says_so() -> None:
     found = kafka.at(Wanted(at_ms=NOON), line(a=[5, 5]), timed(None, 5))
     assert found.offset_json == '{"a":{"0":20,"1":5}}'
-    assert found.lost.rows == Amount(15)
+    assert found.lost.rows == Amount(value=15)
     assert found.fallbacks == {
         "a-0": "No record is of 2026-11-24 12:00:00.000 UTC or later, so its end was taken, 20: what is written from "
         "now on is read."
@@ -260,7 +261,7 @@ def test_a_time_past_the_end_takes_the_end_and_says_so() -> None:
 def test_a_time_before_the_first_kept_record_says_that_records_may_be_gone(low: int, said: bool) -> None:
     found = kafka.at(Wanted(at_ms=NOON), line(a=[5]), timed(low, low=low))
     assert found.offset_json == line(a=[low]).replace(" ", "")
-    assert found.reread.rows == Amount(5 - low)
+    assert found.reread.rows == Amount(value=5 - low)
     assert bool(found.fallbacks) is said
     assert not said or "may be gone" in found.fallbacks["a-0"]
 
@@ -278,7 +279,7 @@ def test_a_time_before_the_first_kept_record_says_that_records_may_be_gone(low: 
 def test_a_wish_costs_what_lies_between(wanted: Wanted, offset: list[int], lost: int, reread: int) -> None:
     found = kafka.at(wanted, line(a=[4, 9]), facts(a=PLAIN))
     assert found.offset_json == line(a=offset).replace(" ", "")
-    assert (found.lost.rows, found.reread.rows) == (Amount(lost), Amount(reread))
+    assert (found.lost.rows, found.reread.rows) == (Amount(value=lost), Amount(value=reread))
 
 
 def test_named_offsets_by_hand_are_said_as_the_numbers_that_they_are_now() -> None:
@@ -344,7 +345,7 @@ def test_a_topic_made_again_is_not_counted_against_the_old_one() -> None:
     found = kafka.at(
         Wanted(earliest=True), line(a=[4, 9]), facts("id-0", a=topic((0, 20), (0, 20), plain=True))
     )
-    assert (found.lost.rows, found.reread.rows) == (Amount(0), Amount(0))
+    assert (found.lost.rows, found.reread.rows) == (Amount(value=0), Amount(value=0))
     assert {c.moved for c in found.changes} == {Moved.UNCLEAR}
     assert set(found.fallbacks) == {"a-0", "a-1"}
 
@@ -353,7 +354,7 @@ def test_partitions_that_are_gone_are_named_and_those_that_came_begin_at_their_l
     found = kafka.at(Wanted(latest=True), '{"a":{"0":4},"b":{"0":7}}', facts(a=PLAIN))
     assert found.offset_json == '{"a":{"0":20,"1":20}}'
     assert found.lost.rows == Amount(
-        16 + 20, False, GONE, Bound.AT_MOST
+        value=16 + 20, bound=Bound.AT_MOST, why=GONE
     )  # a-1 came later, and its first 5 are gone
     assert found.fallbacks == {"b-0": "It is no longer there, so it has no position."}
     assert [(c.part, c.moved) for c in found.changes][2] == ("b-0", Moved.GONE)
@@ -370,10 +371,10 @@ def test_what_the_code_no_longer_reads_is_lost_from_its_position_on_and_stops_sp
     found = kafka.reach(committed, READ_A)
     assert (found.readable, found.parts) == (False, ("b-0",))
     assert found.lost is not None
-    assert found.lost.rows == Amount(95)
+    assert found.lost.rows == Amount(value=95)
     assert "no longer reads partition 0 of b" in found.why
     end = kafka.at(Wanted(latest=True), committed, READ_A).offset_json
-    assert kafka.distance(committed, end, READ_A).rows == Amount(3)
+    assert kafka.distance(committed, end, READ_A).rows == Amount(value=3)
     assert (
         kafka.reach('{"a":{"0":7,"1":4},"b":{"0":100}}', READ_A).readable is False
     )  # Spark stops all the same
@@ -383,14 +384,14 @@ def test_a_partition_that_is_no_longer_assigned_is_lost_too() -> None:
     now = KafkaFacts(NOON, {"a": topic((0, 20), (0, 20), plain=True)}, {"a": frozenset({0})})
     found = kafka.reach(line(a=[3, 7]), now)
     assert (found.readable, found.parts) == (False, ("a-1",))
-    assert found.lost == Distance(rows=Amount(13))
+    assert found.lost == Distance(rows=Amount(value=13))
 
 
 def test_a_start_without_what_is_no_longer_read_can_be_read_and_says_its_loss() -> None:
     committed = '{"a":{"0":7,"1":4},"b":{"0":5}}'
     found = kafka.at(Wanted(by_hand=line(a=[7, 4])), committed, READ_A)
     assert kafka.reach(found.offset_json, READ_A).readable is True
-    assert (found.lost.rows, found.reread.rows) == (Amount(95), Amount(0))
+    assert (found.lost.rows, found.reread.rows) == (Amount(value=95), Amount(value=0))
     assert "no longer reads it" in found.fallbacks["b-0"]
     skipped = slices.of_kafka(committed, kafka.skipped_to(committed, found.offset_json, READ_A), READ_A)
     assert skipped is not None
@@ -407,10 +408,10 @@ def test_a_partition_that_came_later_and_lost_its_first_records_is_no_safe_conti
     found = kafka.reach(line(a=[7]), now)
     assert (found.readable, found.parts) == (False, ("a-1",))
     assert found.lost is not None
-    assert found.lost.rows == Amount(50, False, GONE, Bound.AT_MOST)
+    assert found.lost.rows == Amount(value=50, bound=Bound.AT_MOST, why=GONE)
     start = kafka.at(Wanted(by_hand=line(a=[7, 50])), line(a=[7]), now)
     assert kafka.reach(start.offset_json, now).readable is True
-    assert start.lost.rows == Amount(50, False, GONE, Bound.AT_MOST)
+    assert start.lost.rows == Amount(value=50, bound=Bound.AT_MOST, why=GONE)
 
 
 def test_a_partition_that_came_later_whole_is_read_from_its_first_record() -> None:

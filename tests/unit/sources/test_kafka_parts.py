@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import SourceProgress
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import delta, files, kafka, wishes
-from recovery.sources.base import Amount, Moved, Wanted
+from recovery.sources.base import Moved, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import kafka as live_kafka
 from recovery.sources.live import looking
@@ -47,7 +48,11 @@ def test_parts_start_as_wished_and_the_others_as_their_source(name: str) -> None
     given, offsets, lost, reread = CASES[name]
     found = kafka.at(wish(*given), LINE, facts())
     assert list(json.loads(found.offset_json)["a"].values()) == offsets
-    assert (found.lost.rows, found.reread.rows, found.fallbacks) == (Amount(lost), Amount(reread), {})
+    assert (found.lost.rows, found.reread.rows, found.fallbacks) == (
+        Amount(value=lost),
+        Amount(value=reread),
+        {},
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
-from recovery.sources.base import Amount, Wanted
+from recovery.contracts.amounts import Amount
+from recovery.sources.base import Wanted
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.live import looking
 from tests.delta_tables import TABLE, add, table
@@ -70,7 +71,7 @@ def test_a_start_of_files_says_which_are_read_again_and_which_never(
         assert span.files == uri(folder, *wished)
     assert spans.everything is not None
     assert set(spans.everything.files) == set(uri(folder, 1, 2, 3, 4, 5))
-    assert found.unread.files == Amount(len(waiting))
+    assert found.unread.files == Amount(value=len(waiting))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import Amount, Distance
+from recovery.sources.base import Distance
 from recovery.sources.mapping import (
     Certainty,
     NewSource,
@@ -18,7 +19,7 @@ from recovery.sources.mapping import (
     watermark,
 )
 
-WAITS = Distance(rows=Amount(7), files=Amount(2))
+WAITS = Distance(rows=Amount(value=7), files=Amount(value=2))
 
 
 def old(key: str, kind: str, *places: str, name: str | None = None) -> OldSource:

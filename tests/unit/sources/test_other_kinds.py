@@ -5,9 +5,10 @@ import json
 
 import pytest
 
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import auto_loader, kinesis, pubsub, python, rate, rate_micro_batch
-from recovery.sources.base import Amount, InputFile, Moved, Precision, Wanted
+from recovery.sources.base import InputFile, Moved, Precision, Wanted
 
 NOW = 1_790_000_000_000
 
@@ -27,16 +28,16 @@ def test_rows_of_a_rate_source_are_counted_as_spark_makes_them(
     start: str, end: str, ramp_up: int, rows: int
 ) -> None:
     found = rate.distance(start, end, rate.Facts(10, ramp_up))
-    assert (found.rows, found.seconds) == (Amount(rows), Amount(abs(int(end) - int(start))))
+    assert (found.rows, found.seconds) == (Amount(value=rows), Amount(value=abs(int(end) - int(start))))
     assert rate.distance(start, end, rate.Facts()).rows is None
 
 
 def test_a_time_is_a_second_of_a_rate_source() -> None:
     facts = rate.Facts(10, 0, NOW, NOW + 60_000)
     found = rate.at(Wanted(at_ms=NOW + 7_900), "5", facts)
-    assert (found.offset_json, found.lost.rows, found.reread.rows) == ("7", Amount(20), Amount(0))
+    assert (found.offset_json, found.lost.rows, found.reread.rows) == ("7", Amount(value=20), Amount(value=0))
     assert rate.at(Wanted(latest=True), "5", facts).offset_json == "60"
-    assert rate.at(Wanted(earliest=True), "5", facts).reread.rows == Amount(50)
+    assert rate.at(Wanted(earliest=True), "5", facts).reread.rows == Amount(value=50)
     for outside in (NOW - 1, NOW + 60_001):
         with pytest.raises(Refused, match="outside of what this source has made"):
             rate.at(Wanted(at_ms=outside), "5", facts)
@@ -48,7 +49,7 @@ def test_a_time_is_a_batch_of_a_rate_micro_batch_source() -> None:
     facts = rate_micro_batch.Facts(3, 1000, 500)
     old = '{"offset":3,"timestamp":1500}'
     found = rate_micro_batch.at(Wanted(at_ms=2001), old, facts)
-    assert (found.offset_json, found.lost.rows) == ('{"offset":9,"timestamp":2500}', Amount(6))
+    assert (found.offset_json, found.lost.rows) == ('{"offset":9,"timestamp":2500}', Amount(value=6))
     assert (
         rate_micro_batch.at(Wanted(earliest=True), old, facts).offset_json == '{"offset":0,"timestamp":1000}'
     )
@@ -94,15 +95,15 @@ def test_modified_after_parts_what_was_read_from_what_waits(
     assert told == f"2026-09-21 14:13:2{at // 1000}.{at % 1000:03d}000 UTC+0"
     assert told in found.code
     assert found.precision is precision
-    assert found.missed == Amount(0)
-    assert (found.doubled == Amount(0)) == (not twice)
+    assert found.missed == Amount(value=0)
+    assert (found.doubled == Amount(value=0)) == (not twice)
     assert not twice or f"{twice} file" in found.note
 
 
 def test_a_time_that_loses_files_says_so() -> None:
     facts = loader({"a": 0}, {"b": 1000, "c": 2000})
     found = auto_loader.started_at(NOW + 1500, facts)
-    assert (found.precision, found.missed, found.doubled) == (Precision.AT_MOST_ONCE, None, Amount(0))
+    assert (found.precision, found.missed, found.doubled) == (Precision.AT_MOST_ONCE, None, Amount(value=0))
     assert "1 file that wait" in found.note
     with pytest.raises(Refused, match="future"):
         auto_loader.started_at(NOW + 99_000, facts)

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import SourceEntry
+from recovery.contracts.amounts import Amount, Bound
 from recovery.sources import files, kafka, registry, showing, wishes
 from recovery.sources.base import (
-    Amount,
-    Bound,
     Candidate,
     Change,
     Distance,
@@ -114,15 +113,19 @@ def cost(lost: Distance = showing.ZERO, again: Distance = showing.ZERO, *moved: 
 
 COSTS: dict[str, tuple[showing.Costs, tuple[str, ...], tuple[str, ...]]] = {
     "nothing": (cost(showing.ZERO, showing.ZERO, Moved.SAME), (), ()),
-    "rows": (cost(Distance(rows=Amount(8)), showing.ZERO, Moved.FORWARD), ("8 rows never read",), ()),
-    "again": (cost(showing.ZERO, Distance(rows=Amount(1)), Moved.BACK), (), ("1 row read a second time",)),
+    "rows": (cost(Distance(rows=Amount(value=8)), showing.ZERO, Moved.FORWARD), ("8 rows never read",), ()),
+    "again": (
+        cost(showing.ZERO, Distance(rows=Amount(value=1)), Moved.BACK),
+        (),
+        ("1 row read a second time",),
+    ),
     "at most": (
-        cost(Distance(rows=Amount(8, False, "markers", Bound.AT_MOST)), showing.ZERO, Moved.FORWARD),
+        cost(Distance(rows=Amount(value=8, bound=Bound.AT_MOST, why="markers")), showing.ZERO, Moved.FORWARD),
         ("at most 8 rows never read",),
         (),
     ),
     "files whose rows nobody counted": (
-        cost(Distance(files=Amount(3), bytes=Amount(9)), showing.ZERO, Moved.FORWARD),
+        cost(Distance(files=Amount(value=3), bytes=Amount(value=9)), showing.ZERO, Moved.FORWARD),
         ("3 files never read",),
         (),
     ),
@@ -137,12 +140,12 @@ COSTS: dict[str, tuple[showing.Costs, tuple[str, ...], tuple[str, ...]]] = {
         ("how many rows are read a second time is not known",),
     ),
     "some told, some not": (
-        cost(Distance(rows=Amount(8)), showing.ZERO, Moved.FORWARD, Moved.GONE),
+        cost(Distance(rows=Amount(value=8)), showing.ZERO, Moved.FORWARD, Moved.GONE),
         ("8 rows never read; of p-1 it is not known",),
         ("how many rows are read a second time is not known",),
     ),
     "skips and repeats, both counted": (
-        cost(Distance(files=Amount(1)), Distance(files=Amount(2)), Moved.UNCLEAR),
+        cost(Distance(files=Amount(value=1)), Distance(files=Amount(value=2)), Moved.UNCLEAR),
         ("1 file never read",),
         ("2 files read a second time",),
     ),

@@ -4,17 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.checkpoints.report import SourceProgress, StateOperator
+from recovery.contracts.amounts import Amount, Bound
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import (
-    Amount,
-    Bound,
-    Candidate,
-    Distance,
-    Position,
-    Precision,
-    Reach,
-    SourceFacts,
-)
+from recovery.sources.base import Candidate, Distance, Position, Precision, Reach, SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.strategies.base import CodeFacts, Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
@@ -33,11 +25,13 @@ READABLE = Reach(True, "Every record after the position is still there.")
 KAFKA = KafkaFacts(
     1000, {"orders": TopicFacts("id-1", {0: PartitionFacts(0, 15)}, plain=True)}, {"orders": None}
 )
-NO_ROW = Distance(rows=Amount(0))
+NO_ROW = Distance(rows=Amount(value=0))
 
 
 def of(rows: int, exact: bool = True) -> Distance:
-    return Distance(rows=Amount(rows, exact, "" if exact else "markers", Bound.AT_MOST))
+    return Distance(
+        rows=Amount(value=rows, bound=Bound.AT_MOST.unless(exact), why="" if exact else "markers")
+    )
 
 
 def start(at: str, *, lost: Distance = NO_ROW, reread: Distance = NO_ROW, **more: Any) -> Candidate:

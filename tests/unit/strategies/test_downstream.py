@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from recovery.sources.base import Bound
-from recovery.strategies import readers
-from recovery.strategies.base import Amount, Option
+from recovery.contracts import codec
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import DownstreamEffect, DownstreamReason, Forecast
+from recovery.strategies.base import Option
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.continue_ import judge
 from recovery.strategies.downstream import AGREES, with_downstream
-from recovery.strategies.readers import Effect, Reader, Reason
+from recovery.strategies.readers import Reader
 from tests.unit.strategies.facts import facts
 
 VIEW = Reader("c.s.view", "c.s.view", view=True)
@@ -19,17 +20,17 @@ COPY = Reader("c.s.copy", "c.s.copy_flow", view=False)
 
 
 def option(
-    reader: Reader, *, strategy: str = "continue", doubled: Amount | None = None, **changes: Any
+    reader: Reader, *, strategy: str = "continue", doubled: RowAmount | None = None, **changes: Any
 ) -> Option:
     known = facts(readers=(reader,), **changes)
     judged = replace(judge(known), strategy=strategy)
     if doubled is not None:
-        judged = replace(judged, forecast=replace(judged.forecast, doubled=doubled))
+        judged = replace(judged, forecast=judged.forecast.model_copy(update={"doubled": doubled}))
     return with_downstream(known, judged)
 
 
-def amount(rows: int | None, bound: Bound = Bound.EXACT) -> Amount:
-    return Amount(rows, 0, None, None, bound is Bound.EXACT, "", bound)
+def amount(rows: int | None, bound: Bound = Bound.EXACT) -> RowAmount:
+    return RowAmount(rows=rows, bound=bound)
 
 
 TWICE, AT_MOST, NONE, ABOUT_NONE, UNKNOWN = (
@@ -75,8 +76,8 @@ def test_what_becomes_of_a_dataset_downstream(
 ) -> None:
     found = option(reader, **changes)
 
-    (told,) = found.forecast.as_dict()["downstream"]
-    assert (told["dataset"], told["effect"], told["rows"], told["reason"]) == (
+    (told,) = found.forecast.downstream
+    assert (told.dataset, told.effect, told.rows, told.reason) == (
         reader.dataset,
         effect,
         rows,
@@ -85,9 +86,7 @@ def test_what_becomes_of_a_dataset_downstream(
     refreshed = effect == "refreshed"
     assert [s.kind for s in found.steps].count("refresh") == refreshed
     assert [c.code for c in found.criteria].count(AGREES) == refreshed
-    assert [
-        d["dataset"] for d in map(readers.Downstream.as_dict, readers.left_behind(found.forecast.as_dict()))
-    ] == ([] if refreshed else [reader.dataset])
+    assert [d.dataset for d in found.forecast.left_behind] == ([] if refreshed else [reader.dataset])
 
 
 BEHIND_COPY = replace(VIEW, inputs=(COPY.dataset,))
@@ -116,19 +115,19 @@ BEHIND_THAT = Reader("c.s.last", "c.s.last", view=True, inputs=(VIEW.dataset,))
     ],
 )  # fmt: skip
 def test_what_reads_a_dataset_that_is_not_refreshed_is_not_refreshed(
-    copy: Reader, view: Reader, doubled: Amount, effects: list[str]
+    copy: Reader, view: Reader, doubled: RowAmount, effects: list[str]
 ) -> None:
     known = facts(readers=(copy, view, BEHIND_THAT))
     judged = judge(known)
-    judged = replace(judged, forecast=replace(judged.forecast, doubled=doubled))
+    judged = replace(judged, forecast=judged.forecast.model_copy(update={"doubled": doubled}))
 
     found = with_downstream(known, judged)
 
     below = found.forecast.downstream
     assert [d.effect.value for d in below] == effects
-    behind = [d.reason for d in below[1:] if d.effect is not Effect.REFRESHED]
-    assert set(behind) <= {Reason.OF_BEHIND}
-    refreshed = [d.dataset for d in below if d.effect is Effect.REFRESHED]
+    behind = [d.reason for d in below[1:] if d.effect is not DownstreamEffect.REFRESHED]
+    assert set(behind) <= {DownstreamReason.OF_BEHIND}
+    refreshed = [d.dataset for d in below if d.effect is DownstreamEffect.REFRESHED]
     criteria = [c.expected["datasets"] for c in found.criteria if c.code == AGREES]
     assert criteria == ([refreshed] if refreshed else [])
 
@@ -153,14 +152,14 @@ def test_what_also_reads_a_stale_dataset_beside_is_refreshed_and_stays_stale() -
     known = facts(readers=(both, top))
     found = with_downstream(known, judge(known))
     told = [(d.effect, d.reason) for d in found.forecast.downstream]
-    assert told == [(Effect.STALE, Reason.READS_STALE)] * 2
+    assert told == [(DownstreamEffect.STALE, DownstreamReason.READS_STALE)] * 2
     assert found.steps[-2].args["refresh"] == ["c.s.view", "c.s.top"]
-    assert [d.dataset for d in readers.left_behind(found.forecast.as_dict())] == ["c.s.view", "c.s.top"]
+    assert [d.dataset for d in found.forecast.left_behind] == ["c.s.view", "c.s.top"]
 
 
 def test_without_anything_below_no_strategy_has_a_step_for_it() -> None:
     for one in judge_all(facts()):
-        assert one.forecast.as_dict()["downstream"] == []
+        assert one.forecast.downstream == ()
         assert "refresh" not in [s.kind for s in one.steps]
 
 
@@ -172,6 +171,9 @@ def test_every_strategy_that_runs_an_update_refreshes_what_is_below() -> None:
 
 def test_a_forecast_is_read_back_as_it_was_sealed_and_one_of_before_has_nothing_below() -> None:
     found = option(COPY, doubled=TWICE).forecast
-    assert readers.stored(found.as_dict()) == found.downstream
-    assert found.downstream[0].effect is Effect.DOUBLED
-    assert readers.stored({"lost": {}}) == ()
+    stored = codec.to_json(found)
+    assert codec.read(Forecast, stored) == found
+    assert found.downstream[0].effect is DownstreamEffect.DOUBLED
+    del stored["downstream"]
+    assert codec.read(Forecast, stored).downstream == ()
+    assert codec.to_read_json(codec.read(Forecast, stored)) == stored

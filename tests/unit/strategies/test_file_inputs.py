@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
-from recovery.sources.base import Amount
+from recovery.contracts.amounts import Amount
 from recovery.sources.live import looking, unread
 from recovery.strategies.base import Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
@@ -109,4 +109,4 @@ def test_a_planned_batch_that_stays_makes_spark_pass_over_older_files(tmp_path: 
     seen = unread.look(done, described)
     assert seen.reach.readable is False
     assert "such as late" in seen.reach.why
-    assert seen.waits.files == Amount(1)  # the planned one
+    assert seen.waits.files == Amount(value=1)  # the planned one

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
 from recovery.diagnosis.advice import Meant
 from recovery.plans.accepted import costs_of
-from recovery.sources.base import Bound
-from recovery.strategies.base import Amount, Facts
+from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import JUDGES, judge_all
 from recovery.strategies.recommending import may_be_preselected, recommended_strategy
 from tests import factories as f
@@ -45,8 +47,8 @@ def test_the_answer_sets_what_is_recommended(
     assert recommended_strategy(options, diagnosis, meant) == strategy
 
 
-def repeats(rows: int | None, bound: Bound) -> Amount:
-    return Amount(rows, 0, None, None, bound is Bound.EXACT, "", bound)
+def repeats(rows: int | None, bound: Bound) -> RowAmount:
+    return RowAmount(rows=rows, bound=bound)
 
 
 @pytest.mark.parametrize(
@@ -60,17 +62,17 @@ def repeats(rows: int | None, bound: Bound) -> Amount:
     ],
 )
 def test_what_has_to_be_accepted_is_never_recommended(
-    monkeypatch: pytest.MonkeyPatch, doubled: Amount, strategy: str
+    monkeypatch: pytest.MonkeyPatch, doubled: RowAmount, strategy: str
 ) -> None:
     judge = JUDGES["continue"]
 
     def judged(known: Facts) -> Any:
         option = judge(known)
-        return replace(option, forecast=replace(option.forecast, doubled=doubled))
+        return replace(option, forecast=option.forecast.model_copy(update={"doubled": doubled}))
 
     monkeypatch.setattr("recovery.strategies.catalogue.JUDGES", {"continue": judged})
     options = [o.as_dict() for o in judge_all(facts())]
-    assert bool(costs_of(options[0]["forecast"])) is (strategy == "")
+    assert bool(costs_of(codec.read(Forecast, options[0]["forecast"]))) is (strategy == "")
     assert recommended_strategy(options, DAMAGED, None) == strategy
     assert recommended_strategy(options, ASKS, Meant.YES) == strategy
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.amounts import Bound
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Bound
 from recovery.strategies.base import Facts, KeyKind, Option
 from recovery.strategies.common import REPEATED_WORDS, SINK_WORDS, WORDS
 from tests.unit.strategies.facts import facts

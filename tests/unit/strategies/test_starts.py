@@ -9,10 +9,11 @@ from hypothesis import strategies as some
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.seed import SourceStart
+from recovery.contracts.amounts import Amount, Bound
 from recovery.sinks import auto_cdc
 from recovery.sinks.base import SinkReport
 from recovery.sources import files, kafka
-from recovery.sources.base import Amount, Distance, Reach, SourceFacts, Wanted
+from recovery.sources.base import Distance, Reach, SourceFacts, Wanted
 from recovery.strategies.base import Counts, Facts, Option
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import FILES, checkpoint, entries
@@ -254,7 +255,11 @@ def test_a_start_that_spark_could_not_go_on_from_is_blocked_with_the_sentence_of
 
 rows = some.none() | some.integers(0, 5)
 distances = some.builds(
-    lambda n, exact: Distance(rows=None if n is None else Amount(n, exact)), rows, some.booleans()
+    lambda n, exact: Distance(
+        rows=None if n is None else Amount(value=n, bound=Bound.ESTIMATE.unless(exact))
+    ),
+    rows,
+    some.booleans(),
 )
 sinks = some.sampled_from(
     [

@@ -8,8 +8,8 @@ import pytest
 from console.presenters.wizard import lost_windows
 from recovery.checkpoints.held import HeldState, Uncounted
 from recovery.checkpoints.report import Finding, Severity, StateOperator
-from recovery.checkpoints.state.windows import OpenWindow
-from recovery.sources.base import Bound
+from recovery.contracts import codec
+from recovery.contracts.amounts import Bound, OpenWindow
 from recovery.strategies import continue_, full_refresh, repair
 from recovery.strategies.base import CodeFacts, Counts, Facts, GroupRows, OutputMode
 from recovery.strategies.catalogue import judge_all
@@ -200,13 +200,15 @@ def test_a_full_refresh_compares_no_numbers_of_rows_of_different_kinds(
 
 
 def test_the_first_windows_of_what_is_lost_stand_in_the_forecast() -> None:
-    window = OpenWindow(1_700_000_000_000, 1_700_000_005_000, 9)
+    window = OpenWindow(start_ms=1_700_000_000_000, end_ms=1_700_000_005_000, groups=9)
     known = stateful((AGGREGATE, 9))
     known = replace(known, held=tuple(replace(h, windows=(window,)) for h in known.held))
-    lost = continue_.judge(known).forecast.lost.as_dict()
-    assert lost["windows"] == [{"start_ms": 1_700_000_000_000, "end_ms": 1_700_000_005_000, "groups": 9}]
-    assert "windows" not in continue_.judge(stateful((DEDUPE, 9))).forecast.lost.as_dict()
-    shown = lost_windows({"lost": lost})
+    lost = continue_.judge(known).forecast.lost
+    stored = [{"start_ms": 1_700_000_000_000, "end_ms": 1_700_000_005_000, "groups": 9}]
+    assert codec.to_json(lost)["windows"] == stored
+    without = continue_.judge(stateful((DEDUPE, 9))).forecast.lost
+    assert "windows" not in codec.to_json(without)
+    shown = lost_windows(lost)
     assert shown is not None
     assert (shown.listed, shown.of, len(shown.rows)) == (9, 9, 1)
-    assert lost_windows({"lost": {"rows": 0}}) is None
+    assert lost_windows(without) is None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recovery.sources.base import Bound
+from recovery.contracts.amounts import Bound
 from recovery.verification.outcome import MeasuredRows, stored_outcome
 from recovery.verification.words import Claim, FlowCode, headline, repeated, whole_findings
 

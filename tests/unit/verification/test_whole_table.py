@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from recovery.sources.base import Bound
+from recovery.contracts.amounts import Bound
 from recovery.spark.api import Bounded, BoundedBy, Measure, Whole
 from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow
 from recovery.verification.judge import Judged, judge
 from recovery.verification.outcome import MeasuredRows, Outcome, outcome_of, stored_outcome
 from recovery.verification.words import bound_findings
+from tests.factories.judged import forecast_of
 from tests.unit.verification.world import World
 
 NONE = {"rows": 0, "bound": "exact"}
@@ -192,7 +193,7 @@ def outcome(world: World, forecast: dict[str, Any] | None = None, **changes: Any
     assert measure is not None
     told = {n: changes.pop(n) for n in ("whole_flow",) if n in changes}
     evidence = world.evidence(measure=replace(measure, **changes), **told)
-    return outcome_of(forecast or {"lost": NONE, "doubled": NONE}, world.criteria(), evidence)
+    return outcome_of(forecast_of(**(forecast or {})), world.criteria(), evidence)
 
 
 IS, MOST, LEAST, OPEN = Bound.EXACT, Bound.AT_MOST, Bound.AT_LEAST, Bound.UNKNOWN
@@ -302,7 +303,7 @@ def test_rows_that_are_read_again_without_a_key_are_doubled_as_far_as_they_are_a
     world = World(old_rows=["a", "b"], expected=["a", "b", "c"])
     planned = world.criteria()
     next(c for c in planned if c["code"] == "EVERY_ROW_ONCE")["expected"]["again"] = True
-    found = outcome_of({"lost": NONE, "doubled": AT_MOST}, planned, world.evidence())
+    found = outcome_of(forecast_of(doubled=AT_MOST), planned, world.evidence())
     assert (found.doubled, found.doubled_bound) == (2, Bound.AT_LEAST)
 
 
@@ -321,7 +322,7 @@ def test_what_a_topic_held_before_is_a_bound(
     measure = Measure(missing=0, extra=2, strange=0, repeated=1, **before)
     planned = [{"code": "EVERY_ROW_ONCE", "expected": {"again": again}}]
     evidence = World().evidence(measure=measure)
-    found = outcome_of({"lost": NONE, "doubled": SIX if again else NONE}, planned, evidence)
+    found = outcome_of(forecast_of(doubled=SIX if again else NONE), planned, evidence)
     assert (found.doubled, found.doubled_bound) == doubled
 
 

@@ -4,8 +4,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts import codec
 from recovery.models import Flow, Pipeline, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor, Role
+from tests.factories.judged import forecast_of
 
 RESPONDER = Actor("ada", Role.RESPONDER, via="command")
 VIEWER = Actor("vic", Role.VIEWER, via="command")
@@ -49,7 +51,12 @@ def recovery(state: str = "planned", **values: Any) -> Recovery:
 
 def plan(of: Recovery, *kinds: str) -> Plan:
     """A plan with one pending step of each kind."""
-    made = Plan.objects.create(recovery=of, hash=f"{of.pk:064d}", body={"patch": []}, sealed_by="ada")
+    made = Plan.objects.create(
+        recovery=of,
+        hash=f"{of.pk:064d}",
+        body={"patch": [], "forecast": codec.to_json(forecast_of())},
+        sealed_by="ada",
+    )
     for number, kind in enumerate(kinds, start=1):
         Step.objects.create(
             recovery=of, plan=made, ordinal=number, kind=kind, idempotency_key=f"{of.pk}-{number}"

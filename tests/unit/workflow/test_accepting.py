@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.amounts import Bound, RowAmount
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect, costs_of, stored_accepted, stored_cost
-from recovery.sources.base import Bound, Wanted
-from recovery.strategies.base import Amount, Facts
+from recovery.sources.base import Wanted
+from recovery.strategies.base import Facts
 from recovery.workflow import accepting, actions, positioning, sealing, studies
+from tests.factories.judged import forecast_of
 from tests.refusals import refused
 from tests.unit.strategies.facts import facts
 from tests.unit.strategies.test_state_rows import AGGREGATE, JOIN, stateful
@@ -26,12 +28,12 @@ HELD = Accepted(
 )
 
 
-def nothing(why: str = "") -> Amount:
-    return Amount(0, 0, None, None, True, why)
+def nothing(why: str = "") -> RowAmount:
+    return RowAmount(rows=0, bound=Bound.EXACT, why=why)
 
 
-def some(rows: int | None, exact: bool = False, bound: Bound = Bound.ESTIMATE) -> Amount:
-    return Amount(rows, 0, None, None, exact, "so it is", bound)
+def some(rows: int | None, exact: bool = False, bound: Bound = Bound.ESTIMATE) -> RowAmount:
+    return RowAmount(rows=rows, bound=bound.unless(exact), why="so it is")
 
 
 COSTS = [
@@ -47,9 +49,9 @@ COSTS = [
 
 @pytest.mark.parametrize(("lost", "doubled", "effects"), COSTS)
 def test_what_a_forecast_costs_is_all_that_it_does_not_exclude(
-    lost: Amount, doubled: Amount, effects: tuple[Effect, ...]
+    lost: RowAmount, doubled: RowAmount, effects: tuple[Effect, ...]
 ) -> None:
-    told = {"lost": lost.as_dict(), "doubled": doubled.as_dict()}
+    told = forecast_of(lost=lost, doubled=doubled)
     assert tuple(c.effect for c in costs_of(told)) == effects
     assert tuple(stored_cost(c.as_dict()) for c in costs_of(told)) == costs_of(told)
 
@@ -206,7 +208,7 @@ def test_to_read_again_is_not_to_write_twice(monkeypatch: pytest.MonkeyPatch) ->
     with refused("repeats_rows", accepting.NotAccepted):
         accepting.accepted_of(
             of,
-            {"lost": nothing().as_dict(), "doubled": some(60, True).as_dict()},
+            forecast_of(doubled=some(60, True)),
             effects=None,
             by=RESPONDER,
         )

@@ -74,7 +74,7 @@ def row(files: Any, tmp_path: Path) -> Recovery:
     Built(place / "0", batches=3, planned=1).write()
     sink_log(tmp_path / "table", 2)
     sealed = plan(made, "backup", "patch", "seed", "rerun", "verify")
-    sealed.body = body(str(place), str(tmp_path / "table"))
+    sealed.body |= body(str(place), str(tmp_path / "table"))
     sealed.save()
     return Recovery.objects.select_related("flow__pipeline__workspace").get(pk=made.pk)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect
 from recovery.errors import Refused
 from recovery.strategies.readers import Reader
 from recovery.workflow import actions, refreshed
@@ -103,17 +104,19 @@ def test_what_the_plan_itself_refreshes_is_no_change_beside_it() -> None:
 
 def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
     kinds = {"c.s.copy": "table", "c.s.sql": "view"}
-    planned = [{"dataset": name, "effect": "refreshed", "kind": kind} for name, kind in kinds.items()]
+    planned = [
+        Downstream(dataset=name, effect=DownstreamEffect.REFRESHED, kind=DatasetKind(kind))
+        for name, kind in kinds.items()
+    ]
     body = {
         "steps": [{"kind": "refresh", "args": {"refresh": list(kinds), "flows": list(kinds)}}],
         "criteria": [{"code": "DOWNSTREAM_AGREES", "expected": {"datasets": list(kinds), "compared": []}}],
-        "forecast": {"downstream": planned},
     }
     scene: Any = SimpleNamespace(
         client=SimpleNamespace(events=lambda *_, **__: []),
         flow=SimpleNamespace(pipeline=SimpleNamespace(pipeline_id="p")),
     )
-    found = refreshed.measure(scene, body, {"update_id": "u-1"})
+    found = refreshed.measure(scene, body, planned, {"update_id": "u-1"})
     assert found is not None
     assert [one.as_dict()["not_compared"] for one in found] == ["reads_stream", "defined_in_sql"]
 
@@ -122,8 +125,8 @@ def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
 def test_a_refresh_that_was_not_done_is_not_measured(result: Any, found: Any) -> None:
     body = {"steps": [{"kind": "refresh", "args": {"refresh": ["v"], "flows": ["v"]}}], "criteria": []}
     scene: Any = SimpleNamespace()
-    assert refreshed.measure(scene, body, result) is found
-    assert refreshed.measure(scene, {"steps": []}, result) == ()
+    assert refreshed.measure(scene, body, (), result) is found
+    assert refreshed.measure(scene, {"steps": []}, (), result) == ()
 
 
 @pytest.mark.django_db

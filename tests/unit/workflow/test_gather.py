@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
 from recovery.plans.accepted import Accepted
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Amount, Distance, Position, Precision, SourceFacts, Spans, Wanted
+from recovery.sources.base import Distance, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.slices import Slice
 from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Study, StudyRequest
 from recovery.spark.asking import Service
@@ -53,7 +54,10 @@ def look(progress: SourceProgress, described: Any, **_: Any) -> SourceFacts:
     waiting = Slice("kafka", start={topic: {"0": begins}}, end={topic: {"0": 15}})
     at = Position(progress.index, "kafka", progress.offset_json, topic, Precision.EXACT, True)
     return SourceFacts(
-        at, topic, unread=Distance(rows=Amount(15 - begins)), spans=Spans(waiting=waiting, unread=waiting)
+        at,
+        topic,
+        unread=Distance(rows=Amount(value=15 - begins)),
+        spans=Spans(waiting=waiting, unread=waiting),
     )
 
 

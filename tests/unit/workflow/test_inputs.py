@@ -14,9 +14,10 @@ from recovery.checkpoints.report import (
     SourceEntry,
     SourceProgress,
 )
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import file_facts, files
-from recovery.sources.base import Amount, InputFile, Position, Precision, SourceFacts, Spans, Wanted
+from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts
 from recovery.sources.slices import Slice
 from recovery.workflow.inputs import counted, identified, inputs_of, matched, moved, with_rows
@@ -158,8 +159,8 @@ def started(wanted: Wanted) -> SourceFacts:
         asked_ms=9,
     )
     start = files.at(wanted, '{"logOffset":0}', told)
-    skipped = Slice("files", files=("file:///in/b.json",) if start.lost.files != Amount(0) else ())
-    again = Slice("files", files=("file:///in/a.json",) if start.reread.files != Amount(0) else ())
+    skipped = Slice("files", files=("file:///in/b.json",) if start.lost.files != Amount(value=0) else ())
+    again = Slice("files", files=("file:///in/a.json",) if start.reread.files != Amount(value=0) else ())
     spans = Spans(Slice("files"), Slice("files"), again, skipped, Slice("files"))
     position = Position(0, "files", '{"logOffset":0}', "", Precision.EXACT, True)
     return SourceFacts(position, "/in", start=start, facts=told, spans=spans, processed=told.listing or ())
@@ -174,7 +175,7 @@ def test_what_a_start_elsewhere_costs_is_counted_in_rows_where_files_alone_are_r
     assert wanted.sets == {"skipped": ("file:///in/b.json",)}
     found = with_rows([source], wishes, {"file:///in/b.json": 3})[0]
     assert found.start is not None
-    assert (found.start.lost.rows, found.start.lost.files) == (Amount(3), Amount(1))
+    assert (found.start.lost.rows, found.start.lost.files) == (Amount(value=3), Amount(value=1))
 
 
 def test_nothing_is_counted_where_nothing_moves_or_the_limit_is_passed() -> None:
@@ -188,7 +189,7 @@ def test_rows_that_nobody_counted_stay_unknown() -> None:
     wishes = {"0": Wanted(earliest=True)}
     found = with_rows([started(wishes["0"])], wishes, {})[0]
     assert found.start is not None
-    assert (found.start.reread.rows, found.start.reread.files) == (None, Amount(1))
+    assert (found.start.reread.rows, found.start.reread.files) == (None, Amount(value=1))
 
 
 def test_delta_tables_tell_their_id_where_sources_have_to_be_told_apart(tmp_path: Path) -> None:

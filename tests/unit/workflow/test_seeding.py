@@ -35,7 +35,7 @@ def row(tmp_path: Path) -> Recovery:
     sink_log(tmp_path / "table", 2)
     sealed = plan(made, "seed", "rerun", "verify")
     report = inspect(str(place), sink=str(tmp_path / "table"))
-    sealed.body = {
+    sealed.body |= {
         "strategy": "continue",
         "table_place": str(tmp_path / "table"),
         "checkpoint_place": str(place),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
+from recovery.contracts.amounts import Bound
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
-from recovery.sources.base import Bound
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import kafka as live_kafka
 from recovery.spark.api import Whole, WholeInput
@@ -21,6 +21,7 @@ from recovery.verification.outcome import Outcome, outcome_of
 from recovery.verification.words import Claim, FlowCode, headline, whole_findings
 from recovery.workflow import whole
 from tests.delta_tables import add, commit, remove, table
+from tests.factories.judged import forecast_of
 from tests.unit.verification.world import World
 
 FILES = ("part-0.parquet", "k=a b/part-1.parquet")
@@ -240,7 +241,7 @@ def topic_outcome(world: World, flow: WholeFlow | None, forecast: dict[str, Any]
     evidence = world.evidence(whole_flow=flow)
     assert evidence.measure is not None
     measure = replace(evidence.measure, whole=Whole(rows, rows, rows, rows, 0, 0, 0))
-    return outcome_of(forecast, world.criteria(), replace(evidence, measure=measure))
+    return outcome_of(forecast_of(**forecast), world.criteria(), replace(evidence, measure=measure))
 
 
 @pytest.mark.parametrize(

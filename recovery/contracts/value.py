@@ -1,0 +1,29 @@
+"""What every contract is: a frozen value of documented fields that refuses any other key."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Strict
+
+Flag = Annotated[bool, Strict()]
+"""True or false, never 0 or 1: what is stored keeps its type, so that a seal keeps its bytes."""
+
+Number = Annotated[int, Strict()]
+"""A whole number, never true, false, or text."""
+
+Duration = Annotated[int, Strict()] | Annotated[float, Strict()]
+"""Seconds. A whole number stays one, so that a seal keeps its bytes."""
+
+
+class Value(BaseModel):
+    """Frozen; an unknown key is refused. `Field(validation_alias=…, serialization_alias=…)` names a key that Python
+    cannot."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        ser_json_inf_nan="constants",
+    )
