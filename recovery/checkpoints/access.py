@@ -78,8 +78,9 @@ class Rules:
     `roots`: below one of them, where there are any (a workspace's). `real_roots`: (root, where it led when a person
     named it) of those on this machine; a root that is not among them lies where it says, through no link.
     `local_roots`: as `roots`, for files of this machine alone (the operator's). `hidden`: folders of this machine that
-    are never opened, but for `shown` below them; real paths. `may_call(host, port, named)` raises Refused for a machine
-    that may not be called; `named`: by a root.
+    are never opened; real paths. `shown`: what may be below those all the same, and outside of `local_roots`; `roots`
+    hold for it too. `may_call(host, port, named)` raises Refused for a machine that may not be called; `named`: by a
+    root.
     """
 
     roots: tuple[str, ...] = ()
@@ -108,20 +109,22 @@ class Rules:
 
         Raises Refused (`storage_root`, `storage_root_moved`, `storage_hidden`).
         """
-        if any(_below(path, place) for place in self.shown):
-            return
+        if not any(_below(path, place) for place in self.shown):
+            self._check_machine(path)
+        if self.roots:
+            self._check_roots(path)
+
+    def _check_machine(self, path: str) -> None:
+        """What the operator leaves to be read."""
         if any(_below(path, place) for place in self.hidden) or self._is_of_a_person(path):
             raise Refused(
                 f"{path} belongs to the console or the machine itself: no pipeline's data is read there. Keep "
                 "checkpoints and tables in a folder of their own.",
                 code="storage_hidden",
             )
-        if self.local_roots and not any(
-            _below(path, os.path.realpath(root)) for root in _local(self.local_roots)
-        ):
+        below = [os.path.realpath(root) for root in _local(self.local_roots)]
+        if self.local_roots and not any(_below(path, root) for root in below):
             raise Refused(_outside(path), code="storage_root")
-        if self.roots:
-            self._check_roots(path)
 
     def _check_roots(self, path: str) -> None:
         """By where the roots were when they were named: whoever can write beside one can put a link in its place."""

@@ -50,6 +50,8 @@ def opened_under(rules: Rules, location: str) -> str:
         ("{tmp}/console/key", (), "storage_hidden"),
         ("{tmp}/console/storage/x", (), ""),
         ("{tmp}/console/storage/../key", (), "storage_hidden"),
+        ("{tmp}/console/storage/x", ("{tmp}/console/storage/x",), ""),
+        ("{tmp}/console/storage/x", ("{tmp}/data",), "storage_root"),
         ("{tmp}/data/x", ("s3://bucket",), "storage_root"),
         ("/etc", (), "storage_hidden"),
         ("/proc/self/environ", (), "storage_hidden"),
