@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -158,7 +159,8 @@ def machine_confinement(
     )
     own_secrets = tuple(PROJECT / name for name in ("secrets", ".git", ".env", "var"))
     agent = os.environ.get("SSH_AUTH_SOCK", "")
-    doors = [path for pattern in DOORS for path in TEMPORARY.glob(pattern)]
+    temporary = dict.fromkeys((TEMPORARY, Path(tempfile.gettempdir())))  # the broker's may be in the second
+    doors = [path for place in temporary for pattern in DOORS for path in place.glob(pattern)]
     keys = [Path(name) for name in KEYS] + [Path(agent).parent] * bool(agent) + peoples_homes()
     if (beside := os.environ.get("XDG_RUNTIME_DIR", "")).startswith("/"):
         keys.append(Path(beside))

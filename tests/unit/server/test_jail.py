@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -177,6 +178,18 @@ def test_the_brokers_socket_of_a_home_with_a_long_path_is_out_of_reach(home: Pat
         }
     finally:
         shutil.rmtree(place.parent)
+
+
+def test_the_brokers_socket_in_another_temporary_folder_is_out_of_reach_too(
+    home: Path, tmp_path: Path, protection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    door = tmp_path / "reprise-0-0123456789ab/broker.sock"
+    door.parent.mkdir()
+    door.write_text("content")
+    assert ask_in_jail(machine_confinement(home=home), READ_AND_WRITE, door) == {
+        "reprise-0-0123456789ab/broker.sock": ""
+    }
 
 
 def test_keys_of_programs_and_homes_of_people_are_out_of_sight(
