@@ -58,8 +58,8 @@ def entries(count: int) -> Iterator[dict[str, Any]]:
             "says": f"Step {seq} of flow_{seq % 500} is done.", "reason": "",
             "before": {"state": "planned", "version": 0}, "after": {"state": "running", "version": 1, "batch": seq},
         }  # fmt: skip
-        prev = chain.digest(fields)
-        yield {**fields, "hash": prev, "seal": seals.seal(seq, prev)}
+        prev = chain.entry_hash(fields)
+        yield {**fields, "hash": prev, "seal": seals.seal_entry(seq, prev)}
 
 
 def fill(count: int) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def fill(count: int) -> dict[str, Any]:
         if len(batch) == BATCH or entry["seq"] == count:
             with transaction.atomic():
                 _insert(columns, batch)
-                anchoring.say(anchoring.MARK, entry["seq"], entry["hash"])
+                anchoring.sign_statement(anchoring.MARK, entry["seq"], entry["hash"])
             batch = []
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
@@ -165,11 +165,11 @@ def empty(_: int) -> dict[str, Any]:
 
     from recovery.audit import guard
 
-    guard.remove(connection)
+    guard.remove_triggers(connection)
     with connection.cursor() as cursor:
         for table in (*guard.TABLES, "recovery_auditcheck"):
             cursor.execute(f"DELETE FROM {table}")  # noqa: S608  (our own names)
-    guard.install(connection)
+    guard.install_triggers(connection)
     return {}
 
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recovery.checkpoints import inspect, proofs, seed
+from recovery.checkpoints import inspect_checkpoint, proofs, seed
 from tests.checkpoint_builder import Built
 
 BATCHES = 1000
@@ -32,9 +32,9 @@ KEPT = 100  # minBatchesToRetain
 PARTITIONS = 20
 MEMORY = """
 import sys
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 if len(sys.argv) > 1:
-    source = inspect(sys.argv[1]).sources[0]
+    source = inspect_checkpoint(sys.argv[1]).sources[0]
     assert source.as_dict()["committed_files"] == int(sys.argv[2])
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")))
 """
@@ -91,20 +91,20 @@ def measure(where: Path, files: int, repeat: int) -> dict[str, Any]:
 
     def plan() -> seed.SeedPlan:
         time.sleep(1.1 * proofs.UNSURE_NS / 1e9)  # the last seed's links are gone since a moment only
-        proofs.forget()
-        found = seed.plan_seed(inspect(str(flow)))
+        proofs.forget_digests()
+        found = seed.plan_seed(inspect_checkpoint(str(flow)))
         assert found.committed_files == (per_batch * BATCHES,)
         return found
 
     def seeded(plan: seed.SeedPlan) -> None:
-        ready = seed.prepare(str(flow), plan, recovery="R-1", fence=1, guard=lambda: None)
-        seed.publish(str(flow), ready, guard=lambda: None)
+        ready = seed.prepare_seed(str(flow), plan, recovery="R-1", fence=1, guard=lambda: None)
+        seed.publish_checkpoint(str(flow), ready, guard=lambda: None)
 
     times: dict[str, list[float]] = {name: [] for name in ("wc", "inspect", "cp", "cp_sync", "seed", "fresh")}
     for _ in range(repeat):
         times["wc"].append(timed(lambda: quiet("wc", "-l", *logs)))
-        proofs.forget()
-        times["inspect"].append(timed(lambda: inspect(str(flow))))
+        proofs.forget_digests()
+        times["inspect"].append(timed(lambda: inspect_checkpoint(str(flow))))
         for name in ("cp", "cp_sync"):
             shutil.rmtree(where / "copy", ignore_errors=True)
             times[name].append(timed(lambda: quiet("cp", "-r", str(old / "sources"), str(where / "copy"))))
@@ -115,7 +115,7 @@ def measure(where: Path, files: int, repeat: int) -> dict[str, Any]:
         for name in ("seed", "fresh"):
             made = plan()
             if name == "fresh":
-                proofs.forget()
+                proofs.forget_digests()
             times[name].append(timed(lambda: seeded(made)))  # noqa: B023
             shutil.rmtree(flow / "1")
     found: dict[str, Any] = {f"{name}_s": statistics.median(taken) for name, taken in times.items()}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recovery.checkpoints.report import SourceEntry
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.sources import files
 from recovery.sources.base import InputFile, Wanted
 
@@ -29,7 +29,7 @@ def measure(count: int, waiting: int, repeat: int) -> dict[str, Any]:
         for n in range(count)
     ]
     newest = log[-1].timestamp_ms
-    read = [InputFile(decoded(e.path), 100, e.timestamp_ms) for e in log]
+    read = [InputFile(decode_uri(e.path), 100, e.timestamp_ms) for e in log]
     new = [InputFile(f"file:///data/in/new {n:09d}.json", 100, newest + n) for n in range(waiting)]
     listing = (*read, *new)
     line = f'{{"logOffset":{log[-1].batch_id}}}'

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.checkpoints import timed
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from tests.state_checkpoints import CASES, ROCKS, Case, aggregate, put, run, session, write
 
 NAMES = ("hdfs-dedupe", "rocksdb-aggregate", "hdfs-join")
@@ -60,7 +60,7 @@ def measure(spark: Any, name: str, folder: Path, repeat: int) -> dict[str, Any]:
         return {(r.operatorId, r.operatorName, r.stateStoreName, r.numPartitions) for r in rows}
 
     def by_inspect() -> set[tuple[int, str, str, int]]:
-        report = inspect(checkpoint)
+        report = inspect_checkpoint(checkpoint)
         return {(o.operator_id, o.name, s, o.partitions) for o in report.state_operators for s in o.stores}
 
     return {"name": name, **beside(by_spark, by_inspect, repeat)}
@@ -77,7 +77,7 @@ def count_rows(spark: Any, keys: int, folder: Path, repeat: int) -> dict[str, An
         return int(spark.read.format("statestore").load(checkpoint).count())
 
     def by_inspect() -> int:
-        (operator,) = inspect(checkpoint).state_operators
+        (operator,) = inspect_checkpoint(checkpoint).state_operators
         assert operator.rows is not None
         return operator.rows
 

@@ -7,12 +7,12 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
-from recovery.approvals.selectors import waiting
+from recovery.approvals.selectors import open_requests
 from recovery.health.queues import late_queues
 from recovery.models import Recovery, Workspace
-from recovery.notify.selectors import failing
+from recovery.notify.selectors import failing_channels
 from recovery.people.roles import Actor, Right
-from recovery.people.visible import where
+from recovery.people.visible import filter_visible
 from recovery.pipelines.lists import count_attention
 
 STALE_SECONDS: Final = 60
@@ -35,11 +35,15 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "actor": actor,
         "may": {right.name: actor.may(right) for right in Right},
         "attention": cache(lambda: count_attention(actor, base["now"])),  # where a template asks, once
-        "open_approvals": waiting(base["now"], actor).count(),
-        "open_recoveries": Recovery.objects.filter(where(actor, "flow__pipeline__"), active=True).count(),
+        "open_approvals": open_requests(base["now"], actor).count(),
+        "open_recoveries": Recovery.objects.filter(
+            filter_visible(actor, "flow__pipeline__"), active=True
+        ).count(),
         **freshness(),
         "queues_late": late_queues(base["now"]) if actor.may(Right.MANAGE) else [],
-        "channels_failing": list(failing().order_by("failing_since")) if actor.may(Right.MANAGE) else [],
+        "channels_failing": list(failing_channels().order_by("failing_since"))
+        if actor.may(Right.MANAGE)
+        else [],
     }
 
 

@@ -14,4 +14,4 @@ class RecoveryConfig(AppConfig):
         from recovery.pipelines.follow import follow
 
         follow()
-        access.install(reach.default)
+        access.install_access(reach.default)

@@ -12,7 +12,7 @@ from typing import Final
 from django.core.cache import cache
 from django.utils import timezone
 
-from recovery.checkpoints.access import PATIENCE, shown
+from recovery.checkpoints.access import PATIENCE, shown_store
 from recovery.errors import Unreachable
 
 FIRST_PAUSE: Final = 15.0
@@ -69,8 +69,8 @@ def says(store: str, silence: Silence) -> str:
     """For people: since when it gives no answer, and when it is asked again."""
     since, until = (datetime.fromtimestamp(at, UTC) for at in (silence.since, silence.until))
     return (
-        f"{shown(store)} has not answered since {since:%H:%M:%S} UTC. It is left alone until {until:%H:%M:%S} UTC, "
-        "then asked again."
+        f"{shown_store(store)} has not answered since {since:%H:%M:%S} UTC. It is left alone until "
+        f"{until:%H:%M:%S} UTC, then asked again."
     )
 
 

@@ -109,7 +109,7 @@ def resolve_roots(roots: Sequence[str]) -> dict[str, str]:
     rules, found = replace(default().rules, local_roots=()), {}
     for place in map(access.read_place, roots):
         if not place.store:
-            real = access.ask(local.mount_of(place.path), partial(os.path.realpath, place.path))
+            real = access.ask_store(local.mount_of(place.path), partial(os.path.realpath, place.path))
             rules.check_file(real)
             found[place.path] = real
     return found
@@ -126,8 +126,8 @@ def rules_of(workspaces: Iterable[Workspace], rules: Rules) -> Rules:
 @contextmanager
 def reading(workspace: Workspace) -> Iterator[None]:
     """Only what lies below this workspace's roots is opened in here, where it has any."""
-    now = access.current()
-    with access.using(replace(now, rules=rules_of([workspace], now.rules))):
+    now = access.current_access()
+    with access.using_access(replace(now, rules=rules_of([workspace], now.rules))):
         yield
 
 
@@ -142,7 +142,7 @@ def reading_typed(location: str, by: Actor) -> Iterator[None]:
         )
     for storage in _out_of_sight(by):
         if access.is_below(location, storage):
-            raise Refused(access.outside(location), code="storage_root")
+            raise Refused(access.explain_outside(location), code="storage_root")
     workspaces = list(Workspace.objects.active())
     are_limited = bool(workspaces) and all(workspace.roots for workspace in workspaces)
     if not are_limited and not by.may(Right.RECOVER):
@@ -151,14 +151,14 @@ def reading_typed(location: str, by: Actor) -> Iterator[None]:
             "recoveries. Paste the text alone, or ask an admin to name the roots.",
             code="storage_without_roots",
         )
-    now = access.current()
-    with access.using(replace(now, rules=rules_of(workspaces if are_limited else (), now.rules))):
+    now = access.current_access()
+    with access.using_access(replace(now, rules=rules_of(workspaces if are_limited else (), now.rules))):
         yield
 
 
 def _out_of_sight(by: Actor) -> list[str]:
     """Storage of pipelines in environments where `by` sees none."""
-    seen = visible.where(by)
+    seen = visible.filter_visible(by)
     hidden = Pipeline.objects.exclude(seen) if seen else Pipeline.objects.none()
     return [
         root for spec in hidden.values_list("spec", flat=True) if (root := str(spec.get("storage") or ""))
@@ -182,5 +182,5 @@ def of_flow(act: Callable[Concatenate[Flow, P], Result]) -> Callable[Concatenate
 def in_request() -> Iterator[None]:
     """Storage has to answer before a page's time is over, and one that does not is left alone for a while."""
     until = time.monotonic() + REQUEST_SECONDS
-    with access.using(replace(default(), until=until, breaker=SharedBreaker())):
+    with access.using_access(replace(default(), until=until, breaker=SharedBreaker())):
         yield

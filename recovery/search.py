@@ -19,7 +19,7 @@ from django.db.models.functions import Cast
 from recovery.models import Flow, Plan, Recovery, Vote
 from recovery.numbers import whole
 from recovery.people.roles import Actor, Right
-from recovery.people.visible import where
+from recovery.people.visible import filter_visible
 
 MOST: Final = 20
 WORDS: Final = 8
@@ -105,7 +105,7 @@ def search(text: str, by: Actor) -> Found:
 
 
 def _flows(by: Actor) -> QuerySet[Flow]:
-    seen = Flow.objects.filter(where(by, "pipeline__"), pipeline__gone=False)
+    seen = Flow.objects.filter(filter_visible(by, "pipeline__"), pipeline__gone=False)
     return seen.select_related("pipeline__workspace")
 
 
@@ -128,7 +128,9 @@ def _cut(rows: QuerySet[Flow], kind: str, more: set[str]) -> list[Flow]:
 
 def _recoveries(asked: str, by: Actor) -> list[FoundRecovery]:
     """By label first, then by plan, by person, by what was diagnosed; newest first, each once; one more than `MOST`."""
-    seen = Recovery.objects.filter(where(by, "flow__pipeline__")).select_related("flow__pipeline__workspace")
+    seen = Recovery.objects.filter(filter_visible(by, "flow__pipeline__")).select_related(
+        "flow__pipeline__workspace"
+    )
     found: dict[int, FoundRecovery] = {}
     number = whole(label[1]) if (label := LABEL.fullmatch(asked)) else None
     for one in seen.filter(pk=number) if number is not None else ():
@@ -149,7 +151,7 @@ def _recoveries(asked: str, by: Actor) -> list[FoundRecovery]:
 
 def _people(asked: str, by: Actor, more: set[str]) -> tuple[FoundPerson, ...]:
     """Names of owners, openers, sealers and voters of recoveries that `by` sees; accounts for who manages them."""
-    seen = Recovery.objects.filter(where(by, "flow__pipeline__"))
+    seen = Recovery.objects.filter(filter_visible(by, "flow__pipeline__"))
     names: set[str] = set()
     for rows, column in (
         (seen, "owner"),

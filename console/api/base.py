@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 from console import texts
 from console.middleware import Request
 from recovery import reach
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import find_aim
 from recovery.audit.origin import client_address
 from recovery.errors import Denied, NotFound, RepriseError, Unreachable, WrongUse
@@ -86,7 +86,7 @@ def _check(request: Request, by: Actor, right: Right, named: Mapping[str, Any]) 
     """Raise Denied, audited, where the actor has the right nowhere."""
     if not by.may(right):
         aim = find_aim(named)
-        with attempt(
+        with audited_attempt(
             action="api.denied",
             by=by,
             target_kind="api",

@@ -45,7 +45,7 @@ class SignInForm(forms.Form):
 def _too_many(name: str) -> bool:
     """Not by the audit log, which counts refusals that say the same as one entry."""
     try:
-        limits.check("sign-in", name)
+        limits.check_limit("sign-in", name)
     except Denied:
         return True
     return False

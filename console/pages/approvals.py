@@ -29,7 +29,7 @@ SHOWN: Final = 100
 @page(Right.VIEW)
 def listing(request: Request, by: Actor) -> HttpResponse:
     """Open ones, what ends first at the top; approved ones that have not run; what has ended."""
-    now, every = timezone.now(), selectors.requests(by)
+    now, every = timezone.now(), selectors.list_requests(by)
     live = list(every.filter(state__in=LIVE, expires_at__gt=now).order_by("expires_at"))
     rows = _rows([*live, *every.exclude(pk__in=[r.pk for r in live])[:SHOWN]], by)
     going, ended = rows[: len(live)], rows[len(live) :]
@@ -46,20 +46,22 @@ def _rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approving.Row]
     """Rows of a list. Votes, and who may still vote, are asked for all of them together."""
     found, now = list(requests), timezone.now()
     prefetch_related_objects(found, "votes")
-    able = {place: selectors.voters(place) for place in {of.environment for of in found}}
+    able = {place: selectors.voter_ids(place) for place in {of.environment for of in found}}
     return [_row(of, by, able[of.environment], now) for of in found]
 
 
 def _row(of: ApprovalRequest, by: Actor, able: Collection[int], now: datetime) -> approving.Row:
     open_ = approving.state(of, now) == "open" and by.name not in {v.voter for v in of.votes.all()}
-    count = rules.tally(selectors.asked(of).rule, selectors.cast(selectors.votes_in_force(of, able))).given
+    count = rules.tally_votes(
+        selectors.request_facts(of).rule, selectors.votes_cast(selectors.votes_in_force(of, able))
+    ).given
     return approving.row(of, count, open_ and _counts(of, by), now)
 
 
 def _counts(of: ApprovalRequest, by: Actor) -> bool:
     """Would this person's vote on it ever count?"""
     may = by.may(Right.APPROVE, _environment(of))
-    return may and rules.never_counts(selectors.asked(of), Who(by.name, by.user_id)) is None
+    return may and rules.never_counts(selectors.request_facts(of), Who(by.name, by.user_id)) is None
 
 
 def _environment(of: ApprovalRequest) -> str:
@@ -97,18 +99,18 @@ def _vote(
         freshness.keep(request, request.path, says, {"reason": reason})
         return None, freshness.prove(request.path)
     act = partial(
-        actions.vote, recovery_id=of.recovery_id, choice=choice, reason=reason, plan_hash=signed, by=by
+        actions.cast_vote, recovery_id=of.recovery_id, choice=choice, reason=reason, plan_hash=signed, by=by
     )
     refusal = tried(act)
     return refusal, None if refusal is not None else redirect("approval", of.pk)
 
 
 def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
-    now, asked = timezone.now(), selectors.asked(of)
+    now, asked = timezone.now(), selectors.request_facts(of)
     given = list(of.votes.all())
-    able = selectors.approvers(asked.rule, of, of.plan)
+    able = selectors.names_of_approvers(asked.rule, of, of.plan)
     who = Who(by.name, by.user_id)
-    count = rules.tally(asked.rule, selectors.cast(selectors.votes_in_force(of)))
+    count = rules.tally_votes(asked.rule, selectors.votes_cast(selectors.votes_in_force(of)))
     flow = of.recovery.flow
     return {
         "section": "approvals", "of": of, "recovery": of.recovery, "plan": of.plan, "flow": flow,
@@ -126,8 +128,8 @@ def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
         "fresh": freshness.is_fresh(request), "proved_at": freshness.proved_at(request), "minutes": freshness.minutes(),
         "ready_at": approving.ready(asked, now),
         "rule": approving.rule_lines(asked.rule),
-        "queue": _rows(selectors.waiting(now, by)[:20], by),
-        "decided": _rows(selectors.requests(by).exclude(state="open")[:5], by),
+        "queue": _rows(selectors.open_requests(now, by)[:20], by),
+        "decided": _rows(selectors.list_requests(by).exclude(state="open")[:5], by),
         "back": reverse("review", args=[of.recovery_id]),
     }  # fmt: skip
 
@@ -136,15 +138,15 @@ def panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str, Any] | 
     """What the plan's own page shows of its approval; None without a plan."""
     if plan is None:
         return None
-    now, standing = timezone.now(), selectors.standing(recovery, plan)
+    now, standing = timezone.now(), selectors.approval_standing(recovery, plan)
     request = selectors.request_of(plan)
     given = list(request.votes.all()) if request is not None else []
-    able = selectors.approvers(standing.rule, request, plan)
+    able = selectors.names_of_approvers(standing.rule, request, plan)
     return {
         "rule": standing.rule,
         "rule_lines": approving.rule_lines(standing.rule),
         "request": request,
-        "badge": approving.badge(request, rules.tally(standing.rule, standing.votes).given, now)
+        "badge": approving.badge(request, rules.tally_votes(standing.rule, standing.votes).given, now)
         if request
         else None,
         "votes": approving.votes(given, standing.asked, able, Who(by.name, by.user_id), now)
@@ -158,8 +160,8 @@ def _why_not(by: Actor, of: ApprovalRequest, choice: str) -> str | None:
     """Why this person cannot vote so now; None when they can. The same rule lets the act through."""
     if why := may_why(by, Right.APPROVE, _environment(of)):
         return why
-    given = selectors.cast(selectors.votes_in_force(of))
+    given = selectors.votes_cast(selectors.votes_in_force(of))
     no = rules.may_vote(
-        selectors.asked(of), Who(by.name, by.user_id), given, choice, of.plan.hash, timezone.now()
+        selectors.request_facts(of), Who(by.name, by.user_id), given, choice, of.plan.hash, timezone.now()
     )
     return no.says if no is not None else None

@@ -30,7 +30,7 @@ STORY = 200
 def log(request: Request, by: Actor) -> HttpResponse:
     """Newest first; a page deep in the log costs as much as the first."""
     wanted = Wanted.of(request.GET.dict())
-    found = listing.page(
+    found = listing.page_of_entries(
         wanted, by=by, before=_number(request, "before"), after=_number(request, "after"), size=PER_PAGE
     )
     query = urlencode(wanted.query())
@@ -39,7 +39,7 @@ def log(request: Request, by: Actor) -> HttpResponse:
         "people": [SYSTEM.name, *User.objects.order_by("username").values_list("username", flat=True)[:500]],
         "acts": sorted(ACTIONS.items(), key=lambda a: a[1]),
         "outcomes": OUTCOMES,
-        "environments": visible.environments(by)[::-1],
+        "environments": visible.visible_environments(by)[::-1],
         "wanted": wanted,
         "rows": auditing.rows(found.entries),
         "found": found,
@@ -52,7 +52,7 @@ def log(request: Request, by: Actor) -> HttpResponse:
 
 
 def _is_seen(label: str, by: Actor) -> bool:
-    return Recovery.objects.filter(visible.where(by, "flow__pipeline__"), pk=_pk(label)).exists()
+    return Recovery.objects.filter(visible.filter_visible(by, "flow__pipeline__"), pk=_pk(label)).exists()
 
 
 def _number(request: Request, name: str) -> int:
@@ -65,14 +65,14 @@ def _pk(label: str) -> int:
 
 def _frame(by: Actor, tab: str = "") -> dict[str, Any]:
     """What every page of the audit shows: how the chain stands, what waits for review."""
-    check = keeping.standing()
+    check = keeping.newest_check()
     hours = (timezone.now() - check.at) / timedelta(hours=1) if check else None
     return {
         "section": "audit",
         "tab": tab,
         "standing": auditing.standing(check, hours_since=hours),
         "newest": AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0,
-        "waiting": reviews.waiting(by),
+        "waiting": reviews.acts_to_review(by),
         "may_export": by.may(Right.EXPORT_AUDIT),
         "why_no_export": may_why(by, Right.EXPORT_AUDIT),
     }
@@ -81,7 +81,7 @@ def _frame(by: Actor, tab: str = "") -> dict[str, Any]:
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
 def entry(request: Request, by: Actor, seq: int) -> HttpResponse:
     """Before and after, where the entry stands in the chain, and its review; POST signs it off."""
-    found = AuditEntry.objects.filter(visible.entries(by), seq=seq).first()
+    found = AuditEntry.objects.filter(visible.filter_entries(by), seq=seq).first()
     if found is None:
         raise Http404(_gone(seq))
     note, refusal = request.POST.get("note", ""), None
@@ -91,7 +91,9 @@ def entry(request: Request, by: Actor, seq: int) -> HttpResponse:
             messages.success(request, f"Entry {seq} is signed off.")
             return redirect("audit-review")
     same = (
-        AuditEntry.objects.exclude(pk=found.pk).filter(visible.entries(by), request_id=found.request_id)
+        AuditEntry.objects.exclude(pk=found.pk).filter(
+            visible.filter_entries(by), request_id=found.request_id
+        )
         if found.request_id
         else None
     )
@@ -125,7 +127,7 @@ def _reviewed(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
 def review(request: Request, by: Actor) -> HttpResponse:
     """What somebody who took no part has to look at; signed off on the entry's own page."""
     signed = request.GET.get("show") == "signed"
-    rows = [_reviewed(q, by) for q in reviews.queue(by, signed=signed)]
+    rows = [_reviewed(q, by) for q in reviews.review_queue(by, signed=signed)]
     return show(request, "audit/review.html", {**_frame(by, "review"), "rows": rows, "signed": signed})
 
 
@@ -135,12 +137,14 @@ def story(request: Request, by: Actor, label: str) -> HttpResponse:
     recovery = (
         Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=_pk(label.upper())).first()
     )
-    visible.check(recovery.flow if recovery else None, by, f"There is no recovery {label[:20]}.")
+    visible.require_visible_flow(
+        recovery.flow if recovery else None, by, f"There is no recovery {label[:20]}."
+    )
     assert recovery is not None
     after = _number(request, "after")
-    entries = AuditEntry.objects.filter(visible.entries(by), recovery=recovery.label, seq__gt=after).order_by(
-        "seq"
-    )
+    entries = AuditEntry.objects.filter(
+        visible.filter_entries(by), recovery=recovery.label, seq__gt=after
+    ).order_by("seq")
     found = list(entries.defer("before", "after")[: STORY + 1])
     context = {
         **_frame(by),
@@ -169,7 +173,7 @@ def chain(request: Request, by: Actor) -> HttpResponse:
         return _check_part(request)
     refusal = None
     if request.method == "POST":
-        refusal = tried(lambda: checking.ask(by=by))
+        refusal = tried(lambda: checking.request_check(by=by))
         if refusal is None:
             return redirect("audit-chain")
     context = {
@@ -178,7 +182,7 @@ def chain(request: Request, by: Actor) -> HttpResponse:
         "checks": AuditCheck.objects.all()[:10],
         "anchor": AuditAnchor.objects.filter(kind="mark").order_by("-seq").first(),
         "cut": AuditAnchor.objects.filter(kind="cut").order_by("-seq").first(),
-        "keys": sorted(keys.public()),
+        "keys": sorted(keys.public_keys()),
         "head": AuditEntry.objects.order_by("-seq").first(),
     }
     return show(request, "audit/chain.html", context, refusal=refusal)
@@ -186,7 +190,7 @@ def chain(request: Request, by: Actor) -> HttpResponse:
 
 def _check() -> dict[str, Any]:
     """The check that was asked for: how far it is, or how it ended."""
-    asked, now = checking.asked(), timezone.now()
+    asked, now = checking.newest_check_request(), timezone.now()
     open_ = checking.is_open(asked, now)
     return {"check": auditing.asked(asked, open=open_, lost=checking.LOST), "poll": open_}
 
@@ -208,7 +212,7 @@ def export(request: Request, by: Actor) -> HttpResponse:
     fmt = request.GET.get("format", "csv")
     if fmt not in ("csv", "json"):
         raise WrongUse("The audit log is exported as csv or json.")
-    pieces = keeping.export(fmt=fmt, by=by, wanted=Wanted.of(request.GET.dict()))
+    pieces = keeping.export_log(fmt=fmt, by=by, wanted=Wanted.of(request.GET.dict()))
     kind = "text/csv" if fmt == "csv" else "application/json"
     name = f"reprise-audit-{timezone.now():%Y%m%dT%H%M%SZ}.{fmt}"
     streamed = StreamingHttpResponse(pieces, content_type=f"{kind}; charset=utf-8", headers=_attached(name))

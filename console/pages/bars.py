@@ -281,7 +281,7 @@ def _accept(of: Scene, back: Link) -> Bar:
 
 def may_ask(of: Scene, plan: Plan) -> str | None:
     """Why no votes can be asked for on this plan; None when they can, and are needed."""
-    no = rules.may_ask(selectors.standing(of.recovery, plan), timezone.now())
+    no = rules.may_ask(selectors.approval_standing(of.recovery, plan), timezone.now())
     return no.says if no is not None else None
 
 
@@ -293,7 +293,7 @@ def may_run(of: Scene, plan: Plan | None) -> str | None:
 
 def may_break_glass(of: Scene, plan: Plan) -> bool:
     """Could this person run the plan without enough votes?"""
-    standing = selectors.standing(of.recovery, plan)
+    standing = selectors.approval_standing(of.recovery, plan)
     may = of.by.may(Right.BREAK_GLASS, of.environment) and may_run(of, plan) is None
     return may and rules.may_break_glass(standing, timezone.now()) is None
 
@@ -312,7 +312,7 @@ def _glass(of: Scene) -> tuple[Link, ...]:
 
 def _ask(of: Scene, plan: Plan) -> Bar:
     rule = selectors.rule_for(of.recovery.flow.pipeline.environment)
-    able = selectors.approvers(rule, plan=plan)
+    able = selectors.names_of_approvers(rule, plan=plan)
     able = [name for name in able if rule.requester_may_vote or name != of.by.name]
     return Bar(
         f"Asks {count(len(able), 'person', 'people')} for {count(rule.votes, 'vote')} on plan {plan.hash[:8]}.",

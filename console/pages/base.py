@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from console.middleware import Request
 from recovery import reach
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.audit.aims import find_aim
 from recovery.errors import Denied, NotFound, RepriseError, Unreachable
 from recovery.people.actions import actor_for_user
@@ -78,7 +78,7 @@ def require(request: Request, actor: Actor, right: Right, environment: str | Non
     except Denied as denied:
         aim = find_aim(request.resolver_match.kwargs if request.resolver_match else {})
         with transaction.atomic():
-            record(
+            append_entry(
                 action="page.denied",
                 outcome="denied",
                 by=actor,

@@ -14,9 +14,9 @@ from console.pages.flow import flow_or_404, frame_of
 from console.presenters import batches, charts
 from console.presenters import checkpoint as checkpoints
 from recovery import reach
-from recovery.checkpoints import inspect, said
-from recovery.checkpoints.batches import compare, log_page, read_batch
-from recovery.checkpoints.uses import uses
+from recovery.checkpoints import inspect_checkpoint, said
+from recovery.checkpoints.batches import compare_batches, log_page, read_batch
+from recovery.checkpoints.uses import list_uses
 from recovery.diagnosis.verdict import judge_flow
 from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, FlowInput
@@ -86,8 +86,8 @@ def _number(asked: Asked, name: str) -> int | None:
 
 
 def _report(asked: Asked, context: Context, root: str, place: str) -> Context:
-    flow, judged, recovery = context["flow"], inspect(place), context["recovery"]
-    every = uses(root)
+    flow, judged, recovery = context["flow"], inspect_checkpoint(place), context["recovery"]
+    every = list_uses(root)
     if context["asked_version"] in (None, *(use.number for use in every[:1])):
         verdict = verdicts.verdict_on(flow, judged, recovery=recovery, root=root)
     else:  # an older version: Spark does not start from it
@@ -113,7 +113,7 @@ def _batch(asked: Asked, context: Context, root: str, place: str) -> Context:
     assert number is not None, "this part is shown where a batch is asked for"
     if beside is None or beside == number:
         return {"batch": batches.view(read_batch(place, number))}
-    return {"difference": batches.difference(compare(place, number, beside))}
+    return {"difference": batches.difference(compare_batches(place, number, beside))}
 
 
 def _files(asked: Asked, context: Context, root: str, place: str) -> Context:

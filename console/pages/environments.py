@@ -22,14 +22,14 @@ from recovery.strategies.catalogue import EXECUTABLE
 def environments(request: Request, by: Actor) -> HttpResponse:
     """Every environment and its rule, the shipped ones marked as such."""
     changed = {r.environment: r for r in EnvironmentRule.objects.all()}
-    rows = [(n, rule_lines(selectors.rule_for(n)), changed.get(n)) for n in selectors.environments()]
+    rows = [(n, rule_lines(selectors.rule_for(n)), changed.get(n)) for n in selectors.list_environments()]
     return show(request, "settings/environments.html", {"section": "settings", "rows": rows})
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
 def environment(request: Request, by: Actor, name: str) -> HttpResponse:
     """One rule. What was typed stays when it is refused."""
-    if name not in selectors.environments():
+    if name not in selectors.list_environments():
         raise NotFound(f"There is no environment {name}. See the list of environments.")
     refusal: RepriseError | None = None
     values: Any = shown(selectors.rule_for(name), changing.version_of(name))
@@ -43,7 +43,7 @@ def environment(request: Request, by: Actor, name: str) -> HttpResponse:
     context = {
         "section": "settings", "environment": name, "name": name, "values": values, "strict": name not in LENIENT,
         "strategies": [(s, s in ticked) for s in EXECUTABLE],
-        "voters": selectors.approvers(selectors.rule_for(name)),
+        "voters": selectors.names_of_approvers(selectors.rule_for(name)),
     }  # fmt: skip
     return show(
         request, "settings/environment.html", context, refusal=refusal, status=422 if refusal else None

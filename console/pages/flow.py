@@ -36,7 +36,9 @@ PATIENCE = 5.0  # seconds: a page says that something is away rather than wait f
 def flow_or_404(flow_id: int, by: Actor) -> Flow:
     """Raises NotFound, also for one that `by` may not see."""
     found = Flow.objects.select_related("pipeline__workspace").filter(pk=flow_id).first()
-    return visible.check(found, by, "There is no such flow. It may have been removed from its pipeline.")
+    return visible.require_visible_flow(
+        found, by, "There is no such flow. It may have been removed from its pipeline."
+    )
 
 
 def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:

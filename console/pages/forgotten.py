@@ -21,7 +21,7 @@ NO_MAIL: Final = "This console sends no mail. Ask an admin for a new link."
 @require_http_methods(["GET", "HEAD", "POST"])
 def ask(request: Request) -> HttpResponse:
     """GET: one field; POST: have a worker look whose address it is."""
-    if not forgotten.possible():
+    if not forgotten.can_send_reset():
         raise Http404(NO_MAIL)
     if request.method != "POST":
         return render(request, "account/forgotten.html", {})
@@ -32,9 +32,9 @@ def ask(request: Request) -> HttpResponse:
         context = {"problem": TOO_MANY[over], "email": email}
         return render(request, "account/forgotten.html", context, status=429)
     for kind, source in asked.items():
-        limits.count(kind, source)
+        limits.count_try(kind, source)
     try:
-        forgotten.ask(email=email, place=place)
+        forgotten.request_reset(email=email, place=place)
     except RepriseError as problem:
         return render(
             request, "account/forgotten.html", {"problem": problem.sentence, "email": email}, status=503

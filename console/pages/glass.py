@@ -60,7 +60,7 @@ def _act(request: Request, of: Scene, reason: str, by: Actor) -> RepriseError | 
 
 
 def _shown(of: Scene, plan: Plan) -> dict[str, Any]:
-    standing, now = selectors.standing(of.recovery, plan), timezone.now()
+    standing, now = selectors.approval_standing(of.recovery, plan), timezone.now()
     no, missing = rules.may_break_glass(standing, now), rules.may_run(standing, now)
     return {
         **confirmation(of),

@@ -61,14 +61,14 @@ def _act(act: str, given: str, by: Actor) -> Callable[[], object]:
 
 def _overview() -> dict[str, Any]:
     now = timezone.now()
-    channels = [notifying.channel_row(c, now) for c in selectors.channels()]
-    deliveries = [notifying.delivery_row(d) for d in selectors.deliveries()]
+    channels = [notifying.channel_row(c, now) for c in selectors.list_channels()]
+    deliveries = [notifying.delivery_row(d) for d in selectors.newest_deliveries()]
     return {
         "section": "settings",
         "channels": channels,
         "deliveries": deliveries,
-        "mail": mailing.configured(),
-        "figures": selectors.outbox(now),
+        "mail": mailing.is_mail_configured(),
+        "figures": selectors.outbox_status(now),
         "version": notifying.version(channels, deliveries, now),
     }
 

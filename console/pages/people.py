@@ -109,9 +109,9 @@ def _act(request: Request, found: Person, by: Actor) -> dict[str, str]:
             by=by,
         )
     elif act in ("on", "off"):
-        actions.switch(person=found, on=act == "on", by=by)
+        actions.switch_account(person=found, on=act == "on", by=by)
     elif act == "invite":
-        text = actions.invite(person=found, by=by)
+        text = actions.invite_person(person=found, by=by)
         return {"link": request.build_absolute_uri(reverse("invitation", args=[text]))}
     elif act == "token":
         return {"made": _token(post, found, by)}
@@ -152,7 +152,7 @@ def invitation(request: Request, secret: str) -> HttpResponse:
     context: dict[str, Any] = {}
     refusal: RepriseError | None = None
     try:
-        limits.check("invitation", source)
+        limits.check_limit("invitation", source)
         context["name"] = actions.invitation_of(secret).person.user.get_username()
         if request.method == "POST":
             new, again = request.POST.get("password", ""), request.POST.get("again", "")
@@ -161,7 +161,7 @@ def invitation(request: Request, secret: str) -> HttpResponse:
                 return redirect("sign-in")
             context["problem"] = "The two passwords are not the same. Type the new one twice."
     except NotFound as missing:
-        limits.count("invitation", source)
+        limits.count_try("invitation", source)
         refusal = missing
     except RepriseError as problem:
         context["problem"] = problem.sentence

@@ -10,7 +10,7 @@ from console.presenters import pipelines, status
 from recovery.errors import NotFound
 from recovery.models import Pipeline
 from recovery.people.roles import Actor, Right
-from recovery.people.visible import where
+from recovery.people.visible import filter_visible
 from recovery.pipelines.alone import health_of
 from recovery.pipelines.failures import say_health
 from recovery.workflow.diagnosing import diagnose_pipeline
@@ -19,7 +19,7 @@ from recovery.workflow.diagnosing import diagnose_pipeline
 @page(Right.VIEW)
 def overview(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse:
     """What is so, since when, and what to do; its flows, where it has some."""
-    pipeline = Pipeline.objects.filter(where(by), pk=pipeline_pk).select_related("workspace").first()
+    pipeline = Pipeline.objects.filter(filter_visible(by), pk=pipeline_pk).select_related("workspace").first()
     if pipeline is None:
         raise NotFound("There is no such pipeline. It may have been removed from its workspace.")
     health, now = health_of(pipeline), timezone.now()

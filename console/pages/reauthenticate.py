@@ -44,7 +44,7 @@ def reauthenticate(request: Request, by: Actor) -> HttpResponse:
             )
             return redirect(back)
         trail.refused(request, by.name, f"Not confirmed: {problem}", action="session.confirm")
-        limits.count("confirmation", str(user.pk))
+        limits.count_try("confirmation", str(user.pk))
     context: dict[str, Any] = {
         "next": back, "problem": problem, "by": by, "proved_at": proved_at(request), "limit": minutes(),
         "pending": pending(request, back),

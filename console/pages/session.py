@@ -86,7 +86,8 @@ def _status(problem: str) -> int:
 def _form(request: Request, back: str, name: str = "", problem: str = "", status: int = 200) -> HttpResponse:
     context = {
         "next": back, "name": name, "problem": problem, "passkeys": possible(request),
-        "company": settings.REPRISE_OIDC_NAME, "mail": forgotten.possible(), "idle": settings.REPRISE_IDLE_MINUTES,
+        "company": settings.REPRISE_OIDC_NAME, "mail": forgotten.can_send_reset(),
+        "idle": settings.REPRISE_IDLE_MINUTES,
     }  # fmt: skip
     return render(request, "sign_in.html", context, status=status)
 

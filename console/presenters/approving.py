@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from console.presenters import status, words
-from recovery.approvals.rules import LIVE, Asked, Cast, Rule, Who, ready_at, tally, votes_text
+from recovery.approvals.rules import LIVE, Asked, Cast, Rule, Who, ready_at, tally_votes, votes_text
 
 STATES: Final = {
     "open": status.Badge("pending", "Open"),
@@ -57,7 +57,7 @@ def question(body: Mapping[str, Any]) -> str:
 def votes(given: Sequence[Any], asked: Asked, able: Sequence[str], who: Who, now: datetime) -> list[Line]:
     """Votes as they were given, the places that are open with who may take them, and who never counts."""
     lines = [_vote(v, now) for v in given]
-    count = tally(
+    count = tally_votes(
         asked.rule, [Cast(Who(v.voter, v.voter_id), v.choice) for v in given if v.voided_at is None]
     )
     if asked.state == "open" and not asked.late(now):

@@ -31,7 +31,7 @@ def row(entry: Any) -> Row:
         words = f"tried: {words}"  # nobody shall read that it was done
     return Row(
         entry, words, status.badge(status.OUTCOME, entry.outcome),
-        tags.code(entry.action, entry.outcome),
+        tags.code_of_action(entry.action, entry.outcome),
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def review(of: Any, *, name: str, missing_right: str | None) -> ReviewRow:
         item=of.item,
         row=row(of.entry) if of.entry is not None else None,
         why=WHY.get(of.item.why, of.item.why),
-        why_not=missing_right or reviewing.refusal(name, of.took_part) or None,
+        why_not=missing_right or reviewing.refusal_of_reviewer(name, of.took_part) or None,
         took_part=", ".join(sorted(of.took_part)),
     )
 

@@ -126,13 +126,13 @@ def _watermark(at_ms: int | None) -> str:
 
 
 def _source(source: BatchSource) -> SourceRow:
-    moved = said.partitions(source.begins_json, source.offset_json) if source.begins else []
+    moved = said.changed_partitions(source.begins_json, source.offset_json) if source.begins else []
     return SourceRow(
         source.key,
         source.log or source.key,
         source.kind,
         labels.label(source.kind, source.offset_json),
-        said.took(source),
+        said.describe_intake(source),
         (source.begins_json or "-") if source.begins else "not known",
         source.offset_json or "-",
         *_files(source.files),
@@ -180,12 +180,12 @@ def difference(of: Difference) -> DifferenceView:
 
 
 def _step(step: SourceStep) -> StepRow:
-    moved = said.partitions(step.before_json, step.after_json) if step.change == "moved" else []
+    moved = said.changed_partitions(step.before_json, step.after_json) if step.change == "moved" else []
     return StepRow(
         step.key,
         step.kind,
         CHANGES[step.change],
-        said.step(step),
+        said.describe_step(step),
         step.before_json or "-",
         step.after_json or "-",
         *_files(step.files),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from recovery.people.holders import able
+from recovery.people.holders import holders_of_right
 from recovery.people.roles import Right
 
 MOST: Final = 10
@@ -20,7 +20,7 @@ class Called:
 def who(recovery: Any) -> list[Called]:
     """Its owner, and who may recover there; of more than `MOST` their number."""
     environment = recovery.flow.pipeline.environment
-    people = able(Right.RECOVER, environment).order_by("user__username")
+    people = holders_of_right(Right.RECOVER, environment).order_by("user__username")
     names = [n for n in people.values_list("user__username", flat=True)[: MOST + 1] if n != recovery.owner]
     more = " and others" if len(names) > MOST else ""
     found = [Called("Owner of this recovery", recovery.owner)]

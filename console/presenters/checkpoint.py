@@ -8,7 +8,7 @@ from console.presenters import status, words
 from recovery.checkpoints import said
 from recovery.checkpoints.report import Outcome
 from recovery.checkpoints.uses import VersionUse
-from recovery.diagnosis.operators import word
+from recovery.diagnosis.operators import operator_word
 from recovery.diagnosis.verdict import CheckpointState, StatefulStep, StepFit, Verdict
 from recovery.sources import labels
 
@@ -145,7 +145,7 @@ def step_words(step: StatefulStep) -> tuple[status.Badge, str]:
     if step.fit is StepFit.SAME:
         return status.Badge("ok", "Compatible"), "The code has the same kind of step here."
     means = (
-        f"The state of {word(step.held)} cannot be kept."
+        f"The state of {operator_word(step.held)} cannot be kept."
         if step.held
         else "The checkpoint holds no state for it."
     )

@@ -14,7 +14,7 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.diagnosis.advice import Meant, asks_meant, stored_advice
-from recovery.diagnosis.advice import recommended as recommended_advice
+from recovery.diagnosis.advice import recommend_advice as recommended_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.diagnosis.verdict import StepFit, stateful_steps
 from recovery.strategies.catalogue import needs_start, settled_later

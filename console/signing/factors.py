@@ -4,7 +4,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 
 from console.signing.trail import FACTORS
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.people.roles import Actor, Right
 
 
@@ -17,7 +17,7 @@ def kinds(user: User) -> list[str]:
 def remove_all(user: User, by: Actor) -> None:
     """Take every second factor away: a password alone signs in, until new ones are set up. Raises Denied."""
     name = user.get_username()
-    with attempt(action="factor.remove", by=by, target_kind="person", target=name) as trying:
+    with audited_attempt(action="factor.remove", by=by, target_kind="person", target=name) as trying:
         by.check(Right.MANAGE)
         gone = kinds(user)
         Authenticator.objects.filter(user=user).delete()

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from console.middleware import Request, over
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.numbers import whole
 from recovery.people.roles import Actor
 
@@ -69,7 +69,7 @@ def end(request: Request, owner: User, by: Actor, *, only: str | None = None) ->
         if ended:
             places = ", ".join(sorted({s.ip for s in ended}))
             word = "session" if len(ended) == 1 else "sessions"
-            record(
+            append_entry(
                 action="session.end", outcome="done", by=by, target_kind="person", target=owner.get_username(),
                 says=f"Ended {len(ended)} {word} of {owner.get_username()} (from {places}).",
             )  # fmt: skip

@@ -12,7 +12,7 @@ from allauth.mfa import signals
 from django.contrib.auth.models import User
 
 from console.middleware import Request
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.errors import Denied
 from recovery.people import limits
 from recovery.people.actions import actor_for_user
@@ -28,15 +28,17 @@ FACTORS: Final = {
 def refused(request: Request, name: str, sentence: str, action: str = "session.refused") -> None:
     """One try that was not good. Call outside of a transaction that may be taken back."""
     who = Stranger(name=name[:150] or "(no name)", via="page", request_id=request.request_id)
-    record(action=action, outcome="denied", by=who, target_kind="person", target=name[:150], says=sentence)
+    append_entry(
+        action=action, outcome="denied", by=who, target_kind="person", target=name[:150], says=sentence
+    )
     if action == "session.refused":
-        limits.count("sign-in", name)
-        limits.count("address", get_adapter().get_client_ip(request))
+        limits.count_try("sign-in", name)
+        limits.count_try("address", get_adapter().get_client_ip(request))
 
 
 def said(request: Request, user: User, action: str, says: str) -> None:
     """Something that a person did to their own account or session."""
-    record(
+    append_entry(
         action=action, outcome="done", by=who_is(request, user), target_kind="person",
         target=user.get_username(), says=says,
     )  # fmt: skip

@@ -39,7 +39,7 @@ def request_approval(
         only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
         plan = _plan(recovery, plan_hash)
         now = timezone.now()
-        _refuse(rules.may_ask(selectors.standing(recovery, plan), now))
+        _refuse(rules.may_ask(selectors.approval_standing(recovery, plan), now))
         rule = selectors.rule_for(recovery.flow.pipeline.environment)
         Vote.objects.filter(plan=plan, voided_at=None).update(
             voided_at=now
@@ -52,7 +52,7 @@ def request_approval(
         attempted.done(
             says, after={"plan": plan.hash, "request": made.pk, "rule": rule.as_dict(), "reason": reason}
         )
-        events.asked(made, by=by)
+        events.announce_request(made, by=by)
     return made
 
 
@@ -69,7 +69,9 @@ def _ask(recovery: Recovery, plan: Plan, rule: rules.Rule, reason: str, by: Acto
         raise Refused(rules.ASKED, code="asked") from None
 
 
-def vote(*, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by: Actor) -> ApprovalRequest:
+def cast_vote(
+    *, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by: Actor
+) -> ApprovalRequest:
     """Approve or reject the plan that approval is asked for. `plan_hash`: the plan that was looked at; a vote on an
     older one is refused and says what changed. The last vote that is needed approves; one rejection ends the request.
 
@@ -83,9 +85,9 @@ def vote(*, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by:
         person, who = _voter(by), Who(by.name, by.user_id)
         request = _voted_on(recovery, plan_hash)
         signed = plan_hash or request.plan.hash
-        given = selectors.cast(selectors.votes_in_force(request))
-        _refuse(rules.may_vote(selectors.asked(request), who, given, choice, signed, timezone.now()))
-        if selectors.rule_for(recovery.flow.pipeline.environment) != selectors.asked(request).rule:
+        given = selectors.votes_cast(selectors.votes_in_force(request))
+        _refuse(rules.may_vote(selectors.request_facts(request), who, given, choice, signed, timezone.now()))
+        if selectors.rule_for(recovery.flow.pipeline.environment) != selectors.request_facts(request).rule:
             raise Refused(
                 f"The rules of {request.environment} changed since this was asked for. Ask again.",
                 code="rules_changed",
@@ -128,7 +130,7 @@ def _voted_on(recovery: Recovery, plan_hash: str) -> ApprovalRequest:
                       code="not_asked")  # fmt: skip
     state = (
         "expired"
-        if selectors.asked(ended).late(timezone.now()) and ended.state in rules.LIVE
+        if selectors.request_facts(ended).late(timezone.now()) and ended.state in rules.LIVE
         else ended.state
     )
     raise Refused(
@@ -165,10 +167,10 @@ def _decide(
         if recovery.state in ("awaiting_approval", "approved"):
             sealing.withdraw(recovery, says, what="approval")
         attempted.done(says, after=after)
-        events.decided(request, "rejected", says, by=by)
+        events.announce_decision(request, "rejected", says, by=by)
         return
-    asked = selectors.asked(request)
-    count = rules.tally(asked.rule, selectors.cast(selectors.votes_in_force(request)))
+    asked = selectors.request_facts(request)
+    count = rules.tally_votes(asked.rule, selectors.votes_cast(selectors.votes_in_force(request)))
     voted = f"{by.name} approved plan {digest[:8]}, vote {count.given} of {count.needed}: {reason}"
     if count.enough:
         approval_to(request, "approved", says="")
@@ -178,7 +180,7 @@ def _decide(
     if count.enough:
         says = f"Plan {digest[:8]} is approved; it may run until {rules.at_text(request.expires_at)}."
         note("approval.decide", recovery, says, by=by, after={"plan": digest, "request": request.pk})
-        events.decided(request, "approved", says, by=by)
+        events.announce_decision(request, "approved", says, by=by)
 
 
 def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor) -> BreakGlass:
@@ -194,7 +196,7 @@ def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor
         only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
         plan = _plan(recovery, plan_hash)
         by.check(right_to_run(plan), recovery.flow.pipeline.environment)
-        standing, now = selectors.standing(recovery, plan), timezone.now()
+        standing, now = selectors.approval_standing(recovery, plan), timezone.now()
         _refuse(rules.may_break_glass(standing, now))
         if not reason.strip():
             raise WrongUse("Breaking glass needs a reason: others read it in the review.")
@@ -231,11 +233,11 @@ def _refuse(no: No | None) -> None:
         raise Refused(no.says, code=no.code)
 
 
-def expire() -> int:
+def expire_requests() -> int:
     """End every request whose time is over; answers how many. By time they had ended before: this only writes it down,
     frees the flow and says so. One that somebody moves at this moment is left to the next round."""
     ended = 0
-    for request_id in selectors.late(timezone.now()):
+    for request_id in selectors.expired_request_ids(timezone.now()):
         try:
             ended += _expire(request_id)
         except RepriseError as lost:
@@ -261,5 +263,5 @@ def _expire(request_id: int) -> int:
             sealing.end_plan(recovery, says)
         note("approval.expire", recovery, says, by=SYSTEM, before={"state": was, "votes": given},
              after={"state": recovery.state, "plan": request.plan.hash})  # fmt: skip
-        events.decided(request, "expired", says)
+        events.announce_decision(request, "expired", says)
     return 1

@@ -4,9 +4,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.approvals import rules, selectors
-from recovery.approvals.moves import void
+from recovery.approvals.moves import void_request
 from recovery.approvals.rules import LIVE, Rule
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.errors import Refused
 from recovery.models import ApprovalRequest, EnvironmentRule
 from recovery.people.roles import Actor, Right
@@ -24,7 +24,7 @@ def change_rule(*, rule: Rule, version: int, by: Actor) -> None:
     """Put this rule in force. `version` is the one that was looked at. What was asked for or approved under the old
     one is void, at once and visibly. Raises Denied, Refused (not a rule, or somebody else changed it).
     """
-    with attempt(
+    with audited_attempt(
         action="environment.rule", by=by, target_kind="environment", target=rule.environment
     ) as attempted:
         by.check(Right.MANAGE)
@@ -50,9 +50,9 @@ def _problem(rule: Rule) -> str | None:
     unknown = set(rule.strategies or ()) - set(EXECUTABLE)
     if unknown:
         return f"There is no strategy {', '.join(sorted(unknown))}."
-    if rule.environment not in selectors.environments():
+    if rule.environment not in selectors.list_environments():
         return f"There is no environment {rule.environment}."
-    return rules.problem(rule)
+    return rules.problem_of_rule(rule)
 
 
 def _live(environment: str) -> list[ApprovalRequest]:
@@ -94,6 +94,6 @@ def _void(request: ApprovalRequest, says: str, by: Actor) -> None:
     recovery = lock(request.recovery_id)
     if request.state not in LIVE:
         return
-    void(request, says, by=by)
+    void_request(request, says, by=by)
     if recovery.state in ("awaiting_approval", "approved"):
         move(recovery, "planned", reason=f"{says} Ask for approval again.")

@@ -5,13 +5,13 @@ neither.
 from typing import Final
 
 from recovery.models import ApprovalRequest, Recovery
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from recovery.people.roles import SYSTEM, Actor
 
 DECIDED: Final = ("approved", "rejected", "expired", "voided")
 
 
-def asked(request: ApprovalRequest, *, by: Actor) -> None:
+def announce_request(request: ApprovalRequest, *, by: Actor) -> None:
     """People are asked for their votes. Call after the move, like the others here."""
     facts = {
         "approvals": f"0 of {request.rule['votes']}",
@@ -21,16 +21,16 @@ def asked(request: ApprovalRequest, *, by: Actor) -> None:
     _tell("approval.requested", request, "requested", facts, by)
 
 
-def decided(request: ApprovalRequest, how: str, says: str, *, by: Actor = SYSTEM) -> None:
+def announce_decision(request: ApprovalRequest, how: str, says: str, *, by: Actor = SYSTEM) -> None:
     """The request has ended, or has all its votes; `how` is one of DECIDED. A vote that decides nothing is not told."""
     _tell("approval.decided", request, how, {"decision": how, "reason": says}, by)
 
 
 def broke_glass(recovery: Recovery, says: str, *, by: Actor) -> None:
-    announce(event="recovery.break_glass", recovery=recovery, facts={"reason": says}, by=by)
+    announce_event(event="recovery.break_glass", recovery=recovery, facts={"reason": says}, by=by)
 
 
 def _tell(event: str, request: ApprovalRequest, what: str, facts: dict[str, str], by: Actor) -> None:
     recovery = Recovery.objects.select_related("flow__pipeline__workspace").get(pk=request.recovery_id)
     name, link = f"request {request.pk}: {what}", f"/approvals/{request.pk}"
-    announce(event=event, recovery=recovery, facts=facts, by=by, dedupe=name, link=link)
+    announce_event(event=event, recovery=recovery, facts=facts, by=by, dedupe=name, link=link)

@@ -94,7 +94,7 @@ class Unreadable:
 Window = Weekly | Dated | Unreadable
 
 
-def parse(line: str) -> Window:
+def parse_freeze(line: str) -> Window:
     """One line. Raises ValueError with a sentence that says what is wrong and how it is written."""
     text = " ".join(line.split())
     if found := WEEKLY.fullmatch(text):
@@ -123,18 +123,18 @@ def parse(line: str) -> Window:
 
 def parse_all(text: str) -> tuple[Window, ...]:
     """One window a line; empty lines are left out. Raises ValueError for the first that is none."""
-    return tuple(parse(line) for line in text.splitlines() if line.strip())
+    return tuple(parse_freeze(line) for line in text.splitlines() if line.strip())
 
 
-def stored(line: str) -> Window:
+def read_stored_freeze(line: str) -> Window:
     """One kept line: never an error, since the page on which it is mended shows it as well."""
     try:
-        return parse(line)
+        return parse_freeze(line)
     except ValueError:
         return Unreadable(line)
 
 
-def covering(windows: Iterable[Window], at: datetime) -> Window | None:
+def freeze_covering(windows: Iterable[Window], at: datetime) -> Window | None:
     """The window in which `at` lies; of several, the one that ends last."""
     found = [w for w in windows if w.covers(at)]
     return max(found, key=lambda w: w.ends(at), default=None)

@@ -38,16 +38,16 @@ def approval_to(request: ApprovalRequest, new: str, *, says: str, now: datetime 
 
 
 def _holds(guard: Guard, request: ApprovalRequest, now: datetime) -> bool:
-    asked = selectors.asked(request)
+    asked = selectors.request_facts(request)
     if guard is Guard.ENOUGH:
-        votes = selectors.cast(selectors.votes_in_force(request))
-        return not asked.late(now) and rules.tally(asked.rule, votes).enough
+        votes = selectors.votes_cast(selectors.votes_in_force(request))
+        return not asked.late(now) and rules.tally_votes(asked.rule, votes).enough
     if guard is Guard.LATE:
         return asked.late(now)
     return guard is not Guard.IN_TIME or not asked.late(now)
 
 
-def settle(recovery: Recovery, new: str, says: str) -> None:
+def settle_request(recovery: Recovery, new: str, says: str) -> None:
     """The recovery has moved to `new`: a request on which something still hung is used or void.
 
     Called by `workflow.moves.move` in its transaction, so that no way of leaving a state forgets it.
@@ -65,14 +65,16 @@ def settle(recovery: Recovery, new: str, says: str) -> None:
         approval_to(request, "used", says="The plan was started.", now=now)
         return
     why = says or f"The recovery is {new.replace('_', ' ')}."
-    void(request, "It began by break-glass, without this approval." if new == "running" and glass else why)
+    void_request(
+        request, "It began by break-glass, without this approval." if new == "running" and glass else why
+    )
 
 
-def void(request: ApprovalRequest, says: str, by: Actor = SYSTEM) -> None:
+def void_request(request: ApprovalRequest, says: str, by: Actor = SYSTEM) -> None:
     """The request and its votes count no more; what changed stands with it and in the audit log."""
     given = request.votes.filter(voided_at=None).count()
     was = request.state
     approval_to(request, "voided", says=says)
     note("approval.void", request.recovery, f"Request for approval void, {given} votes with it: {says}", by=by,
          before={"state": was, "votes": given}, after={"state": "voided", "plan": request.plan.hash})  # fmt: skip
-    events.decided(request, "voided", says, by=by)
+    events.announce_decision(request, "voided", says, by=by)

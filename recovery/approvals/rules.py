@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recovery.approvals.freezes import Unreadable, Window, covering, stored
+from recovery.approvals.freezes import Unreadable, Window, freeze_covering, read_stored_freeze
 
 LENIENT: Final = frozenset({"development", "staging"})
 """Environments whose rule may do without other people. Every other one, known or not, is held as production."""
@@ -66,7 +66,7 @@ def from_dict(given: Mapping[str, Any]) -> Rule:
     return Rule(
         **values,
         groups=groups,
-        freezes=tuple(stored(line) for line in given["freezes"]),
+        freezes=tuple(read_stored_freeze(line) for line in given["freezes"]),
         strategies=None if named is None else tuple(named),
     )
 
@@ -78,7 +78,7 @@ SHIPPED: Final[dict[str, Rule]] = {
 }
 
 
-def shipped(environment: str) -> Rule:
+def shipped_rule(environment: str) -> Rule:
     """The rule before anybody changed it; production's for an environment that nobody has described."""
     return SHIPPED.get(environment) or replace(SHIPPED["production"], environment=environment)
 
@@ -95,7 +95,7 @@ def _rank(rule: Rule) -> int:
     return {"development": 0, "staging": 1}.get(rule.environment, 2)
 
 
-def problem(rule: Rule) -> str | None:
+def problem_of_rule(rule: Rule) -> str | None:
     """Why this rule cannot be taken, in one sentence; None when it can."""
     strict = rule.environment not in LENIENT
     named = [m for g in rule.groups for m in g.members]
@@ -217,7 +217,7 @@ class Tally:
         return max(self.needed - self.given, max((g.votes - n for g, n in self.groups), default=0), 0)
 
 
-def tally(rule: Rule, votes: Iterable[Cast]) -> Tally:
+def tally_votes(rule: Rule, votes: Iterable[Cast]) -> Tally:
     """Votes for it, each person once."""
     names = {v.voter.name for v in votes if v.choice == "approve"}
     groups = tuple((g, len(names & set(g.members))) for g in rule.groups)
@@ -306,7 +306,7 @@ def _agreed(of: Standing, now: datetime) -> No | None:
         return No(
             "rules_changed", f"The rules of {environment} changed since approval was asked for. Ask again."
         )
-    count = tally(of.rule, of.votes)
+    count = tally_votes(of.rule, of.votes)
     began = of.resuming and of.asked.state == "used"
     if of.asked.state != "approved" and not began:
         return No("needs_approval", f"{votes_text(count.missing, 'more ')} of {count.needed} needed in {environment}. "
@@ -328,7 +328,7 @@ def ready_at(asked: Asked) -> datetime:
 
 
 def _frozen(rule: Rule, now: datetime) -> No | None:
-    window = covering(rule.freezes, now)
+    window = freeze_covering(rule.freezes, now)
     if window is None:
         return None
     if isinstance(window, Unreadable):
@@ -347,7 +347,7 @@ def at_text(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def voters(rule: Rule, people: Iterable[str], never: Collection[str]) -> list[str]:
+def voters_that_count(rule: Rule, people: Iterable[str], never: Collection[str]) -> list[str]:
     """Of the people with the right to vote, those whose vote would count."""
     members = {m for g in rule.groups for m in g.members}
     return [p for p in people if p not in never and (not members or p in members)]

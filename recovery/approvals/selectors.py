@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from recovery.approvals import rules
-from recovery.approvals.freezes import stored
+from recovery.approvals.freezes import read_stored_freeze
 from recovery.approvals.rules import LIVE, Asked, Cast, Group, No, Rule, Standing, Who
 from recovery.models import (
     ApprovalRequest,
@@ -30,7 +30,7 @@ def rule_for(environment: str) -> Rule:
     if environment in rows:
         return as_rule(rows[environment])
     if environment in rules.SHIPPED or "production" not in rows:
-        return rules.shipped(environment)
+        return rules.shipped_rule(environment)
     return as_rule(rows["production"], environment)
 
 
@@ -42,14 +42,14 @@ def as_rule(row: EnvironmentRule, environment: str = "") -> Rule:
         requester_may_vote=row.requester_may_vote,
         expiry_hours=row.expiry_hours,
         waiting_minutes=row.waiting_minutes,
-        freezes=tuple(stored(line) for line in row.freezes),
+        freezes=tuple(read_stored_freeze(line) for line in row.freezes),
         strategies=None if row.strategies is None else tuple(row.strategies),
         break_glass=row.break_glass,
         break_glass_minutes=row.break_glass_minutes,
     )
 
 
-def environments() -> list[str]:
+def list_environments() -> list[str]:
     """Every environment that has a rule or a pipeline; the shipped ones first."""
     seen = {*Pipeline.objects.filter(gone=False).values_list("environment", flat=True),
             *EnvironmentRule.objects.values_list("environment", flat=True)}  # fmt: skip
@@ -74,7 +74,7 @@ def request_or_404(request_id: int, by: Actor) -> ApprovalRequest:
     wanted = ApprovalRequest.objects.select_related("plan", "recovery__flow__pipeline__workspace")
     found = wanted.filter(pk=request_id).first()
     missing = f"There is no request for approval {request_id}. See the list of approvals."
-    visible.check(found.recovery.flow if found else None, by, missing)
+    visible.require_visible_flow(found.recovery.flow if found else None, by, missing)
     assert found is not None
     return found
 
@@ -96,12 +96,12 @@ def glass_over(plan: Plan | None, now: datetime | None = None) -> datetime | Non
     return glass.until
 
 
-def editors(plan: Plan) -> tuple[Who, ...]:
+def editors_of_plan(plan: Plan) -> tuple[Who, ...]:
     """Who edited the code that the plan changes."""
     return tuple(Who(e["name"], e["user_id"]) for e in plan.body.get("editors") or ())
 
 
-def asked(request: ApprovalRequest) -> Asked:
+def request_facts(request: ApprovalRequest) -> Asked:
     """The row as rules see it."""
     return Asked(
         state=request.state,
@@ -109,7 +109,7 @@ def asked(request: ApprovalRequest) -> Asked:
         rule=rules.from_dict(request.rule),
         requester=Who(request.requested_by, request.requested_by_id),
         author=Who(request.plan.sealed_by),
-        editors=editors(request.plan),
+        editors=editors_of_plan(request.plan),
         expires_at=request.expires_at,
         decided_at=request.decided_at,
     )
@@ -120,20 +120,20 @@ def votes_in_force(request: ApprovalRequest | None, able: Collection[int] | None
     off since, agrees to nothing any more. `able`: `voters(environment)`, where many requests are looked at."""
     if request is None:
         return []
-    still = voters(request.environment) if able is None else able
+    still = voter_ids(request.environment) if able is None else able
     return [vote for vote in request.votes.all() if vote.voided_at is None and vote.voter_id in still]
 
 
-def voters(environment: str) -> frozenset[int]:
+def voter_ids(environment: str) -> frozenset[int]:
     """User ids of everybody who may vote there."""
-    return frozenset(holders.able(Right.APPROVE, environment).values_list("user_id", flat=True))
+    return frozenset(holders.holders_of_right(Right.APPROVE, environment).values_list("user_id", flat=True))
 
 
-def cast(votes: Iterable[Vote]) -> list[Cast]:
+def votes_cast(votes: Iterable[Vote]) -> list[Cast]:
     return [Cast(Who(v.voter, v.voter_id), v.choice) for v in votes]
 
 
-def standing(recovery: Recovery, plan: Plan) -> Standing:
+def approval_standing(recovery: Recovery, plan: Plan) -> Standing:
     """All that decides whether this plan may run, read now."""
     request, glass = request_of(plan), glass_of(plan)
     return Standing(
@@ -141,8 +141,8 @@ def standing(recovery: Recovery, plan: Plan) -> Standing:
         hash=plan.hash,
         strategy=str(plan.body.get("strategy", "")),
         sealed_in=str(plan.body.get("environment", "")),
-        asked=asked(request) if request is not None else None,
-        votes=cast(votes_in_force(request)),
+        asked=request_facts(request) if request is not None else None,
+        votes=votes_cast(votes_in_force(request)),
         glass_until=glass.until if glass is not None else None,
         resuming=recovery.state not in ("planned", "awaiting_approval", "approved"),
     )
@@ -150,14 +150,16 @@ def standing(recovery: Recovery, plan: Plan) -> Standing:
 
 def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> No | None:
     """Why the environment's rules do not let this plan run now; None when they do."""
-    return rules.may_run(standing(recovery, plan), now or timezone.now())
+    return rules.may_run(approval_standing(recovery, plan), now or timezone.now())
 
 
-def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | None = None) -> list[str]:
+def names_of_approvers(
+    rule: Rule, request: ApprovalRequest | None = None, plan: Plan | None = None
+) -> list[str]:
     """Names of the people whose vote would count in the rule's environment, by their role there, in order; the
     requester, the plan's author and the editors of its code left out."""
     names = (
-        holders.able(Right.APPROVE, rule.environment)
+        holders.holders_of_right(Right.APPROVE, rule.environment)
         .order_by("user__username")
         .values_list("user__username", flat=True)
     )
@@ -166,24 +168,24 @@ def approvers(rule: Rule, request: ApprovalRequest | None = None, plan: Plan | N
         if rule.requester_may_vote
         else {
             request.requested_by if request else "",
-            *((plan.sealed_by, *(e.name for e in editors(plan))) if plan else ()),
+            *((plan.sealed_by, *(e.name for e in editors_of_plan(plan))) if plan else ()),
         }
     )
-    return rules.voters(rule, names, own)
+    return rules.voters_that_count(rule, names, own)
 
 
-def requests(by: Actor) -> QuerySet[ApprovalRequest]:
+def list_requests(by: Actor) -> QuerySet[ApprovalRequest]:
     """Every request that `by` may see, with what a list shows, newest first."""
-    seen = ApprovalRequest.objects.filter(visible.where(by, "recovery__flow__pipeline__"))
+    seen = ApprovalRequest.objects.filter(visible.filter_visible(by, "recovery__flow__pipeline__"))
     return seen.select_related("plan", "recovery__flow__pipeline__workspace").order_by("-pk")
 
 
-def waiting(now: datetime, by: Actor) -> QuerySet[ApprovalRequest]:
+def open_requests(now: datetime, by: Actor) -> QuerySet[ApprovalRequest]:
     """Open and not late, of those that `by` may see: what can still be voted on; what ends first comes first."""
-    return requests(by).filter(state="open", expires_at__gt=now).order_by("expires_at")
+    return list_requests(by).filter(state="open", expires_at__gt=now).order_by("expires_at")
 
 
-def late(now: datetime) -> Sequence[int]:
+def expired_request_ids(now: datetime) -> Sequence[int]:
     """Ids of requests on which something hangs and whose time is over."""
     return list(
         ApprovalRequest.objects.filter(state__in=LIVE, expires_at__lte=now).values_list("pk", flat=True)

@@ -8,4 +8,4 @@ from recovery.approvals import actions
 @shared_task(name="recovery.approvals.tasks.expire")
 def expire() -> None:
     """Write down that requests have expired; by time they had already."""
-    actions.expire()
+    actions.expire_requests()

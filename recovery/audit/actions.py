@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _LOCK: Final = 0x5265707269736541  # "RepriseA": names the audit log among PostgreSQL's advisory locks
 
 
-def record(
+def append_entry(
     *,
     action: str,
     outcome: str,
@@ -54,8 +54,8 @@ def record(
     Raises ValueError for an unregistered action or outcome and TypeError for a value that is not JSON: both are bugs
     of the caller.
     """
-    tags.check(action, outcome)
-    source = origin.current()
+    tags.check_action(action, outcome)
+    source = origin.current_origin()
     there = _place_of(recovery) if recovery and not (environment and pipeline) else ("", "")
     environment, pipeline = environment or there[0], pipeline or there[1]
     is_person = isinstance(by, Actor) and by.role is not Role.SYSTEM
@@ -71,24 +71,26 @@ def record(
         "action": action,
         "outcome": outcome,
         "target_kind": chain.plain_text(target_kind, 30),
-        "target": chain.plain_text(cleansing.shortened(target, 20_000), 400),
+        "target": chain.plain_text(cleansing.cleanse_and_shorten(target, 20_000), 400),
         "recovery": chain.plain_text(recovery, 20),
         "environment": environment,
-        "says": chain.plain_text(cleansing.shortened(says, 20_000), 20_000),
-        "reason": chain.plain_text(cleansing.shortened(reason, 20_000), 20_000),
-        "before": chain.plain(cleansing.value(before)),
-        "after": chain.plain(cleansing.value(after)),
+        "says": chain.plain_text(cleansing.cleanse_and_shorten(says, 20_000), 20_000),
+        "reason": chain.plain_text(cleansing.cleanse_and_shorten(reason, 20_000), 20_000),
+        "before": chain.as_plain_json(cleansing.cleanse_value(before)),
+        "after": chain.as_plain_json(cleansing.cleanse_value(after)),
     }
     with transaction.atomic():
         if outcome == "denied":
-            return folding.fold(fields, chain.plain_text(pipeline, 400), append=_append, lock=lock)
+            return folding.fold_denial(
+                fields, chain.plain_text(pipeline, 400), append=_append, lock=lock_chain
+            )
         return _append(fields)
 
 
 def write_folded() -> int:
     """Write the entries of denials that were counted, for windows that are over. Answers how many they tell of."""
     with transaction.atomic():
-        lock()
+        lock_chain()
         return folding.write_ended(append=_append)
 
 
@@ -117,7 +119,7 @@ def _place_of(recovery: str) -> tuple[str, str]:
     return (found.flow.pipeline.environment, name_pipeline(found.flow.pipeline)) if found else ("", "")
 
 
-def lock() -> None:
+def lock_chain() -> None:
     """Wait for one's turn to append; held until the commit. SQLite takes turns by BEGIN IMMEDIATE."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -125,24 +127,24 @@ def lock() -> None:
 
 
 def _append(fields: dict[str, Any]) -> AuditEntry:
-    lock()
-    seq, prev_hash = head()
+    lock_chain()
+    seq, prev_hash = chain_head()
     fields = {**fields, "format": chain.FORMAT, "seq": seq + 1, "at": timezone.now(), "prev_hash": prev_hash}
-    hash = chain.digest(fields)
-    entry = AuditEntry(**fields, hash=hash, seal=seals.seal(seq + 1, hash))
+    hash = chain.entry_hash(fields)
+    entry = AuditEntry(**fields, hash=hash, seal=seals.seal_entry(seq + 1, hash))
     entry.save(force_insert=True)
-    if why := reviewing.why(entry.action, entry.outcome, entry.environment):
+    if why := reviewing.why_reviewed(entry.action, entry.outcome, entry.environment):
         ReviewItem(seq=entry.seq, why=why, at=entry.at).save(force_insert=True)
     transaction.on_commit(lambda: _remember(anchor.Anchor(seq=entry.seq, hash=entry.hash)), robust=True)
     return entry
 
 
-def head() -> tuple[int, str]:
+def chain_head() -> tuple[int, str]:
     """Number and hash of the newest entry; of the last archived one where nothing came after it."""
     found = AuditEntry.objects.order_by("-seq").values_list("seq", "hash").first()
     if found:
         return found
-    cut = anchoring.newest(anchoring.CUT)
+    cut = anchoring.newest_anchor(anchoring.CUT)
     return (cut.statement.seq, cut.statement.hash) if cut else (0, chain.GENESIS)
 
 
@@ -150,7 +152,7 @@ def _remember(head: anchor.Anchor) -> None:
     def hash_of(seq: int) -> str | None:
         return AuditEntry.objects.filter(seq=seq).values_list("hash", flat=True).first()
 
-    anchor.advance(anchor.path(connection), head, hash_of)
+    anchor.advance_anchor(anchor.anchor_path(connection), head, hash_of)
 
 
 @dataclass
@@ -171,7 +173,7 @@ class Attempt:
         return self._record("done", says, before, after)
 
     def _record(self, outcome: str, says: str, before: Any = None, after: Any = None) -> AuditEntry:
-        return record(
+        return append_entry(
             action=self.action, outcome=outcome, by=self.by, target_kind=self.target_kind, target=self.target,
             recovery=self.recovery, says=says, reason=self.reason, environment=self.environment,
             pipeline=self.pipeline, before=before, after=after,
@@ -179,7 +181,7 @@ class Attempt:
 
 
 @contextmanager
-def attempt(
+def audited_attempt(
     *,
     action: str,
     by: Actor | Stranger,

@@ -28,7 +28,7 @@ class Anchor:
     hash: str
 
 
-def path(connection: BaseDatabaseWrapper) -> Path | None:
+def anchor_path(connection: BaseDatabaseWrapper) -> Path | None:
     """Where the anchor of this very database lies, or None for one in memory."""
     name = name_of(connection)
     return Path(settings.REPRISE_HOME) / f"audit-{name}.head" if name else None
@@ -48,7 +48,7 @@ def name_of(connection: BaseDatabaseWrapper) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
 
-def read(file: Path | None) -> Anchor | None:
+def read_anchor(file: Path | None) -> Anchor | None:
     """The anchor, or None where there is none yet. Raises ValueError when the file is not one."""
     if file is None or not file.exists():
         return None
@@ -59,7 +59,7 @@ def read(file: Path | None) -> Anchor | None:
     return Anchor(seq=int(found["seq"]), hash=str(found["hash"]))
 
 
-def advance(file: Path | None, anchor: Anchor, hash_of: Callable[[int], str | None]) -> None:
+def advance_anchor(file: Path | None, anchor: Anchor, hash_of: Callable[[int], str | None]) -> None:
     """Move the anchor forward, never back, and never over an entry that is no longer what it was.
 
     `hash_of(seq)` says what the database holds now. Where that is not what was seen, somebody cut the end off or

@@ -59,7 +59,7 @@ class Signed:
         """Why it proves nothing; "" for a good one."""
         if self.key_id not in known:
             return f"is signed with key {self.key_id}, which is not on the list of public keys"
-        if not keys.good(known[self.key_id], self.signature, self.statement.message()):
+        if not keys.is_signed_by(known[self.key_id], self.signature, self.statement.message()):
             return "carries a signature that does not fit: forged or changed"
         return ""
 
@@ -67,13 +67,13 @@ class Signed:
         return {**asdict(self.statement), "key_id": self.key_id, "signature": self.signature}
 
 
-def file() -> Path | None:
+def anchor_file() -> Path | None:
     """Where the anchors of this database are kept outside of it; None for a database in memory."""
     name = anchor.name_of(connection)
     return Path(settings.REPRISE_AUDIT_FOLDER) / f"audit-{name}.anchors" if name else None
 
 
-def say(
+def sign_statement(
     kind: str,
     seq: int,
     hash: str,
@@ -82,10 +82,10 @@ def say(
     key: Ed25519PrivateKey | None = None,
 ) -> Signed:
     """Sign and keep a statement: in the table now, in the file after the commit. Raises Unreachable (no key)."""
-    key = key or keys.private()
+    key = key or keys.signing_key()
     at = timezone.now().astimezone(UTC)
     statement = Statement(kind, seq, hash, at.isoformat(timespec="microseconds"), detail or {})
-    signed = Signed(statement, keys.key_id(keys.raw(key)), key.sign(statement.message()).hex())
+    signed = Signed(statement, keys.key_id(keys.public_bytes(key)), key.sign(statement.message()).hex())
     with transaction.atomic():
         AuditAnchor(
             kind=kind, seq=seq, hash=hash, at=at, detail=statement.detail, key_id=signed.key_id,
@@ -97,7 +97,7 @@ def say(
 
 def _keep_outside(signed: Signed) -> None:
     """One write of one line, put on disk. A full disk is logged: `verify` says that the file lacks it."""
-    place = file()
+    place = anchor_file()
     if place is None:
         return
     try:
@@ -115,7 +115,7 @@ def _keep_outside(signed: Signed) -> None:
         log.warning("The anchor of audit entry %s is not in %s: %s", signed.statement.seq, place, error)
 
 
-def newest(kind: str | None = None) -> Signed | None:
+def newest_anchor(kind: str | None = None) -> Signed | None:
     """The anchor of the highest entry in the table."""
     rows = AuditAnchor.objects.all() if kind is None else AuditAnchor.objects.filter(kind=kind)
     row = rows.order_by("-seq", "-pk").first()
@@ -124,27 +124,27 @@ def newest(kind: str | None = None) -> Signed | None:
 
 def next_after(seq: int) -> Signed | None:
     """The first mark at `seq` or behind it, whose key is known and whose signature fits."""
-    known = keys.public()
+    known = keys.public_keys()
     for row in AuditAnchor.objects.filter(kind=MARK, seq__gte=seq).order_by("seq", "pk")[:20]:
         if not (found := _of_row(row)).problem(known):
             return found
     return None
 
 
-def cuts() -> list[Signed]:
+def list_cuts() -> list[Signed]:
     """Every archiving, oldest first, from the table and from the file."""
     rows = [_of_row(r) for r in AuditAnchor.objects.filter(kind=CUT).order_by("seq")]
     return sorted([*rows, *(s for s in _lines() if s.statement.kind == CUT)], key=lambda s: s.statement.seq)
 
 
-def every() -> Iterator[Signed]:
+def iterate_statements() -> Iterator[Signed]:
     """All marks and key changes of table and file, by entry, one at a time."""
     rows = AuditAnchor.objects.exclude(kind=CUT).order_by("seq", "pk").iterator(chunk_size=500)
     outside = (s for s in _lines() if s.statement.kind != CUT)
     return heapq.merge((_of_row(r) for r in rows), outside, key=lambda s: s.statement.seq)
 
 
-def since(seq: int) -> Iterator[Signed]:
+def statements_since(seq: int) -> Iterator[Signed]:
     """Marks and key changes of the table only, from this entry on: for the check before a signature."""
     rows = AuditAnchor.objects.exclude(kind=CUT).filter(seq__gte=seq).order_by("seq", "pk")
     return (_of_row(r) for r in rows.iterator(chunk_size=500))
@@ -155,7 +155,7 @@ def _lines() -> Iterator[Signed]:
 
     A line that is none is passed over: a stop of the machine leaves one, and the table has that anchor.
     """
-    place = file()
+    place = anchor_file()
     if place is None or not place.exists():
         return
     with place.open("rb") as stream:

@@ -18,9 +18,9 @@ from django.db import connection
 from django.utils import timezone
 
 from recovery.audit import anchoring, chain, keys
-from recovery.audit.actions import attempt
-from recovery.audit.exporting import COLUMNS, row
-from recovery.audit.keeping import sign
+from recovery.audit.actions import audited_attempt
+from recovery.audit.exporting import COLUMNS, entry_columns
+from recovery.audit.keeping import sign_chain
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused, WrongUse
 from recovery.models import AuditEntry, ReviewItem
@@ -41,12 +41,12 @@ class Archived:
     sha256: str
 
 
-def archive(*, days: int, folder: Path, by: Actor) -> Archived | None:
+def archive_entries(*, days: int, folder: Path, by: Actor) -> Archived | None:
     """Move entries older than `days` into a new file of `folder`; None when there is none so old.
 
     Raises Denied, WrongUse, Refused (the chain is broken, a review is open, the file cannot be written).
     """
-    with attempt(action="audit.archive", by=by, target_kind="audit log", target=str(folder)):
+    with audited_attempt(action="audit.archive", by=by, target_kind="audit log", target=str(folder)):
         by.check(Right.MANAGE)
         if days < LEAST_DAYS:
             raise WrongUse(f"Entries are archived when they are {LEAST_DAYS} days old or older.")
@@ -54,12 +54,12 @@ def archive(*, days: int, folder: Path, by: Actor) -> Archived | None:
         if cut is None:
             return None
     found = check_chain()  # outside of a transaction: others may write meanwhile
-    with attempt(action="audit.archive", by=by, target_kind="audit log", target=str(folder)):
+    with audited_attempt(action="audit.archive", by=by, target_kind="audit log", target=str(folder)):
         if not found["ok"]:
             raise Refused(f"Nothing was archived, the chain is broken: {found['problems'][0]['says']}")
-        sign()  # what is archived has an anchor beside the signature of its file
+        sign_chain()  # what is archived has an anchor beside the signature of its file
         made = _write(found["first"], cut, folder)
-    with attempt(action="audit.archive", by=by, target_kind="audit log", target=made.file) as trying:
+    with audited_attempt(action="audit.archive", by=by, target_kind="audit log", target=made.file) as trying:
         detail = {
             "file": Path(made.file).name,
             "sha256": made.sha256,
@@ -68,7 +68,7 @@ def archive(*, days: int, folder: Path, by: Actor) -> Archived | None:
         }
         says = f"Archived {made.entries} entries, {made.first} to {made.last}, older than {days} days."
         trying.done(says, after=detail)
-        anchoring.say(anchoring.CUT, cut.seq, cut.hash, detail=detail)
+        anchoring.sign_statement(anchoring.CUT, cut.seq, cut.hash, detail=detail)
         with connection.cursor() as cursor:  # the model refuses; the database lets a cut's entries go
             cursor.execute("DELETE FROM recovery_auditentry WHERE seq <= %s", [cut.seq])
     return made
@@ -110,7 +110,7 @@ def _lines_to(draft: Path, entries: Iterator[dict[str, Any]]) -> tuple[str, int]
     hashed, count = hashlib.sha256(), 0
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
         for entry in entries:
-            line = json.dumps(row(entry), sort_keys=True).encode() + b"\n"
+            line = json.dumps(entry_columns(entry), sort_keys=True).encode() + b"\n"
             hashed.update(line)
             stream.write(line)
             count += 1
@@ -120,9 +120,9 @@ def _lines_to(draft: Path, entries: Iterator[dict[str, Any]]) -> tuple[str, int]
 
 
 def _signature(file: Path, first: int, cut: AuditEntry, digest: str, count: int) -> None:
-    key = keys.private()
+    key = keys.signing_key()
     said = {"what": "reprise audit archive", "first": first, "last": cut.seq, "entries": count,
-            "last_hash": cut.hash, "sha256": digest, "key_id": keys.key_id(keys.raw(key))}  # fmt: skip
+            "last_hash": cut.hash, "sha256": digest, "key_id": keys.key_id(keys.public_bytes(key))}  # fmt: skip
     message = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
     text = json.dumps({**said, "signature": key.sign(message).hex()}, indent=2, sort_keys=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
@@ -150,8 +150,8 @@ def check_archive(file: Path) -> list[str]:
         said = json.loads(file.with_name(f"{file.name}.sig").read_text())
         signature, key_id = said.pop("signature"), said["key_id"]
         message = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
-        known = keys.public()
-        if key_id not in known or not keys.good(known[key_id], signature, message):
+        known = keys.public_keys()
+        if key_id not in known or not keys.is_signed_by(known[key_id], signature, message):
             return [f"The signature of {file.name} is of no key on the list of public keys, or does not fit."]
         if _sha256(file) != said["sha256"]:
             return [f"{file.name} is not what was signed.", *_chain_of(file)]
@@ -167,7 +167,7 @@ def _chain_of(file: Path) -> list[str]:
         for line in stream:
             entry: Mapping[str, Any] = json.loads(line)
             entry = {**entry, "at": datetime.fromisoformat(entry["at"])}
-            if chain.digest(entry) != entry["hash"] or (hash is not None and entry["prev_hash"] != hash):
+            if chain.entry_hash(entry) != entry["hash"] or (hash is not None and entry["prev_hash"] != hash):
                 return [f"Entry {entry['seq']} of {file.name} does not fit into the chain."]
             hash = entry["hash"]
     return []

@@ -43,7 +43,7 @@ def plain_text(text: str, limit: int | None = None) -> str:
     return clean
 
 
-def plain(value: Any) -> Any:
+def as_plain_json(value: Any) -> Any:
     """`value` as JSON that reads back equal from any database. Raises TypeError for what is not JSON-like."""
     if value is None or isinstance(value, bool | int):
         return value
@@ -54,9 +54,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {plain_text(str(k)): plain(v) for k, v in value.items()}
+        return {plain_text(str(k)): as_plain_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)]
+        return [as_plain_json(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)]
     raise TypeError(f"{type(value).__name__} cannot be written into the audit log.")
 
 
@@ -66,7 +66,7 @@ def _plain_number(value: float) -> int | float | str:
     return int(value) if value.is_integer() else value
 
 
-def canonical(entry: Mapping[str, Any]) -> str:
+def canonical_text(entry: Mapping[str, Any]) -> str:
     """The text that stands for an entry's contents. `at` is an aware datetime. Raises ValueError for a format
     that this version does not know, and for an entry of format 1 with fields that it cannot have had."""
     names = _names(entry)
@@ -94,17 +94,17 @@ def _names(entry: Mapping[str, Any]) -> tuple[str, ...]:
 _SECOND: Final = tuple(name for name in FIELDS if name != "prev_hash")
 
 
-def contents(entry: Mapping[str, Any]) -> str:
+def hash_contents(entry: Mapping[str, Any]) -> str:
     """sha256 (hex) of an entry's contents."""
-    return hashlib.sha256(canonical(entry).encode("ascii")).hexdigest()
+    return hashlib.sha256(canonical_text(entry).encode("ascii")).hexdigest()
 
 
-def link(prev_hash: str, contents_hash: str) -> str:
+def link_hash(prev_hash: str, contents_hash: str) -> str:
     """The hash of an entry of format 2 or 3: sha256 (hex) over the hash before and its contents' hash."""
     return hashlib.sha256(f"{prev_hash}\n{contents_hash}".encode()).hexdigest()
 
 
-def digest(entry: Mapping[str, Any]) -> str:
+def entry_hash(entry: Mapping[str, Any]) -> str:
     """What the entry's `hash` has to be, by its own format. Raises ValueError as `canonical` does."""
-    found = contents(entry)
-    return found if entry["format"] == 1 else link(entry["prev_hash"], found)
+    found = hash_contents(entry)
+    return found if entry["format"] == 1 else link_hash(entry["prev_hash"], found)

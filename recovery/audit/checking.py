@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit import keeping
-from recovery.audit.actions import attempt, record
+from recovery.audit.actions import append_entry, audited_attempt
 from recovery.errors import Refused
 from recovery.models import AskedCheck, AuditEntry
 from recovery.people.roles import SYSTEM, Actor, Right
@@ -38,7 +38,7 @@ EACH: Final = 2.0
 LOST: Final = "The worker that read the log was lost. Nothing was found out; ask for the check again."
 
 
-def asked() -> AskedCheck | None:
+def newest_check_request() -> AskedCheck | None:
     """The check that was asked for last, however it stands; None where nobody has ever asked."""
     return AskedCheck.objects.select_related("result").first()
 
@@ -52,11 +52,11 @@ def _silent(check: AskedCheck, now: datetime) -> bool:
     return check.alive_at is not None and now - check.alive_at > SILENCE
 
 
-def ask(*, by: Actor) -> AskedCheck:
+def request_check(*, by: Actor) -> AskedCheck:
     """Have a worker check the whole log. Raises Denied, Refused (one is under way), Unreachable (no broker)."""
     from recovery.audit import tasks
 
-    with attempt(action="audit.ask", by=by, target_kind="audit log") as trying:
+    with audited_attempt(action="audit.ask", by=by, target_kind="audit log") as trying:
         by.check(Right.READ_AUDIT)
         broker.check()
         row, other = _begin(by.name)
@@ -67,14 +67,14 @@ def ask(*, by: Actor) -> AskedCheck:
     return row
 
 
-def daily() -> bool:
+def check_daily() -> bool:
     """Check the log here and now, if that has not been done for a day and nobody is at it. Was it?"""
-    last = keeping.standing()
+    last = keeping.newest_check()
     if last is not None and timezone.now() - last.at < DAILY:
         return False
     with transaction.atomic():
         row, other = _begin(SYSTEM.name)
-    return not other and run(row.number)
+    return not other and run_check(row.number)
 
 
 def _begin(name: str) -> tuple[AskedCheck, bool]:
@@ -92,7 +92,7 @@ def _begin(name: str) -> tuple[AskedCheck, bool]:
     return row, False
 
 
-def run(number: int) -> bool:
+def run_check(number: int) -> bool:
     """Check the log for request `number`, unless another worker does or did. Was it this one?"""
     taken = AskedCheck.objects.filter(number=number, ended_at=None, alive_at=None)
     if not taken.update(alive_at=timezone.now(), total=_entries()):
@@ -100,7 +100,7 @@ def run(number: int) -> bool:
     asked_by = AskedCheck.objects.get(number=number).by
     by = "" if asked_by == SYSTEM.name else asked_by
     try:
-        result = keeping.kept(SYSTEM, behalf=by, progress=_Progress(number).note)
+        result = keeping.verify_and_keep(SYSTEM, behalf=by, progress=_Progress(number).note)
     except Exception as error:
         says = f"The check stopped by an error ({type(error).__name__}). Nothing was found out."
         with transaction.atomic():
@@ -111,7 +111,7 @@ def run(number: int) -> bool:
     return True
 
 
-def tend() -> None:
+def tend_check_requests() -> None:
     """What a lost wake-up or a lost worker left: the one is given again, the other is written down. By beat."""
     from recovery.audit import tasks
 
@@ -137,7 +137,7 @@ def _write_down_lost(row: AskedCheck) -> None:
 
 
 def _record_failure(behalf: str, says: str) -> None:
-    record(
+    append_entry(
         action="audit.verify", outcome="failed", by=SYSTEM, behalf=behalf, target_kind="audit log", says=says
     )
 

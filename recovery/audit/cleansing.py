@@ -40,37 +40,37 @@ _SHAPES: Final = (
 )  # fmt: skip
 
 
-def text(of: str) -> str:
+def cleanse_text(of: str) -> str:
     """`of` with everything withheld that has the shape of a secret."""
     for shape, instead in _SHAPES:
         of = shape.sub(instead, of)
     return of
 
 
-def shortened(of: str, longest: int) -> str:
+def cleanse_and_shorten(of: str, longest: int) -> str:
     """As `text`, of no more than the beginning that `longest` characters can be cut from.
 
     The rest is not read. What it is cut off from, up to the blank before, is left out: half a secret has no shape.
     """
     if len(of) <= 2 * longest:
-        return text(of)
+        return cleanse_text(of)
     beginning, *cut = of[: 2 * longest].rsplit(maxsplit=1)
-    return f"{text(beginning) if cut else ''} …".lstrip()
+    return f"{cleanse_text(beginning) if cut else ''} …".lstrip()
 
 
-def value(of: Any) -> Any:
+def cleanse_value(of: Any) -> Any:
     """A JSON-like value, cleansed inside. A number or a truth value is never a secret."""
     if isinstance(of, str):
-        return text(of)
+        return cleanse_text(of)
     if isinstance(of, Mapping):
         return {k: _named(str(k), v) for k, v in of.items()}
     if isinstance(of, list | tuple | set | frozenset):
         kind = list if isinstance(of, tuple) else type(of)
-        return kind(value(v) for v in of)
+        return kind(cleanse_value(v) for v in of)
     return of
 
 
 def _named(name: str, of: Any) -> Any:
     if isinstance(of, str) and of and _NAMES.search(name) and not _REFERENCE.match(of):
         return WITHHELD
-    return value(of)
+    return cleanse_value(of)

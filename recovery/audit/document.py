@@ -6,7 +6,7 @@ python -m recovery.audit.document > docs/audit-actions.md
 import sys
 
 from recovery.audit import reviewing
-from recovery.audit.tags import ACTIONS, ASKING, ONLY, OUTCOMES, code
+from recovery.audit.tags import ACTIONS, ASKING, ONLY, OUTCOMES, code_of_action
 
 HEAD = """# What the audit log records
 
@@ -28,21 +28,21 @@ where the act is put into the review queue.
 """
 
 
-def page() -> str:
+def write_page() -> str:
     """The whole page as Markdown."""
     lines = [HEAD]
     for action, words in sorted(ACTIONS.items()):
-        codes = [f"`{code(action, o)}`" if ONLY.get(action, o) == o else "" for o in OUTCOMES]
+        codes = [f"`{code_of_action(action, o)}`" if ONLY.get(action, o) == o else "" for o in OUTCOMES]
         asks = "yes" if action in ASKING else ""
         lines.append(f"| {codes[0]} | {words} | {' | '.join(codes[1:])} | {asks} | {_reviewed(action)} |\n")
     return "".join(lines)
 
 
 def _reviewed(action: str) -> str:
-    if reviewing.why(action, "done", ""):
+    if reviewing.why_reviewed(action, "done", ""):
         return "always"
-    return "in production" if reviewing.why(action, "done", reviewing.PRODUCTION) else ""
+    return "in production" if reviewing.why_reviewed(action, "done", reviewing.PRODUCTION) else ""
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(write_page())

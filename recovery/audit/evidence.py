@@ -22,10 +22,10 @@ from django.template import Context, Engine
 from django.utils import timezone
 
 from recovery.audit import anchoring, chain, cleansing, keys, tags
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.audit.anchoring import Signed
-from recovery.audit.exporting import COLUMNS, row
-from recovery.audit.keeping import sign
+from recovery.audit.exporting import COLUMNS, entry_columns
+from recovery.audit.keeping import sign_chain
 from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.numbers import whole
@@ -40,20 +40,20 @@ approvals and votes, by their names, go to approvals.json, the rest to records.j
 _APPROVALS: Final = ("approv", "vote")
 
 
-def pack(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
+def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
     """Write the ZIP into `stream`; answers {recovery, entries, signed, files}. Taking it is an entry, and in it.
 
     Raises Denied, NotFound.
     """
     name = f"R-{label.strip().upper().removeprefix('R-')}"
-    with attempt(action="audit.pack", by=by, target_kind="recovery", target=name) as trying:
+    with audited_attempt(action="audit.pack", by=by, target_kind="recovery", target=name) as trying:
         by.check(Right.EXPORT_AUDIT)
         recovery = _recovery(name, by)
         trying.recovery = recovery.label
         _check_sight(recovery, by)
         trying.done(f"Took the evidence of {recovery.label} along.")
     with contextlib.suppress(Refused, Unreachable):
-        sign()  # without it the proof leads to another signature, or says that there is none
+        sign_chain()  # without it the proof leads to another signature, or says that there is none
     files = _files(recovery)
     manifest = {n: hashlib.sha256(content).hexdigest() for n, content in sorted(files.items())}
     files["manifest.json"] = _json(manifest)
@@ -73,7 +73,7 @@ def _recovery(name: str, by: Actor) -> Recovery:
     number = whole(name.removeprefix("R-"))
     found = Recovery.objects.select_related("flow__pipeline__workspace")
     one = found.filter(pk=number).first() if number is not None else None
-    visible.check(one.flow if one else None, by, f"There is no recovery {name}.")
+    visible.require_visible_flow(one.flow if one else None, by, f"There is no recovery {name}.")
     assert one is not None
     return one
 
@@ -81,8 +81,8 @@ def _recovery(name: str, by: Actor) -> Recovery:
 def _check_sight(recovery: Recovery, by: Actor) -> None:
     """Evidence is whole or none: raise Denied for whom some of its entries are closed (the pipeline was moved from
     another environment)."""
-    closed = AuditEntry.objects.filter(recovery=recovery.label).exclude(visible.entries(by))
-    if visible.entries(by) and (other := closed.values_list("environment", flat=True).first()):
+    closed = AuditEntry.objects.filter(recovery=recovery.label).exclude(visible.filter_entries(by))
+    if visible.filter_entries(by) and (other := closed.values_list("environment", flat=True).first()):
         raise Denied(
             f"Part of what was done in {recovery.label} was done in {other}, which {by.name} may not see. "
             "Ask an auditor who may."
@@ -92,7 +92,8 @@ def _check_sight(recovery: Recovery, by: Actor) -> None:
 def _files(recovery: Recovery) -> dict[str, bytes]:
     """Every file but the manifest, by name."""
     entries = [
-        row(e) for e in AuditEntry.objects.filter(recovery=recovery.label).order_by("seq").values(*COLUMNS)
+        entry_columns(e)
+        for e in AuditEntry.objects.filter(recovery=recovery.label).order_by("seq").values(*COLUMNS)
     ]
     plans = [
         {"hash": p.hash, "sealed_by": p.sealed_by, "sealed_at": p.sealed_at, "voided_at": p.voided_at,
@@ -105,7 +106,8 @@ def _files(recovery: Recovery) -> dict[str, bytes]:
         "workspace": recovery.flow.pipeline.workspace.name, "environment": recovery.flow.pipeline.environment,
         "pipeline": recovery.flow.pipeline.name, "flow": recovery.flow.name, "opened_by": recovery.created_by,
         "owner": recovery.owner,
-        "opened_at": recovery.created_at, "ended_at": recovery.ended_at, "reason": cleansing.text(recovery.reason),
+        "opened_at": recovery.created_at, "ended_at": recovery.ended_at,
+        "reason": cleansing.cleanse_text(recovery.reason),
         "made_at": timezone.now(),
     }  # fmt: skip
     others, proof = _others(recovery), _proof(entries)
@@ -137,11 +139,11 @@ def _step(step: Step) -> dict[str, Any]:
     names = ("ordinal", "kind", "says", "state", "attempt", "started_at", "ended_at", "worker", "problem")
     values = ("args", "result", "evidence", "log")
     found = {name: getattr(step, name) for name in names}
-    cleansed: dict[str, Any] = cleansing.value({name: getattr(step, name) for name in values})
+    cleansed: dict[str, Any] = cleansing.cleanse_value({name: getattr(step, name) for name in values})
     return {
         **found,
         **cleansed,
-        "problem": cleansing.text(step.problem),
+        "problem": cleansing.cleanse_text(step.problem),
         "plan": step.plan.hash if step.plan else "",
     }
 
@@ -172,7 +174,7 @@ def _values(of: Model) -> dict[str, Any]:
     """Without the bytes of kept files: their hashes stand there, and no secret of the source leaves by this way."""
     kept = [f for f in of._meta.concrete_fields if not isinstance(f, BinaryField)]
     fields = {f.attname: getattr(of, f.attname) for f in kept}
-    cleansed: dict[str, Any] = cleansing.value(fields)
+    cleansed: dict[str, Any] = cleansing.cleanse_value(fields)
     return cleansed
 
 
@@ -192,7 +194,7 @@ def _proof(entries: list[dict[str, Any]]) -> dict[str, Any]:
     until = anchor.statement.seq if anchor else last
     between = AuditEntry.objects.filter(seq__gte=first, seq__lte=until).order_by("seq")
     links = [
-        [e["seq"], e["format"], chain.canonical(e) if e["format"] == 1 else chain.contents(e)]
+        [e["seq"], e["format"], chain.canonical_text(e) if e["format"] == 1 else chain.hash_contents(e)]
         for e in between.values(*chain.FIELDS).iterator(chunk_size=500)
     ]
     return {
@@ -202,16 +204,16 @@ def _proof(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _public(anchor: Signed | None) -> str:
-    return keys.public()[anchor.key_id].hex() if anchor else ""
+    return keys.public_keys()[anchor.key_id].hex() if anchor else ""
 
 
 def _signature(message: bytes, public_key: str) -> str:
     """Of the same key as the anchor's; "" where this process does not have it."""
     try:
-        key = keys.private()
+        key = keys.signing_key()
     except Unreachable:
         return ""
-    return key.sign(message).hex() if keys.raw(key).hex() == public_key else ""
+    return key.sign(message).hex() if keys.public_bytes(key).hex() == public_key else ""
 
 
 def _json(value: Any) -> bytes:
@@ -233,5 +235,5 @@ def _page(shown: dict[str, Any]) -> bytes:
 def to_bytes(*, label: str, by: Actor) -> tuple[bytes, dict[str, Any]]:
     """The pack in memory: a recovery's evidence is small."""
     stream = io.BytesIO()
-    made = pack(label=label, stream=stream, by=by)
+    made = pack_evidence(label=label, stream=stream, by=by)
     return stream.getvalue(), made

@@ -22,13 +22,13 @@ class _Line:
         return line
 
 
-def row(entry: dict[str, Any]) -> dict[str, Any]:
+def entry_columns(entry: dict[str, Any]) -> dict[str, Any]:
     """An entry's columns as plain JSON, with the stable code of what happened."""
     at = entry["at"].isoformat(timespec="microseconds")
-    return {**entry, "at": at, "code": tags.code(entry["action"], entry["outcome"])}
+    return {**entry, "at": at, "code": tags.code_of_action(entry["action"], entry["outcome"])}
 
 
-def cell(value: Any) -> str:
+def csv_cell(value: Any) -> str:
     """One CSV cell. Text that a spreadsheet would run as a formula is led by an apostrophe."""
     if value is None:
         return ""
@@ -37,7 +37,7 @@ def cell(value: Any) -> str:
     return f"'{value}" if value.lstrip(" ").startswith(_FORMULA) else value
 
 
-def lines(entries: QuerySet[AuditEntry], fmt: str) -> Iterator[str]:
+def export_lines(entries: QuerySet[AuditEntry], fmt: str) -> Iterator[str]:
     """The export as text, an entry at a time: `csv` with a header, or one JSON list."""
     found = entries.values(*COLUMNS).iterator(chunk_size=500)
     return _csv(found) if fmt == "csv" else _json(found)
@@ -47,15 +47,15 @@ def _csv(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
     writer = csv.writer(_Line())
     yield str(writer.writerow([*COLUMNS, "code", "words"]))
     for entry in entries:
-        cells = row(entry)
+        cells = entry_columns(entry)
         words = tags.ACTIONS.get(entry["action"], "")
-        yield str(writer.writerow([*(cell(cells[name]) for name in (*COLUMNS, "code")), words]))
+        yield str(writer.writerow([*(csv_cell(cells[name]) for name in (*COLUMNS, "code")), words]))
 
 
 def _json(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
     yield "["
     lead = "\n"
     for entry in entries:
-        yield lead + json.dumps(row(entry), sort_keys=True)
+        yield lead + json.dumps(entry_columns(entry), sort_keys=True)
         lead = ",\n"
     yield "\n]\n"

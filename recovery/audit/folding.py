@@ -43,7 +43,9 @@ making a pipeline: what names none that is there counts as none."""
 Append = Callable[[dict[str, Any]], AuditEntry]
 
 
-def fold(fields: Mapping[str, Any], pipeline: str, *, append: Append, lock: Callable[[], None]) -> AuditEntry:
+def fold_denial(
+    fields: Mapping[str, Any], pipeline: str, *, append: Append, lock: Callable[[], None]
+) -> AuditEntry:
     """The entry that stands for a denial: a new one, or the one of this window, which counts it.
 
     `pipeline`: what was aimed at, "" where none is known. Call inside a transaction. `lock`: waits for one's turn to
@@ -87,12 +89,18 @@ def _write(row: DeniedTry, append: Append) -> int:
     row.delete()
     if row.more:
         append(
-            {**_columns(row.fields), "says": said(row), "request_id": "", "task_id": "", "after": _after(row)}
+            {
+                **_columns(row.fields),
+                "says": describe_repeats(row),
+                "request_id": "",
+                "task_id": "",
+                "after": _after(row),
+            }
         )
     return row.more
 
 
-def said(row: DeniedTry) -> str:
+def describe_repeats(row: DeniedTry) -> str:
     """For people: how many more, from when to when, and what was said of the first."""
     first, last = f"{row.since:%H:%M:%S}", f"{row.until:%H:%M:%S}"
     what = "of several targets" if row.key == _many(row.who, row.fields) else "of the same"

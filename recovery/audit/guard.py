@@ -23,7 +23,7 @@ _BODIES: Final = {
 }
 
 
-def trigger(table: str, event: str) -> str:
+def trigger_name(table: str, event: str) -> str:
     """The name of a trigger; those of the entries are older than the other tables."""
     return f"audit_no_{event}" if table == ENTRIES else f"{table}_no_{event}"
 
@@ -31,7 +31,7 @@ def trigger(table: str, event: str) -> str:
 def _sqlite(table: str) -> dict[str, str]:
     unless = f"WHEN NOT EXISTS ({_CUT}) " if table == ENTRIES else ""
     refuse = f"BEGIN SELECT RAISE(ABORT, '{SAYS}'); END"
-    update, delete = trigger(table, "update"), trigger(table, "delete")
+    update, delete = trigger_name(table, "update"), trigger_name(table, "delete")
     return {
         update: f"CREATE TRIGGER {update} BEFORE UPDATE ON {table} {refuse}",
         delete: f"CREATE TRIGGER {delete} BEFORE DELETE ON {table} {unless}{refuse}",
@@ -46,14 +46,14 @@ def _postgres(table: str) -> dict[str, str]:
         ("delete", "ROW", function),
         ("truncate", "STATEMENT", "audit_refuse"),
     ):
-        name = trigger(table, event)
+        name = trigger_name(table, event)
         made[name] = (
             f"CREATE TRIGGER {name} BEFORE {event.upper()} ON {table} FOR EACH {each} EXECUTE FUNCTION {does}()"
         )
     return made
 
 
-def install(connection: BaseDatabaseWrapper) -> None:
+def install_triggers(connection: BaseDatabaseWrapper) -> None:
     """Create the triggers of every table. Raises DatabaseError when they are already there."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -67,7 +67,7 @@ def install(connection: BaseDatabaseWrapper) -> None:
                 cursor.execute(statement)
 
 
-def remove(connection: BaseDatabaseWrapper) -> None:
+def remove_triggers(connection: BaseDatabaseWrapper) -> None:
     """Drop the triggers: for the way back of the migration, and for tests that force a change."""
     with connection.cursor() as cursor:
         for table in TABLES:
@@ -78,7 +78,7 @@ def remove(connection: BaseDatabaseWrapper) -> None:
                 cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
 
 
-def missing(connection: BaseDatabaseWrapper) -> list[str]:
+def missing_triggers(connection: BaseDatabaseWrapper) -> list[str]:
     """Names of triggers that are gone, switched off, or no longer what was installed."""
     found = _sqlite_triggers(connection) if connection.vendor == "sqlite" else _postgres_triggers(connection)
     expected: dict[str, str] = {}

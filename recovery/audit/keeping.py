@@ -9,10 +9,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit import anchoring, keys
-from recovery.audit.actions import attempt, head, lock, record
+from recovery.audit.actions import append_entry, audited_attempt, chain_head, lock_chain
 from recovery.audit.anchoring import KEY, MARK, Signed
-from recovery.audit.exporting import FORMATS, lines
-from recovery.audit.listing import Wanted, stream
+from recovery.audit.exporting import FORMATS, export_lines
+from recovery.audit.listing import Wanted, stream_entries
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.models import AuditCheck
@@ -23,19 +23,21 @@ KEPT_CHECKS: Final = 400
 STORED_PROBLEMS: Final = 20
 
 
-def verify(*, by: Actor | None = None) -> dict[str, Any]:
+def verify_chain(*, by: Actor | None = None) -> dict[str, Any]:
     """Check the whole chain: `{ok, entries, first, head, problems: [{seq, says}], anchors, anchored}`.
 
     With `by`, the right to read the log is checked, and the check is kept and audited. Raises Denied.
     """
     if by is None:
         return check_chain()
-    with attempt(action="audit.verify", by=by, target_kind="audit log"):
+    with audited_attempt(action="audit.verify", by=by, target_kind="audit log"):
         by.check(Right.READ_AUDIT)
     return _checked(by)[0]
 
 
-def kept(by: Actor, *, behalf: str = "", progress: Callable[[int], None] = lambda _: None) -> AuditCheck:
+def verify_and_keep(
+    by: Actor, *, behalf: str = "", progress: Callable[[int], None] = lambda _: None
+) -> AuditCheck:
     """Check the whole chain; the result is kept and audited. `progress` is told how many entries were read."""
     return _checked(by, behalf, progress)[1]
 
@@ -60,7 +62,7 @@ def _checked(
         AuditCheck.objects.filter(pk__lte=old[0]).delete() if old else None
         if not found["ok"]:
             _tell(found)
-        record(
+        append_entry(
             action="audit.verify", outcome="done" if found["ok"] else "failed", by=by, behalf=behalf,
             target_kind="audit log", says=says, after=after,
         )  # fmt: skip
@@ -69,20 +71,20 @@ def _checked(
 
 def _tell(found: dict[str, Any]) -> None:
     """People are told of a chain that is broken, once for each first problem."""
-    from recovery.notify.actions import announce  # that room writes to this one
+    from recovery.notify.actions import announce_event  # that room writes to this one
 
     first = found["problems"][0]
     told = {"problems": len(found["problems"]), "problem": first["says"], "entries": found["entries"]}
-    announce(event="audit.broken", facts=told, dedupe=f"{first['seq']}:{first['says']}")
+    announce_event(event="audit.broken", facts=told, dedupe=f"{first['seq']}:{first['says']}")
 
 
-def sign(key: Ed25519PrivateKey | None = None) -> Signed | None:
+def sign_chain(key: Ed25519PrivateKey | None = None) -> Signed | None:
     """Sign where the log stands, unless that is signed already. What came since the last anchor is checked first:
     a signature under forged entries would make them ours. Raises Refused then, Unreachable without a key."""
     with transaction.atomic():
-        lock()
-        seq, hash = head()
-        last = anchoring.newest()
+        lock_chain()
+        seq, hash = chain_head()
+        last = anchoring.newest_anchor()
         if seq == 0 or (last is not None and last.statement.seq >= seq):
             return None
     found = check_chain(after=last.statement.seq if last else 0)
@@ -90,17 +92,17 @@ def sign(key: Ed25519PrivateKey | None = None) -> Signed | None:
         raise Refused(
             f"The audit log was not signed: {found['problems'][0]['says']} Run audit verify, and keep this database."
         )
-    return anchoring.say(MARK, seq, hash, key=key)
+    return anchoring.sign_statement(MARK, seq, hash, key=key)
 
 
 def sign_or_report() -> None:
     """The regular signature. What is found wrong on the way is kept as a check that failed, once."""
     try:
-        sign()
+        sign_chain()
     except Refused:
         last = AuditCheck.objects.first()
         if last is None or last.ok:
-            kept(SYSTEM)
+            verify_and_keep(SYSTEM)
 
 
 def renew_key(*, by: Actor) -> dict[str, str]:
@@ -108,16 +110,16 @@ def renew_key(*, by: Actor) -> dict[str, str]:
 
     Answers {old, new}: key ids. Raises Denied, Refused (the key comes from outside, or the chain is broken).
     """
-    with attempt(action="audit.key", by=by, target_kind="audit log"):
+    with audited_attempt(action="audit.key", by=by, target_kind="audit log"):
         by.check(Right.MANAGE)
-    old = keys.private()
-    sign(old)
-    with attempt(action="audit.key", by=by, target_kind="audit log") as trying:
-        new = keys.renew()
-        ids = {"old": keys.key_id(keys.raw(old)), "new": keys.key_id(keys.raw(new))}
-        seq, hash = head()
-        detail = {"key_id": ids["new"], "public": keys.raw(new).hex()}
-        anchoring.say(KEY, seq, hash, detail=detail, key=old)
+    old = keys.signing_key()
+    sign_chain(old)
+    with audited_attempt(action="audit.key", by=by, target_kind="audit log") as trying:
+        new = keys.renew_key()
+        ids = {"old": keys.key_id(keys.public_bytes(old)), "new": keys.key_id(keys.public_bytes(new))}
+        seq, hash = chain_head()
+        detail = {"key_id": ids["new"], "public": keys.public_bytes(new).hex()}
+        anchoring.sign_statement(KEY, seq, hash, detail=detail, key=old)
         trying.done(
             f"The audit log is signed with key {ids['new']} from now on.",
             before={"key": ids["old"]}, after={"key": ids["new"]},
@@ -125,28 +127,28 @@ def renew_key(*, by: Actor) -> dict[str, str]:
     return ids
 
 
-def export(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str]:
+def export_log(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str]:
     """The log, oldest first, as text in pieces; what `wanted` says, else all of it that `by` sees.
 
     The export's own entry is written first, before this returns, and is the last one that may be exported.
     Raises Denied, WrongUse.
     """
     filters = wanted or Wanted()
-    with attempt(action="audit.export", by=by, target_kind="audit log", target=fmt) as trying:
+    with audited_attempt(action="audit.export", by=by, target_kind="audit log", target=fmt) as trying:
         by.check(Right.EXPORT_AUDIT)
         if fmt not in FORMATS:
             raise WrongUse(f"The audit log is exported as csv or json, not as {fmt!r}.")
         part = "part of the" if filters.query() else "the"
         says = f"Exported {part} audit log as {fmt.upper()}."
         after: dict[str, Any] = {"filters": filters.query()} if filters.query() else {}
-        if visible.entries(by):
-            after["environments"] = visible.environments(by)
+        if visible.filter_entries(by):
+            after["environments"] = visible.visible_environments(by)
             says = f"{says} Without the environments that {by.name} may not see."
         last = trying.done(says, after=after or None)
-    return lines(stream(filters, by=by, last=last.seq), fmt)
+    return export_lines(stream_entries(filters, by=by, last=last.seq), fmt)
 
 
-def standing() -> AuditCheck | None:
+def newest_check() -> AuditCheck | None:
     """The newest check, for the banner; None before the first."""
     return AuditCheck.objects.first()
 
@@ -154,7 +156,7 @@ def standing() -> AuditCheck | None:
 def problem_with_key() -> str:
     """Why the log cannot be signed by this process; "" when it can."""
     try:
-        keys.private()
+        keys.signing_key()
     except RepriseError as error:
         return error.sentence
     return ""

@@ -36,7 +36,7 @@ def list_file() -> Path:
     return Path(settings.REPRISE_AUDIT_FOLDER) / "audit.keys"
 
 
-def private() -> Ed25519PrivateKey:
+def signing_key() -> Ed25519PrivateKey:
     """The key that signs now; it is put on the list of public keys. Raises Unreachable when it cannot be read."""
     try:
         text = settings.REPRISE_AUDIT_KEY.encode() or _own_text()
@@ -48,16 +48,16 @@ def private() -> Ed25519PrivateKey:
         ) from error
     if not isinstance(found, Ed25519PrivateKey):
         raise Unreachable("The key that signs the audit log must be an Ed25519 key, in PEM.")
-    _list(raw(found))
+    _list(public_bytes(found))
     return found
 
 
-def raw(key: Ed25519PrivateKey) -> bytes:
+def public_bytes(key: Ed25519PrivateKey) -> bytes:
     """The 32 bytes of its public half."""
     return key.public_key().public_bytes(ser.Encoding.Raw, ser.PublicFormat.Raw)
 
 
-def public() -> dict[str, bytes]:
+def public_keys() -> dict[str, bytes]:
     """Every key on the list, by id. A line whose id is not its key's is left out. Raises OSError."""
     if not list_file().exists():
         return {}
@@ -73,7 +73,7 @@ def public() -> dict[str, bytes]:
     return found
 
 
-def good(public_key: bytes, signature: str, message: bytes) -> bool:
+def is_signed_by(public_key: bytes, signature: str, message: bytes) -> bool:
     """Did the owner of this key sign this message?"""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(bytes.fromhex(signature), message)
@@ -82,7 +82,7 @@ def good(public_key: bytes, signature: str, message: bytes) -> bool:
     return True
 
 
-def renew() -> Ed25519PrivateKey:
+def renew_key() -> Ed25519PrivateKey:
     """Put another key into `audit.key`; the old public one stays on the list. Raises Refused for a key from outside."""
     if settings.REPRISE_AUDIT_KEY:
         raise Refused(
@@ -91,7 +91,7 @@ def renew() -> Ed25519PrivateKey:
         )
     with _turn():
         _write_private(own_file())
-    return private()
+    return signing_key()
 
 
 def _own_text() -> bytes:
@@ -116,10 +116,10 @@ def _write_private(file: Path) -> None:
 
 
 def _list(key: bytes) -> None:
-    if key_id(key) in public():
+    if key_id(key) in public_keys():
         return
     with _turn():
-        if key_id(key) in public():
+        if key_id(key) in public_keys():
             return
         line = f"{key_id(key)} {base64.b64encode(key).decode()} {timezone.now():%Y-%m-%dT%H:%M:%SZ}\n"
         list_file().parent.mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,7 @@ class Found:
     searched: int = 0
 
 
-def matching(wanted: Wanted, by: Actor) -> list[QuerySet[AuditEntry]]:
+def matching_entries(wanted: Wanted, by: Actor) -> list[QuerySet[AuditEntry]]:
     """The entries that `by` sees, as sets whose union they are: a person acts, or a task does on their behalf; and one
     an environment where few are seen. Each set is read along an index of its own, and no two hold the same entry.
     """
@@ -99,7 +99,7 @@ def _filtered(wanted: Wanted) -> QuerySet[AuditEntry]:
         "environment": wanted.env,
     }
     found = found.filter(**{name: value for name, value in given.items() if value})
-    found = _in_period(found, moment(wanted.since), _end(wanted.until))
+    found = _in_period(found, parse_moment(wanted.since), _end(wanted.until))
     if wanted.q:
         text = Q(says__icontains=wanted.q) | Q(target__icontains=wanted.q) | Q(reason__icontains=wanted.q)
         found = found.filter(text | Q(actor__icontains=wanted.q) | Q(request_id=wanted.q))
@@ -107,15 +107,15 @@ def _filtered(wanted: Wanted) -> QuerySet[AuditEntry]:
 
 
 def _seen(found: QuerySet[AuditEntry], wanted: Wanted, by: Actor) -> list[QuerySet[AuditEntry]]:
-    seen = visible.environments(by)
+    seen = visible.visible_environments(by)
     if wanted.env or "production" in seen:  # where production is seen, words that nobody described are, too
-        return [found.filter(visible.entries(by))]
+        return [found.filter(visible.filter_entries(by))]
     return [found.filter(environment=name) for name in (*seen, "")]
 
 
-def page(wanted: Wanted, *, by: Actor, before: int = 0, after: int = 0, size: int = 50) -> Found:
+def page_of_entries(wanted: Wanted, *, by: Actor, before: int = 0, after: int = 0, size: int = 50) -> Found:
     """Newest first: those below `before`, or the ones just above `after`, else the newest."""
-    sets = matching(wanted, by)
+    sets = matching_entries(wanted, by)
     floor = 0
     if wanted.q and not wanted.recovery:
         top = before or (_newest() + 1)
@@ -141,9 +141,9 @@ def _merged(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
     return rows[:most]
 
 
-def stream(wanted: Wanted, *, by: Actor, last: int) -> QuerySet[AuditEntry]:
+def stream_entries(wanted: Wanted, *, by: Actor, last: int) -> QuerySet[AuditEntry]:
     """Everything that fits and that `by` sees, oldest first, up to entry `last`: for exports."""
-    found = _filtered(wanted).filter(visible.entries(by), seq__lte=last)
+    found = _filtered(wanted).filter(visible.filter_entries(by), seq__lte=last)
     if wanted.who:
         found = found.filter(Q(actor=wanted.who) | Q(behalf=wanted.who))
     return found.order_by("seq")
@@ -167,7 +167,7 @@ def _in_period(
     return found
 
 
-def moment(text: str) -> datetime | None:
+def parse_moment(text: str) -> datetime | None:
     """A day (its beginning) or a time, UTC unless it names its zone; None for nothing or nonsense."""
     try:
         at = parse_datetime(text)
@@ -181,7 +181,7 @@ def moment(text: str) -> datetime | None:
 
 def _end(text: str) -> datetime | None:
     """A day is meant whole: up to the beginning of the next."""
-    at = moment(text)
+    at = parse_moment(text)
     if at is None or len(text) > 10:
         return at
     return at + timedelta(days=1) if at < LAST - timedelta(days=1) else LAST
@@ -197,6 +197,6 @@ def _within(at: datetime) -> datetime:
 
 def as_row(entry: AuditEntry) -> dict[str, Any]:
     """One entry as JSON, with its stable code."""
-    from recovery.audit.exporting import COLUMNS, row
+    from recovery.audit.exporting import COLUMNS, entry_columns
 
-    return row({name: getattr(entry, name) for name in COLUMNS})
+    return entry_columns({name: getattr(entry, name) for name in COLUMNS})

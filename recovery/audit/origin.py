@@ -35,7 +35,7 @@ NOWHERE = Origin()
 _current: ContextVar[Origin] = ContextVar("audit_origin", default=NOWHERE)
 
 
-def current() -> Origin:
+def current_origin() -> Origin:
     return _current.get()
 
 

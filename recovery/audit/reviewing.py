@@ -22,7 +22,7 @@ OF_THE_LOG: Final = frozenset({"audit.archive", "audit.key"})
 RETAG: Final = "pipeline.retag"
 
 
-def why(action: str, outcome: str, environment: str) -> str:
+def why_reviewed(action: str, outcome: str, environment: str) -> str:
     """Why the act is put into the review queue: "break-glass", "production", "environment", "audit log"; "" for one
     that is not.
 
@@ -40,7 +40,7 @@ def why(action: str, outcome: str, environment: str) -> str:
     return "audit log" if action in OF_THE_LOG else ""
 
 
-def refusal(by: str, took_part: Collection[str]) -> str:
+def refusal_of_reviewer(by: str, took_part: Collection[str]) -> str:
     """Why `by` may not sign off an act in which these people took part; "" for who may."""
     if by in took_part:
         return f"{by} took part in this. It is reviewed by someone who did not."

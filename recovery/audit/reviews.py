@@ -6,7 +6,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from recovery.audit import reviewing
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.errors import NotFound, Refused, WrongUse
 from recovery.models import AuditEntry, ReviewItem, SignOff
 from recovery.people import visible
@@ -29,16 +29,16 @@ class Queued:
 
 def _items(by: Actor) -> QuerySet[ReviewItem]:
     """Those whose entry `by` sees. Of an archived one only the number is left, which everybody sees."""
-    hidden = AuditEntry.objects.filter(seq=OuterRef("seq")).exclude(visible.entries(by))
+    hidden = AuditEntry.objects.filter(seq=OuterRef("seq")).exclude(visible.filter_entries(by))
     found = ReviewItem.objects.select_related("sign_off")
-    return found.exclude(Exists(hidden)) if visible.entries(by) else found
+    return found.exclude(Exists(hidden)) if visible.filter_entries(by) else found
 
 
-def waiting(by: Actor) -> int:
+def acts_to_review(by: Actor) -> int:
     return _items(by).filter(sign_off=None).count()
 
 
-def queue(by: Actor, *, signed: bool = False, most: int = 200) -> list[Queued]:
+def review_queue(by: Actor, *, signed: bool = False, most: int = 200) -> list[Queued]:
     """What waits, oldest first; with `signed`, what was signed off, newest first. Three queries, however many."""
     items = _items(by)
     items = (
@@ -62,7 +62,7 @@ def of_entry(entry: AuditEntry) -> Queued | None:
 
 def sign_off(*, seq: int, note: str, by: Actor) -> SignOff:
     """Say that entry `seq` was looked at. Raises Denied, NotFound, WrongUse (no note), Refused (took part; signed)."""
-    with attempt(
+    with audited_attempt(
         action="audit.review", by=by, target_kind="audit entry", target=str(seq), reason=note
     ) as trying:
         by.check(Right.REVIEW_AUDIT)
@@ -70,12 +70,15 @@ def sign_off(*, seq: int, note: str, by: Actor) -> SignOff:
         if item is None:
             raise NotFound(f"Entry {seq} is not in the review queue.")
         entry = AuditEntry.objects.filter(seq=seq).first()
-        if entry is not None and not AuditEntry.objects.filter(visible.entries(by), pk=entry.pk).exists():
+        if (
+            entry is not None
+            and not AuditEntry.objects.filter(visible.filter_entries(by), pk=entry.pk).exists()
+        ):
             raise NotFound(f"Entry {seq} is not in the review queue.")
         if entry is not None:
             trying.recovery = entry.recovery
             took_part = _of(entry, _took_part({entry.recovery} if entry.recovery else set()))
-            if refusal := reviewing.refusal(by.name, took_part):
+            if refusal := reviewing.refusal_of_reviewer(by.name, took_part):
                 raise Refused(refusal)
         if not note.strip() or len(note) > LONGEST_NOTE:
             raise WrongUse(

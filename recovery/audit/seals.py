@@ -18,12 +18,12 @@ FROM_FORMAT: Final = 3
 """Entries of this format and later are sealed; formats never go back."""
 
 
-def seal(seq: int, hash: str) -> str:
+def seal_entry(seq: int, hash: str) -> str:
     """What the entry of this number and hash carries, by the key in force."""
     return _made(_key(settings.SECRET_KEY), seq, hash)
 
 
-def fits(given: str, seq: int, hash: str) -> bool | None:
+def seal_fits(given: str, seq: int, hash: str) -> bool | None:
     """Is this the entry's seal? None for one by a key that is not known here."""
     for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         key = _key(secret)

@@ -130,17 +130,17 @@ ONLY: Final[dict[str, str]] = {
 """Acts whose name says how they end."""
 
 
-def code(action: str, outcome: str) -> str:
+def code_of_action(action: str, outcome: str) -> str:
     """The stable code of what happened, `recovery.execute.done`: success, denial, failure and unknown each have one."""
     return f"{action}.{outcome}"
 
 
-def words(action: str) -> str:
+def words_of_action(action: str) -> str:
     """People's words for an act. Raises KeyError for a code that is not registered."""
     return ACTIONS[action]
 
 
-def check(action: str, outcome: str) -> None:
+def check_action(action: str, outcome: str) -> None:
     """Raise ValueError for a code or an outcome that is not registered: a bug in the caller."""
     if action not in ACTIONS:
         raise ValueError(f"Audit action {action!r} is not registered in recovery/audit/tags.py.")

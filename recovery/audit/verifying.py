@@ -66,7 +66,7 @@ class _Walk:
                 else ""
             )
         self.format = entry["format"]
-        good = seals.fits(entry["seal"] or "", entry["seq"], entry["hash"])
+        good = seals.seal_fits(entry["seal"] or "", entry["seq"], entry["hash"])
         if good is None and ":" in (entry["seal"] or ""):
             self.unknown = entry["seq"]
             return ""
@@ -75,7 +75,7 @@ class _Walk:
 
 def _wrong(entry: Mapping[str, Any]) -> str:
     try:
-        return "" if chain.digest(entry) == entry["hash"] else "its hash does not fit its contents"
+        return "" if chain.entry_hash(entry) == entry["hash"] else "its hash does not fit its contents"
     except (ValueError, TypeError, AttributeError) as error:
         return str(error) if isinstance(error, ValueError) else "a value in it has another type"
 
@@ -89,8 +89,8 @@ class _Anchors:
 
     def __init__(self, walk: _Walk, start: int, since: int | None) -> None:
         self.walk, self.start = walk, start
-        self.known = keys.public()
-        anchors = anchoring.every() if since is None else anchoring.since(since)
+        self.known = keys.public_keys()
+        anchors = anchoring.iterate_statements() if since is None else anchoring.statements_since(since)
         self.groups: Iterator[tuple[int, list[Signed]]] = (
             (seq, list(group)) for seq, group in groupby(anchors, key=lambda s: s.statement.seq)
         )
@@ -202,7 +202,7 @@ def check_chain(
             f"The seal of entry {walk.unknown} is by a key that is not known here, and no anchor covers it. If the "
             "secret key was changed, give the former one (REPRISE_SECRET_KEY_FALLBACKS).",
         )
-    if gone := guard.missing(connection):
+    if gone := guard.missing_triggers(connection):
         walk.problem(
             0,
             f"The database no longer refuses changes to the log: its triggers are gone ({', '.join(gone)}).",
@@ -222,11 +222,15 @@ def check_chain(
 
 def _start(walk: _Walk) -> tuple[int, str, str]:
     """Where the log begins: behind the highest cut that our key signed. (seq, hash, what could not be read)."""
-    seq, hash, known = 0, chain.GENESIS, keys.public()
+    seq, hash, known = 0, chain.GENESIS, keys.public_keys()
     try:
-        cuts = anchoring.cuts()
+        cuts = anchoring.list_cuts()
     except OSError:
-        return seq, hash, f"The file {anchoring.file()}, which holds the signed anchors, cannot be read."
+        return (
+            seq,
+            hash,
+            f"The file {anchoring.anchor_file()}, which holds the signed anchors, cannot be read.",
+        )
     inside = {c.signature for c in cuts if not c.outside}
     for cut in cuts:
         at = cut.statement.seq
@@ -243,9 +247,9 @@ def _start(walk: _Walk) -> tuple[int, str, str]:
 
 def _remembered() -> tuple[anchor.Anchor | None, str]:
     """The newest entry seen, read *before* the log: entries that come meanwhile can only be newer."""
-    file = anchor.path(connection)
+    file = anchor.anchor_path(connection)
     try:
-        return anchor.read(file), ""
+        return anchor.read_anchor(file), ""
     except (OSError, ValueError):
         return None, f"The file {file}, which remembers the end of the log, cannot be read."
 
@@ -253,9 +257,9 @@ def _remembered() -> tuple[anchor.Anchor | None, str]:
 def _end(walk: _Walk, anchors: _Anchors, remembered: anchor.Anchor | None, met: str) -> None:
     """Compare the end with what was seen and signed before."""
     last = max(anchors.beyond(), remembered.seq if remembered else 0)
-    file = anchor.path(connection)
+    file = anchor.anchor_path(connection)
     reset = (
-        f" If the database was reset or restored on purpose, remove {file} and {anchoring.file()}."
+        f" If the database was reset or restored on purpose, remove {file} and {anchoring.anchor_file()}."
         if file
         else ""
     )

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, OffsetFile
-from recovery.checkpoints.headers import asynchronous
+from recovery.checkpoints.headers import tracks_asynchronously
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.state.names import operators_of
 from recovery.checkpoints.tree import Tree
@@ -48,7 +48,7 @@ def judge_absence(
         return []
     if keeps_state is KeepsState.YES or "state" in tree.directories:
         return [finding("STATE_MISSING", "state/0", operator=0)]
-    if keeps_state is None or (commit and IDS in commit.body) or asynchronous(*batches):
+    if keeps_state is None or (commit and IDS in commit.body) or tracks_asynchronously(*batches):
         return []
     reached = max((*(o.watermark_ms for o in read), commit.watermark_ms if commit else 0), default=0)
     if reached > 0:

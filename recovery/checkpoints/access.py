@@ -171,17 +171,17 @@ _current: ContextVar[Access | None] = ContextVar("storage_access", default=None)
 _default: list[Callable[[], Access]] = []
 
 
-def install(default: Callable[[], Access]) -> None:
+def install_access(default: Callable[[], Access]) -> None:
     """What holds in this process where nothing else is set."""
     _default[:] = [default]
 
 
-def current() -> Access:
+def current_access() -> Access:
     return _current.get() or (_default[0]() if _default else Access())
 
 
 @contextmanager
-def using(access: Access) -> Iterator[None]:
+def using_access(access: Access) -> Iterator[None]:
     """`access` holds for what is opened in here."""
     token = _current.set(access)
     try:
@@ -191,18 +191,18 @@ def using(access: Access) -> Iterator[None]:
 
 
 @contextmanager
-def anywhere() -> Iterator[None]:
+def allow_anywhere() -> Iterator[None]:
     """Any place may be opened: for a person at the machine, who names it with that machine's rights."""
-    with using(replace(current(), rules=Rules())):
+    with using_access(replace(current_access(), rules=Rules())):
         yield
 
 
-def carried(act: Callable[..., Result]) -> Callable[..., Result]:
+def carry_access(act: Callable[..., Result]) -> Callable[..., Result]:
     """The same for a thread of a pool, which would begin without what holds here."""
-    access = current()
+    access = current_access()
 
     def run(*given: Any) -> Result:
-        with using(access):
+        with using_access(access):
             return act(*given)
 
     return run
@@ -305,18 +305,18 @@ def is_below(location: str, root: str) -> bool:
     return _below(path, above)
 
 
-def outside(location: str) -> str:
+def explain_outside(location: str) -> str:
     """Why a place is not opened, in a sentence."""
     return _outside(location)
 
 
-def ask(store: str, call: Callable[[], Result]) -> Result:
+def ask_store(store: str, call: Callable[[], Result]) -> Result:
     """What `call` answers, which asks this store (its `service`); with a deadline, no later than that.
 
     Raises what `call` raises; with a deadline Unreachable too: `store_silent` where the store gives no answer or is
     left alone for that, `store_slow` where the deadline is near, `store_busy`.
     """
-    access = current()
+    access = current_access()
     if access.until is None or not store:
         return call()
     is_trial = access.breaker.admit(store) if access.breaker else False
@@ -326,7 +326,7 @@ def ask(store: str, call: Callable[[], Result]) -> Result:
         if time.monotonic() - asked.since >= PATIENCE and access.breaker:
             access.breaker.silent(store)
         code = "store_slow" if time.monotonic() >= access.until else "store_silent"
-        raise Unreachable(f"{shown(store)} does not answer. Try again when it does.", code=code)
+        raise Unreachable(f"{shown_store(store)} does not answer. Try again when it does.", code=code)
     if asked.error is not None:
         if access.breaker and is_silence(asked.error):
             access.breaker.silent(store)
@@ -340,16 +340,16 @@ def ask(store: str, call: Callable[[], Result]) -> Result:
 def carried_free(call: Callable[[], Result]) -> Callable[[], Result]:
     """As `carried`, without the deadline: the thread that asks is given up by who waits, and asks nobody else."""
     context = copy_context()
-    access = replace(current(), until=None)
+    access = replace(current_access(), until=None)
 
     def run() -> Result:
-        with using(access):
+        with using_access(access):
             return call()
 
     return lambda: context.run(run)
 
 
-def shown(store: str) -> str:
+def shown_store(store: str) -> str:
     """A store in a sentence."""
     return f"The storage {store}" if store else "The storage"
 
@@ -384,7 +384,7 @@ class _Asked:
             mine = _under_way.setdefault(self.store, [])
             if len(_hanging(mine, self.since)) >= HANGING:
                 raise Unreachable(
-                    f"{shown(self.store)} does not answer others. Try again when it does.",
+                    f"{shown_store(self.store)} does not answer others. Try again when it does.",
                     code="store_silent",
                 )
             if sum(map(len, _under_way.values())) >= THREADS:

@@ -57,7 +57,7 @@ def judge_resumption(
     return [finding("BATCH_PLANNED_AS_MAP", f"offsets/{planned}", batch=planned)]
 
 
-def repartitioned(read: Mapping[int | None, OffsetFile], planned: int | None) -> int | None:
+def partitions_by_headers(read: Mapping[int | None, OffsetFile], planned: int | None) -> int | None:
     """Partitions of the state as the headers tell them, where they can be trusted; None: only the metadata tells.
 
     Spark's tool for repartitioning puts in a batch that reads nothing, whose header has the new number as all later

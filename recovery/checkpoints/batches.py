@@ -11,7 +11,7 @@ from typing import Any
 
 from recovery.checkpoints import formats, logpages, positions
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile, OffsetLine
-from recovery.checkpoints.inspection import VERSION, opened
+from recovery.checkpoints.inspection import VERSION, open_checkpoint
 from recovery.checkpoints.logpages import LogPage, Span
 from recovery.checkpoints.progress import folders_in
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
@@ -131,15 +131,15 @@ def read_batch(location: str, number: int) -> Batch:
         return _batch(_tree(location), number)
 
 
-def compare(location: str, one: int, other: int) -> Difference:
+def compare_batches(location: str, one: int, other: int) -> Difference:
     """Two batches, the older one first. Raises as `read_batch`."""
     with reaching(location):
         tree = _tree(location)
         before, after = (_batch(tree, n) for n in sorted((one, other)))
-        return diff(before, after, {s.key: _step_files(tree, before, s) for s in after.sources})
+        return diff_batches(before, after, {s.key: _step_files(tree, before, s) for s in after.sources})
 
 
-def diff(before: Batch, after: Batch, files: Mapping[str, Span | None] | None = None) -> Difference:
+def diff_batches(before: Batch, after: Batch, files: Mapping[str, Span | None] | None = None) -> Difference:
     """What differs; `files` by source: what its log holds between both positions. Pure."""
     old = {s.key: s for s in before.sources}
     new = {s.key: s for s in after.sources}
@@ -164,20 +164,20 @@ def log_page(location: str, key: str, number: int) -> LogPage:
         folder = f"sources/{key}"
         if folder not in tree.directories:
             raise NotFound(f"Source {key} keeps no log in {tree.store.location}.")
-        return logpages.page(tree, folder, number)
+        return logpages.page_of_log(tree, folder, number)
 
 
-def numbered(store: Store) -> dict[int, str]:
+def numbered_versions(store: Store) -> dict[int, str]:
     """Number -> name of the versions in a flow's directory. Raises OSError."""
     return {int(e.name): e.name for e in store.entries() if e.is_dir and VERSION.fullmatch(e.name)}
 
 
 def _tree(location: str) -> Tree:
     """The checkpoint in use at a location, its logs listed. Raises as `opened`."""
-    return listed(opened(location)[0])
+    return list_log_files(open_checkpoint(location)[0])
 
 
-def listed(store: Store) -> Tree:
+def list_log_files(store: Store) -> Tree:
     """Names and sizes of metadata, offsets/, commits/ and the sources' logs; state/ may hold millions."""
     files: dict[str, int] = {}
     directories: set[str] = set()
@@ -264,7 +264,7 @@ def _source(tree: Tree, number: int, line: OffsetLine, log: str, before: OffsetF
     if upto is not None and folder in tree.directories:
         files = None
         if begins and (begins_json is None or after is not None):
-            files = logpages.span(tree, folder, -1 if after is None else after, upto)
+            files = logpages.files_between(tree, folder, -1 if after is None else after, upto)
         return BatchSource(line.key, "files", line.offset_json, begins, begins_json, files, log=log)
     kind, position = _position(tree, folder, line.offset_json)
     return BatchSource(line.key, kind, line.offset_json, begins, begins_json, None, position)
@@ -292,7 +292,7 @@ def _step_files(tree: Tree, before: Batch, source: BatchSource) -> Span | None:
     after = formats.log_offset(old.get(source.key))
     if source.kind != "files" or upto is None or (after is None and old.get(source.key) is not None):
         return None
-    return logpages.span(tree, f"sources/{source.log}", -1 if after is None else after, upto)
+    return logpages.files_between(tree, f"sources/{source.log}", -1 if after is None else after, upto)
 
 
 def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: Span | None) -> SourceStep:

@@ -30,17 +30,21 @@ def beside_table(
         raise Unreachable(f"Table {table.location} does not exist. Check the path.")
     unique_state = any(o.state_format == 2 for o in operators)
     if not table.is_dir(FOLDER):
-        log = sinklog.read(table) if deep else sinklog.head(table)
-        if not log.present and (other := _without_log(table, sinklog.following(committed, planned))):
+        log = sinklog.read_sink_log(table) if deep else sinklog.read_log_head(table)
+        if not log.present and (other := _without_log(table, sinklog.following_batch(committed, planned))):
             return [other]
-        found = sinklog.judge(log, committed, planned, unique_state=unique_state)
-        found += sinklog.skipped(table, planned_at, committed) if log.present else []
+        found = sinklog.judge_sink_log(log, committed, planned, unique_state=unique_state)
+        found += sinklog.find_skipped(table, planned_at, committed) if log.present else []
         return found + (sinklog.judge_files(table, log) if deep else [])
     try:  # a table that was converted to Delta keeps the log that it had as a file table: nobody writes it any more
-        sink = deltasink.read(table)
+        sink = deltasink.read_delta_sink(table)
     except Malformed as problem:
         raise Unreachable(f"The log of {table.location} cannot be read: {problem.why}. Mend it.") from problem
-    return deltasink.judge(sink, query_id, committed, planned, unique_state=unique_state) if sink else []
+    return (
+        deltasink.judge_delta_sink(sink, query_id, committed, planned, unique_state=unique_state)
+        if sink
+        else []
+    )
 
 
 def _without_log(table: Store, following: int) -> Finding | None:

@@ -10,11 +10,11 @@ from typing import Any
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.inspection import inspect, opened, tree_of
+from recovery.checkpoints.inspection import inspect_checkpoint, open_checkpoint, tree_of
 from recovery.checkpoints.layout import Kept, Layout
 from recovery.checkpoints.mending.state import at_home
 from recovery.checkpoints.report import CheckpointReport
-from recovery.checkpoints.seed_files import dumps, with_header
+from recovery.checkpoints.seed_files import dump_json, with_header
 from recovery.checkpoints.state.ids import operator_ids
 from recovery.checkpoints.state.names import operators_of, parse_name
 from recovery.checkpoints.state.needed import files_needed
@@ -25,7 +25,7 @@ from recovery.errors import Refused
 
 def state_of(scratch: str) -> CheckpointReport:
     """A primed or rebuilt checkpoint whose state may be carried over. Raises Refused: it holds none, or is damaged."""
-    given = inspect(scratch)
+    given = inspect_checkpoint(scratch)
     if given.last_committed is None or not given.state_operators:
         raise Refused(f"{scratch} holds no state of a committed batch. Run the new query there first.")
     if given.blockers:
@@ -37,14 +37,14 @@ def may_carry(scratch: str, batch: int) -> None:
     """Raises Refused where the state of `scratch` cannot go into a seed that goes on after `batch`."""
     given = state_of(scratch).last_committed or 0
     with reaching(scratch):
-        take_state(Layout(), opened(scratch)[0], given, batch + 1)
+        take_state(Layout(), open_checkpoint(scratch)[0], given, batch + 1)
 
 
 def carry_over(layout: Layout, scratch: str, batch: int, target: str) -> None:
     """The newest state of `scratch` into a seed that goes on after `batch` and will lie at `target`."""
     given = state_of(scratch).last_committed or 0
     with reaching(scratch):
-        source, _ = opened(scratch)
+        source, _ = open_checkpoint(scratch)
         take_state(layout, source, given, batch + 1)
         _adopt_settings(layout, source, batch, given)
         at_home(layout, source, target)
@@ -108,7 +108,7 @@ def _adopt_settings(layout: Layout, source: Store, batch: int, given: int) -> No
     old = formats.parse_commit(own if isinstance(own, bytes) else own.store.read(own.name, MAX_SMALL_BYTES))
     new = formats.parse_commit(source.read(f"commits/{given}", MAX_SMALL_BYTES))
     body = {**new.body, "nextBatchWatermarkMs": old.watermark_ms}
-    layout.write(f"commits/{batch}", f"v{new.version}\n{dumps(body)}".encode())
+    layout.write(f"commits/{batch}", f"v{new.version}\n{dump_json(body)}".encode())
 
 
 def _header(data: bytes) -> dict[str, Any]:

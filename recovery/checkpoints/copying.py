@@ -7,9 +7,9 @@ Rewritten are the absolute schema paths of transformWithState, which would still
 
 import hashlib
 
-from recovery.checkpoints.inspection import inspect, judge, opened
-from recovery.checkpoints.laying import same
-from recovery.checkpoints.layout import Kept, Layout, laid, layout_of, write_layout
+from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
+from recovery.checkpoints.laying import require_same_files
+from recovery.checkpoints.layout import Kept, Layout, lay_out, layout_of, write_layout
 from recovery.checkpoints.mending.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import metadata_of
@@ -18,14 +18,14 @@ from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused, RepriseError
 
 
-def copy(location: str, to: str, *, guard: Guard, query_id: str | None = None) -> CheckpointReport:
+def copy_checkpoint(location: str, to: str, *, guard: Guard, query_id: str | None = None) -> CheckpointReport:
     """Copy the checkpoint (of a flow: its newest version) to `to`, which must not exist or be empty.
 
     `query_id`: another one for the copy, so that a sink which knows batches by it does not take the copy's for
     the original's. Gives the copy's report. Raises Refused when `to` is taken or the copy does not read back
     equal, RepriseError when the storage fails; what was written is removed then.
     """
-    store, _ = opened(location)
+    store, _ = open_checkpoint(location)
     with reaching(to):
         target = Store.open(to)
         beside = target.parent()
@@ -36,13 +36,13 @@ def copy(location: str, to: str, *, guard: Guard, query_id: str | None = None) -
         if query_id is not None:
             layout.write("metadata", metadata_of(query_id))
         at_home(layout, store, target.location)
-        planned = judge(laid(layout, store, target.location))
+        planned = judge_store(lay_out(layout, store, target.location))
     name = f".reprise-copy-{target.name}"
     try:
         guard()
         beside.remove(name)
         write_layout(layout, beside.child(name), guard, link=False)
-        same(planned, inspect(beside.child(name).location))
+        require_same_files(planned, inspect_checkpoint(beside.child(name).location))
         _equal(layout, beside.child(name))
         guard()
         beside.remove(target.name)  # an empty directory, as was checked
@@ -58,7 +58,7 @@ def copy(location: str, to: str, *, guard: Guard, query_id: str | None = None) -
     except Refused:
         _tidy(beside, name)
         raise
-    return inspect(to)
+    return inspect_checkpoint(to)
 
 
 def _equal(layout: Layout, copied: Store) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from recovery.checkpoints.access import carried
+from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, TooLarge
 
@@ -112,7 +112,7 @@ class TableState:
         return str(self.metadata.get("schemaString"))
 
 
-def listed(table: Store) -> Log | None:
+def list_log(table: Store) -> Log | None:
     """The log of a table; None where there is none. Raises OSError when the storage fails."""
     if not table.is_dir(FOLDER):
         return None
@@ -148,7 +148,7 @@ def name_of(version: int) -> str:
 
 
 @contextmanager
-def readable(name: str) -> Iterator[None]:
+def require_actions(name: str) -> Iterator[None]:
     """Raise Malformed, with the file's name, for what is JSON and yet no action as the protocol has it."""
     try:
         yield
@@ -156,7 +156,7 @@ def readable(name: str) -> Iterator[None]:
         raise Malformed(f"{name} holds an action that is not one of Delta's") from problem
 
 
-def actions(log: Log, version: int) -> list[Action]:
+def read_actions(log: Log, version: int) -> list[Action]:
     """The actions of one commit, in order. Raises Gone, Malformed, OSError."""
     name = name_of(version)
     try:
@@ -178,18 +178,20 @@ def _lines(data: bytes, name: str) -> list[Action]:
     return found
 
 
-def commits(log: Log, versions: Sequence[int]) -> Iterator[tuple[int, list[Action]]]:
+def read_commits(log: Log, versions: Sequence[int]) -> Iterator[tuple[int, list[Action]]]:
     """(version, actions) of these commits, in order; far away, several are read at a time, a window at once."""
     if log.store.local:
-        yield from ((version, actions(log, version)) for version in versions)
+        yield from ((version, read_actions(log, version)) for version in versions)
         return
     with ThreadPoolExecutor(READERS) as pool:
         for start in range(0, len(versions), WINDOW):
             window = versions[start : start + WINDOW]
-            yield from zip(window, pool.map(carried(lambda v: actions(log, v)), window), strict=True)
+            yield from zip(
+                window, pool.map(carry_access(lambda v: read_actions(log, v)), window), strict=True
+            )
 
 
-def state(log: Log, version: int, *, files: bool = False) -> TableState:
+def table_state(log: Log, version: int, *, files: bool = False) -> TableState:
     """The table at `version`: the newest checkpoint up to it and the commits since. Raises Gone, Malformed, OSError."""
     base = max((v for v in log.checkpoints if v <= version), default=-1)
     missing = next((v for v in range(base + 1, version + 1) if v not in log.commits), None)
@@ -197,11 +199,11 @@ def state(log: Log, version: int, *, files: bool = False) -> TableState:
         raise Gone(missing)
     building = _Building(files)
     if base >= 0:
-        with readable(f"the checkpoint of version {base}"):
+        with require_actions(f"the checkpoint of version {base}"):
             for action in _checkpointed(log, base, files):
                 building.take(action)
-    for number, found in commits(log, range(base + 1, version + 1)):
-        with readable(name_of(number)):
+    for number, found in read_commits(log, range(base + 1, version + 1)):
+        with require_actions(name_of(number)):
             for action in found:
                 building.take(action)
     return TableState(version, building.metadata, building.protocol, building.txns, building.files)
@@ -225,7 +227,7 @@ class _Building:
         elif txn := action.get("txn"):
             self.txns[str(txn["appId"])] = Txn(int(txn["version"]), txn.get("lastUpdated"))
         elif self.with_files and (add := action.get("add")):
-            self.files[file_key(add)] = added(add)
+            self.files[file_key(add)] = added_file(add)
             if len(self.files) > MAX_STATE_FILES:
                 raise Malformed(f"the table has more than {MAX_STATE_FILES} files")
         elif self.with_files and (remove := action.get("remove")):
@@ -244,7 +246,7 @@ def file_key(action: Action) -> tuple[str, str]:
     return str(action["path"]), f"{vector.get('pathOrInlineDv', '')}@{vector.get('offset') or ''}"
 
 
-def added(add: Action) -> Added:
+def added_file(add: Action) -> Added:
     """An `add` (or a `remove`, `cdc` that carries the same) with its rows: statistics less what is deleted in it."""
     vector = add.get("deletionVector") or {}
     path = str(add["path"])
@@ -334,7 +336,7 @@ def _columns(kind: str, fields: Sequence[str]) -> list[str]:
     return [f"add.{name}" for name in fields] if kind == "add" else [kind]
 
 
-def times(log: Log) -> dict[int, int]:
+def commit_times(log: Log) -> dict[int, int]:
     """Version -> commit time in ms: the mtime of its file, and never before the commit ahead of it.
 
     Source: DeltaHistoryManager.monotonizeCommitTimestamps. Not for tables with in-commit timestamps.

@@ -37,16 +37,18 @@ class DeltaSink:
     forgets: bool = False
 
 
-def read(table: Store, app_id: str | None = None, *, now_ms: int | None = None) -> DeltaSink | None:
+def read_delta_sink(
+    table: Store, app_id: str | None = None, *, now_ms: int | None = None
+) -> DeltaSink | None:
     """What the table remembers; None: it is no Delta table. Raises OSError, Unreachable, Malformed.
 
     `app_id`: whose batches are told one by one, as far as the newest commits name them.
     """
-    log = deltalog.listed(table)
+    log = deltalog.list_log(table)
     if log is None:
         return None
     try:
-        state = deltalog.state(log, log.latest)
+        state = deltalog.table_state(log, log.latest)
     except deltalog.Gone as gap:
         raise Unreachable(f"{table.location} cannot be read: {gap}. Put its log back.") from gap
     now = round(time.time() * 1000) if now_ms is None else now_ms
@@ -56,7 +58,7 @@ def read(table: Store, app_id: str | None = None, *, now_ms: int | None = None) 
     rows: dict[int, int | None] = {}
     if app_id is not None and app_id in heads:
         newest = range(max(log.earliest, log.latest - SHOWN_COMMITS + 1), log.latest + 1)
-        for _, actions in deltalog.commits(log, newest):
+        for _, actions in deltalog.read_commits(log, newest):
             _batch(actions, app_id, batches, rows)
     return DeltaSink(
         state.table_id, log.latest, heads, batches, rows, forgotten, forgets=RETENTION in state.properties
@@ -79,13 +81,13 @@ def _batch(
     txn = next((a["txn"] for a in actions if "txn" in a and a["txn"]["appId"] == app_id), None)
     if txn is None:
         return
-    files = [deltalog.added(a["add"]) for a in actions if "add" in a]
+    files = [deltalog.added_file(a["add"]) for a in actions if "add" in a]
     told = [f.rows for f in files if f.rows is not None]
     batches[int(txn["version"])] = tuple(f.path for f in files)
     rows[int(txn["version"])] = sum(told) if len(told) == len(files) else None
 
 
-def fit(head: int | None, next_batch: int) -> Finding | None:
+def explain_misfit(head: int | None, next_batch: int) -> Finding | None:
     """What goes wrong when `next_batch` is written under an id of which the table has `head`; None: nothing.
 
     Numbers may be left out, so a head that lies far behind does no harm.
@@ -95,7 +97,7 @@ def fit(head: int | None, next_batch: int) -> Finding | None:
     return finding("SINK_SWALLOWS", deltalog.FOLDER, head=head, next=next_batch, wanted=head + 1)
 
 
-def judge(
+def judge_delta_sink(
     sink: DeltaSink, query_id: str | None, committed: int | None, planned: int | None, *, unique_state: bool
 ) -> list[Finding]:
     """Findings of a Delta table beside a checkpoint of this query that has committed and planned these batches."""
@@ -108,7 +110,7 @@ def judge(
         return [finding(code, deltalog.FOLDER, head=head)]
     if head is None and (found := _beyond(sink.forgotten.get(query_id or ""), following, planned)):
         return [found]
-    problem = fit(head, following)
+    problem = explain_misfit(head, following)
     return [problem] if problem else []
 
 

@@ -46,14 +46,14 @@ def index_of(names: Iterable[str]) -> dict[int, str]:
     return found
 
 
-def compacted(index: Mapping[int, str]) -> list[int]:
+def compacted_ids(index: Mapping[int, str]) -> list[int]:
     """Ids of compacted entries, ascending."""
     return sorted(i for i, name in index.items() if name.endswith(".compact"))
 
 
-def interval(index: Mapping[int, str], default: int = DEFAULT_INTERVAL) -> int:
+def compact_interval(index: Mapping[int, str], default: int = DEFAULT_INTERVAL) -> int:
     """The compact interval as Spark derives it at a start (CompactibleFileStreamLog.compactInterval)."""
-    ids = compacted(index)
+    ids = compacted_ids(index)
     if len(ids) >= 2:
         return ids[-1] - ids[-2]
     return derive_interval(default, ids[0]) if ids else default
@@ -68,7 +68,7 @@ def derive_interval(default: int, latest: int) -> int:
     return next((i for i in range(default, min(count // 2, MAX_INTERVAL) + 1) if count % i == 0), count)
 
 
-def needed(index: Mapping[int, str]) -> tuple[list[int], list[int]]:
+def needed_entries(index: Mapping[int, str]) -> tuple[list[int], list[int]]:
     """(ids to read, ids that are missing): the newest compacted entry and all after it, else all from 0.
 
     An id whose turn it is to be compacted is missing too where only the plain entry is there: Spark asks for
@@ -76,7 +76,7 @@ def needed(index: Mapping[int, str]) -> tuple[list[int], list[int]]:
     """
     if not index:
         return [], []
-    newest, start = max(index), (compacted(index) or [0])[-1]
+    newest, start = max(index), (compacted_ids(index) or [0])[-1]
     present = sorted(i for i in index if i >= start)
     missing: list[int] = []
     expected = start
@@ -85,17 +85,17 @@ def needed(index: Mapping[int, str]) -> tuple[list[int], list[int]]:
         expected = entry + 1
         if len(missing) >= 1000 or entry == newest:
             break
-    if start and (every := interval(index)) > 0:
+    if start and (every := compact_interval(index)) > 0:
         due = range(start + every - (start + 1) % every, newest + 1, every)
         missing.extend(i for i in due if index.get(i) == str(i))
     return present, sorted(missing[:1000])
 
 
-def readable(index: Mapping[int, str], default: int) -> bool:
+def is_log_readable(index: Mapping[int, str], default: int) -> bool:
     """Would Spark find every file it asks for, if its configured interval were `default`?"""
     if not index:
         return True
-    newest, every = max(index), interval(index, default)
+    newest, every = max(index), compact_interval(index, default)
     if every <= 0:
         return False
     start = max(0, (newest + 1) // every * every - 1)
@@ -108,7 +108,7 @@ def readable(index: Mapping[int, str], default: int) -> bool:
 
 def parse_source(data: bytes) -> list[SourceEntry]:
     """Entries of one file of a file source's log. Empty list: only the version line is there."""
-    return [entry for block in logscan.blocks([data]) for entry in logscan.entries(block)]
+    return [entry for block in logscan.iterate_blocks([data]) for entry in logscan.parse_entries(block)]
 
 
 def parse_sink(data: bytes) -> list[SinkEntry]:
@@ -118,8 +118,8 @@ def parse_sink(data: bytes) -> list[SinkEntry]:
 
 def check_sink(pieces: Iterable[bytes]) -> None:
     """Is a file of a file sink's log whole? Raises Malformed, as `parse_sink` does; holds no entry."""
-    for block in logscan.blocks(pieces):
-        if not logscan.usual(block, logscan.SINK_LINES, b'"action":'):
+    for block in logscan.iterate_blocks(pieces):
+        if not logscan.count_usual_lines(block, logscan.SINK_LINES, b'"action":'):
             for text in text_of(block).split("\n")[:-1]:
                 _sink(json_of(text))
 
@@ -134,7 +134,7 @@ def source_lines(entries: Iterable[SourceEntry]) -> bytes:
 
 
 def _objects(data: bytes) -> list[Any]:
-    return [json_of(t) for block in logscan.blocks([data]) for t in text_of(block).split("\n")[:-1]]
+    return [json_of(t) for block in logscan.iterate_blocks([data]) for t in text_of(block).split("\n")[:-1]]
 
 
 def _sink(body: Any) -> SinkEntry:

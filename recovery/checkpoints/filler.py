@@ -44,21 +44,21 @@ def plan_filler(table: str, report: CheckpointReport, *, next_batch: int | None 
     Refused where a hole may hide rows, where a compacted entry is missing, or where nothing is missing.
     """
     with reaching(table):
-        log = sinklog.read(Store.open(table))
+        log = sinklog.read_sink_log(Store.open(table))
         names = [e.name for e in Store.open(table).entries(sinklog.FOLDER)] if log.present else []
     index = filelog.index_of(names)
     end = -1 if log.head is None else log.head
     if end < 0 and next_batch:
         why = dict.fromkeys(_fresh(next_batch), "a new table, whose numbers go on with the checkpoint's")
     else:
-        why = {batch: _why_empty(report, batch) for batch in filelog.needed(index)[1]}
+        why = {batch: _why_empty(report, batch) for batch in filelog.needed_entries(index)[1]}
         skipped = range(end + 1, min(next_batch or 0, end + 2 + MAX_FILLERS))
         why |= dict.fromkeys(skipped, "no batch had this number")
     if not why:
         raise Refused("The table's log lacks no number; nothing was planned.")
     if len(why) > MAX_FILLERS:
         raise Refused(f"More than {MAX_FILLERS} numbers are missing: that is no hole. Choose another start.")
-    every = filelog.interval(index)
+    every = filelog.compact_interval(index)
     if end >= 0 and (compacted := [n for n in why if (n + 1) % every == 0]):
         raise Refused(
             f"Entry {compacted[0]} would be a compacted one, which holds every entry before it; a filler cannot."
@@ -91,7 +91,7 @@ def fill(plan: FillerPlan, *, recovery: str, guard: Guard) -> None:
         log = table.child(sinklog.FOLDER)
         record = _read(table, label)
         if record is None:
-            if sinklog.read(table).fingerprint != plan.fingerprint:
+            if sinklog.read_sink_log(table).fingerprint != plan.fingerprint:
                 raise Refused("The table's log has moved since the plan; nothing was written.", code="stale")
             guard()
             table.remove(f"{_name(label)}.new")
@@ -122,7 +122,7 @@ def undo_fill(table_location: str, *, recovery: str, guard: Guard) -> None:
             raise Refused(f"{label} has filled nothing in this table.")
         names = [str(n) for n in record["names"]]
         last = max(int(n.removesuffix(".compact")) for n in names)
-        head = sinklog.read(table).head
+        head = sinklog.read_sink_log(table).head
         if head is not None and last > record["end"] and head > last:
             raise Refused(
                 f"The table has batch {head} after them already; without the fillers it cannot be read."

@@ -12,7 +12,7 @@ from recovery.checkpoints.tree import Tree
 COUNTED = re.compile(r"[+-]?[0-9]{1,18}")  # HDFSMetadataLog lists whatever Scala's toLong takes
 
 
-def asynchronous(offsets: Collection[int], commits: Collection[int]) -> bool:
+def tracks_asynchronously(offsets: Collection[int], commits: Collection[int]) -> bool:
     """Do the logs prove asynchronous progress tracking, under which the batch before the newest may be missing?
 
     Of some batches neither file was ever written. A single gap, just before the newest batch, may be lost files.
@@ -22,7 +22,7 @@ def asynchronous(offsets: Collection[int], commits: Collection[int]) -> bool:
     return any(b != both[-1] for b in gaps)
 
 
-def strays(offsets: set[int], commits: set[int]) -> set[int]:
+def stray_offsets(offsets: set[int], commits: set[int]) -> set[int]:
     """Offset files that follow on nothing: neither they nor the batch before them was ever committed."""
     left, stray = sorted(offsets), set()
     while len(left) > 1:

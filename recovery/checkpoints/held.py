@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.inspection import opened, tree_of
+from recovery.checkpoints.inspection import open_checkpoint, tree_of
 from recovery.checkpoints.report import StateOperator
-from recovery.checkpoints.state.blocks import UnknownCodec, plain
-from recovery.checkpoints.state.chain import Chain, chain
+from recovery.checkpoints.state.blocks import UnknownCodec, plain_blocks
+from recovery.checkpoints.state.chain import Chain, chain_of_version
 from recovery.checkpoints.state.history import History
 from recovery.checkpoints.state.ids import ids_of_store
 from recovery.checkpoints.state.judge import JOIN_ROWS
@@ -75,7 +75,7 @@ def held_states(
         return ()
     if batch is None:
         return tuple(HeldState(o.operator_id, o.name, 0, 0) for o in operators)
-    store, _ = opened(location)
+    store, _ = open_checkpoint(location)
     with reaching(location):
         tree = tree_of(store)
         history, stores = History(tree, None, None), stores_of(tree)
@@ -138,7 +138,7 @@ def _chains(
         if sides and JOIN_ROWS not in name:
             continue
         unique_id = ids_of_store(store, operator.stores, ids, partition, version)
-        links = chain(store, version, store_ids(tree, store, version, unique_id))
+        links = chain_of_version(store, version, store_ids(tree, store, version, unique_id))
         if links.missing:
             raise _Stop(Uncounted.NOT_KEPT)
         yield store, links
@@ -175,7 +175,7 @@ def _keys(tree: Tree, store: StoreFiles, links: Chain) -> set[bytes]:
 
 def _replay(tree: Tree, file: StateFile, keys: set[bytes]) -> None:
     with tree.store.stream(file.name) as stream:
-        for record in read_records(plain(stream), changelog=file.kind == "changelog"):
+        for record in read_records(plain_blocks(stream), changelog=file.kind == "changelog"):
             if record.removed:
                 keys.discard(record.key)
             else:

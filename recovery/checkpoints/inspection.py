@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.absent import KeepsState, judge_absence
-from recovery.checkpoints.agreement import judge_agreement, judge_resumption, repartitioned
+from recovery.checkpoints.agreement import judge_agreement, judge_resumption, partitions_by_headers
 from recovery.checkpoints.besides import beside_table
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
-from recovery.checkpoints.headers import asynchronous, judge_headers, strays
+from recovery.checkpoints.headers import judge_headers, stray_offsets, tracks_asynchronously
 from recovery.checkpoints.inputs import judge_inputs
 from recovery.checkpoints.inside import refuse_inside, refuse_log
-from recovery.checkpoints.marks import LOGS, Marks, marks_of, superseded
+from recovery.checkpoints.marks import LOGS, Marks, marks_of, superseded_files
 from recovery.checkpoints.older import judge_older
 from recovery.checkpoints.place import judge_place
 from recovery.checkpoints.progress import read_sources
@@ -48,7 +48,7 @@ class Asked:
     progress: Progress | None = None
 
 
-def versions(flow_location: str) -> list[int]:
+def list_versions(flow_location: str) -> list[int]:
     """Numbers of the checkpoint versions in an SDP flow directory, ascending ([]: it has never run).
 
     Any numeric name counts, a file's too, as it does in SystemMetadata.getLatestCheckpointDir.
@@ -61,7 +61,7 @@ def versions(flow_location: str) -> list[int]:
             return []
 
 
-def fingerprint(location: str) -> str:
+def read_fingerprint(location: str) -> str:
     """sha256 (hex) over names, sizes and the contents of metadata, offsets, commits and source logs.
 
     `location` as for `inspect`; names and sizes only of source log entries that a newer compacted entry stands in
@@ -69,17 +69,17 @@ def fingerprint(location: str) -> str:
     maintenance writes snapshots and removes old files after the query has ended (StateStore.doMaintenance, seen
     on 4.2), and the state of a batch is the same before and after. Equal means that the stream has not moved.
     """
-    return marks(location).fingerprint
+    return read_marks(location).fingerprint
 
 
-def marks(location: str) -> Marks:
+def read_marks(location: str) -> Marks:
     """Both marks of a checkpoint: `fingerprint`, and `exact`, which counts every state file's name and size too."""
     with reaching(location):
         store, _, _ = _resolve(Store.open(location))
         return marks_of(tree_of(store))
 
 
-def inspect(
+def inspect_checkpoint(
     location: str,
     *,
     sink: str | None = None,
@@ -103,14 +103,14 @@ def inspect(
         return _judge(tree, version, first, known)
 
 
-def opened(location: str) -> tuple[Store, int | None]:
+def open_checkpoint(location: str) -> tuple[Store, int | None]:
     """The checkpoint directory that `inspect` would judge, and its version number where it is one of a flow's."""
     with reaching(location):
         store, version, _ = _resolve(Store.open(location))
         return store, version
 
 
-def judge(store: Store, *, version: int | None = None, sink: str | None = None) -> CheckpointReport:
+def judge_store(store: Store, *, version: int | None = None, sink: str | None = None) -> CheckpointReport:
     """As `inspect`, for a checkpoint that is open already: on disk, or laid out and not yet written."""
     with reaching(store.location):
         return _judge(tree_of(store), version, [], Asked(sink))
@@ -158,7 +158,7 @@ def tree_of(store: Store) -> Tree:
     tree = Tree(store, *store.walk())
     if store.local:
         return tree
-    unread = superseded(tree)
+    unread = superseded_files(tree)
     read = {n: size for n, size in tree.files.items() if _is_log(n) and n not in unread}
     return replace(tree, store=store.ahead(read))
 
@@ -184,7 +184,7 @@ def _judge(tree: Tree, version: int | None, first: list[Finding], asked: Asked) 
     findings[numbering:numbering] = _numbering(tree, offsets, commits, old=old)
     sources = read_sources(tree, read.get(committed), read.get(planned), findings, read.values())
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
-    standing = Standing(conf, commit, committed, planned, repartitioned(read, planned), old)
+    standing = Standing(conf, commit, committed, planned, partitions_by_headers(read, planned), old)
     operators = read_operators(tree, standing, findings, deep=asked.deep, progress=asked.progress)
     findings += judge_absence(
         tree,
@@ -251,7 +251,7 @@ def _compare_table(
 def _planned_and_committed(tree: Tree, findings: list[Finding]) -> tuple[set[int], set[int]]:
     """Numbers of the batches with an offset file, and with a commit; without offset files that are none of a batch."""
     offsets, commits = tree.numbers("offsets"), tree.numbers("commits")
-    stray = strays(offsets, commits)
+    stray = stray_offsets(offsets, commits)
     findings += [finding("OFFSET_STRAY", f"offsets/{n}", batch=n) for n in sorted(stray)]
     return offsets - stray, commits
 
@@ -313,7 +313,7 @@ def _numbering(tree: Tree, offsets: set[int], commits: set[int], *, old: bool) -
         left = committed is not None or tree.names("state")
         return [finding("OFFSETS_MISSING", "offsets")] if left else []
     found: list[Finding] = []
-    if planned > 0 and planned - 1 not in offsets and not asynchronous(offsets, commits):
+    if planned > 0 and planned - 1 not in offsets and not tracks_asynchronously(offsets, commits):
         found.append(finding("OFFSET_NEIGHBOUR_MISSING", f"offsets/{planned - 1}", batch=planned - 1))
     if committed is not None and committed > planned:
         found.append(finding("COMMITS_AHEAD", f"commits/{committed}", batch=committed, newest=planned))

@@ -27,11 +27,11 @@ def target_of(report: CheckpointReport, store: Store, version: int | None) -> st
     return report.location if version is None else f"{store.parent().location}/{version + 1}"
 
 
-def prepare(location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
-    """Write the laid-out checkpoint beside the one in use and read it back; see `placing.prepare`."""
+def prepare_layout(location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
+    """Write the laid-out checkpoint beside the one in use and read it back; see `placing.prepare_checkpoint`."""
     query_id = plan.after.query_id
     assert query_id is not None, "a layout without a query id is refused when it is planned"
-    return placing.prepare(
+    return placing.prepare_checkpoint(
         location,
         plan,
         recovery=recovery,
@@ -39,11 +39,11 @@ def prepare(location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: 
         query_id=query_id,
         guard=guard,
         build=lambda old, new: write_layout(plan.layout, new, guard),
-        check=lambda found: same(plan.after, found),
+        check=lambda found: require_same_files(plan.after, found),
     )
 
 
-def same(planned: CheckpointReport, found: CheckpointReport) -> None:
+def require_same_files(planned: CheckpointReport, found: CheckpointReport) -> None:
     """Names, sizes and log contents are those that were judged. Raises Refused otherwise."""
     if found.exact_fingerprint != planned.exact_fingerprint:
         raise Refused(

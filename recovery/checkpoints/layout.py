@@ -99,7 +99,7 @@ class LaidStore(Store):
         return origin
 
 
-def laid(layout: Layout, old: Store, target: str | None = None) -> LaidStore:
+def lay_out(layout: Layout, old: Store, target: str | None = None) -> LaidStore:
     """The layout, made from `old`, as a store to read from. `target`: where it will lie, for paths that say so."""
     return LaidStore(old.fs, old.root, target or old.location, layout=layout)
 

@@ -43,11 +43,11 @@ def mount_of(path: str) -> str:
     return best if kind.startswith(FAR) else ""
 
 
-def scanned(where: str, start: str, limit: int) -> tuple[dict[str, int], set[str]]:
+def scan_directory(where: str, start: str, limit: int) -> tuple[dict[str, int], set[str]]:
     """As `Store._inside`, without an object for each name: a checkpoint has thousands of state files."""
     sizes: dict[str, int] = {}
     folders: set[str] = set()
-    with listed(where) as found:
+    with list_directory(where) as found:
         for entry in islice(found, limit):
             try:
                 if entry.is_dir():
@@ -60,7 +60,7 @@ def scanned(where: str, start: str, limit: int) -> tuple[dict[str, int], set[str
 
 
 @contextmanager
-def listed(where: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+def list_directory(where: str) -> Iterator[Iterator[os.DirEntry[str]]]:
     """What a directory holds. Raises Refused where a link brought it to a place that may not be read."""
     handle = _checked(os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     try:
@@ -70,7 +70,7 @@ def listed(where: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         os.close(handle)
 
 
-def regular(path: str) -> int:
+def open_regular(path: str) -> int:
     """Opens a file, and nothing that would wait for ever or is no file: IsADirectoryError. Refused (`storage_hidden`,
     `storage_root`) where a link leads to a place that may not be read: judged is what was opened."""
     try:
@@ -87,7 +87,7 @@ def regular(path: str) -> int:
 
 def _checked(handle: int) -> int:
     """What was opened, where it may be; else it is closed. Raises Refused."""
-    rules = access.current().rules
+    rules = access.current_access().rules
     if rules.limits_files:
         try:
             rules.check_file(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115  # a Path costs more than the call
@@ -144,13 +144,13 @@ def make_folders(path: str) -> None:
         os.close(handle)
 
 
-def replace(old: str, new: str) -> None:
+def replace_file(old: str, new: str) -> None:
     """Rename a file over another one. Raises Refused."""
     with folder_of(old) as (from_folder, name), folder_of(new) as (to_folder, new_name):
         os.replace(name, new_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
 
 
-def remove(path: str) -> None:
+def remove_path(path: str) -> None:
     """Remove a file, a link or a whole directory; what is gone already is fine. Raises Refused."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), folder_of(path) as (folder, name):
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -159,7 +159,7 @@ def remove(path: str) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-def settle(root: str) -> None:
+def sync_tree(root: str) -> None:
     """Put a directory and all below it on disk: the bytes of files first, then all names."""
     above = [(where, files) for where, _, files in os.walk(root)]
     files = [f"{where}/{file}" for where, files in above for file in files]
@@ -168,7 +168,7 @@ def settle(root: str) -> None:
         list(pool.map(partial(_sync_each, os.fsync), _shares([where for where, _ in above])))
 
 
-def sync(path: str) -> None:
+def sync_path(path: str) -> None:
     _sync_each(os.fsync, [path])
 
 

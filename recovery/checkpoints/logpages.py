@@ -49,7 +49,7 @@ class LogPage:
     why: str = ""
 
 
-def span(tree: Tree, folder: str, after: int, upto: int) -> Span:
+def files_between(tree: Tree, folder: str, after: int, upto: int) -> Span:
     """The files of the log entries after one log id, up to another. Damage is said in `why`, never raised."""
     names = filelog.index_of(tree.names(folder))
     singles = {parsed[0] for n in tree.names(folder) if (parsed := filelog.parse_name(n)) and not parsed[1]}
@@ -57,7 +57,7 @@ def span(tree: Tree, folder: str, after: int, upto: int) -> Span:
     seen, read, why = _Seen(after, upto), [], _missing(missing)
     for name in files:
         try:
-            for block in logscan.blocks(tree.pieces(f"{folder}/{name}")):
+            for block in logscan.iterate_blocks(tree.pieces(f"{folder}/{name}")):
                 seen.take(block)
             read.append(f"{folder}/{name}")
         except Malformed as problem:
@@ -89,7 +89,7 @@ class _Seen:
         if usual and len(self.first) >= SHOWN_ENTRIES:
             self.count += sum(self.after < int(m[1]) <= self.upto for m in ID.finditer(block))
             return
-        for entry in logscan.entries(block):
+        for entry in logscan.parse_entries(block):
             if self.after < entry.batch_id <= self.upto:
                 self.count += 1
                 if len(self.first) < SHOWN_ENTRIES:
@@ -104,7 +104,7 @@ def _files(names: Mapping[int, str], singles: set[int], after: int, upto: int) -
     ids = sorted(i for i in singles if after < i <= upto)
     if len(ids) == upto - after:
         return [str(i) for i in ids], []
-    later = [i for i in filelog.compacted(names) if i > after]
+    later = [i for i in filelog.compacted_ids(names) if i > after]
     covering = next((i for i in later if i >= upto), max(later, default=None))
     if covering is None:
         held = set(ids)
@@ -127,15 +127,15 @@ def _missing(ids: list[int]) -> str:
     )
 
 
-def page(tree: Tree, folder: str, number: int) -> LogPage:
+def page_of_log(tree: Tree, folder: str, number: int) -> LogPage:
     """Page `number` (from 1) of a source's whole log, newest entries first; the nearest page there is."""
     names = filelog.index_of(tree.names(folder))
-    ids, missing = filelog.needed(names)
+    ids, missing = filelog.needed_entries(names)
     files, counts, why = [], [], _missing(missing)
     for i in ids:
         file = f"{folder}/{names[i]}"
         try:
-            counts.append(sum(_count(block) for block in logscan.blocks(tree.pieces(file))))
+            counts.append(sum(_count(block) for block in logscan.iterate_blocks(tree.pieces(file))))
             files.append(file)
         except Malformed as problem:
             why = f"{file} cannot be read: {problem.why}"
@@ -150,11 +150,11 @@ def page(tree: Tree, folder: str, number: int) -> LogPage:
 def _usual(block: bytes) -> int:
     """The number of entries of a block that is nothing but lines of Spark's own shape, else 0."""
     assert logscan.ANY is not None, "a number as large as this has a pattern"
-    return logscan.usual(block, logscan.ANY)
+    return logscan.count_usual_lines(block, logscan.ANY)
 
 
 def _count(block: bytes) -> int:
-    return _usual(block) or sum(1 for _ in logscan.entries(block))
+    return _usual(block) or sum(1 for _ in logscan.parse_entries(block))
 
 
 def _window(tree: Tree, files: list[tuple[str, int]], start: int, stop: int) -> Iterator[SourceEntry]:
@@ -164,8 +164,8 @@ def _window(tree: Tree, files: list[tuple[str, int]], start: int, stop: int) -> 
         if place + count <= start or place >= stop:
             place += count
             continue
-        for block in logscan.blocks(tree.pieces(file)):
+        for block in logscan.iterate_blocks(tree.pieces(file)):
             held = _count(block)
             if place + held > start and place < stop:
-                yield from islice(logscan.entries(block), max(0, start - place), stop - place)
+                yield from islice(logscan.parse_entries(block), max(0, start - place), stop - place)
             place += held

@@ -41,7 +41,7 @@ class Tally:
         self.newest = later.newest or self.newest
 
 
-def blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def iterate_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Whole lines after the version line, each ended by a newline, about a piece at a time.
 
     Raises Malformed: empty, no version line, a line without end.
@@ -73,7 +73,7 @@ def _after_version(block: bytes) -> bytes:
     return rest
 
 
-def usual(block: bytes, lines: re.Pattern[bytes], last_key: bytes = b'"batchId":') -> int:
+def count_usual_lines(block: bytes, lines: re.Pattern[bytes], last_key: bytes = b'"batchId":') -> int:
     """The number of entries of a block that is nothing but lines of Spark's own shape, else 0.
 
     `last_key` stands once in a line of that shape, since no string in it may hold a quote.
@@ -117,10 +117,10 @@ SINK_LINES = re.compile(
 ANY = lines_up_to(10**18)
 
 
-def entries(block: bytes) -> Iterator[SourceEntry]:
+def parse_entries(block: bytes) -> Iterator[SourceEntry]:
     """The entries of whole lines. Raises Malformed."""
     assert ANY is not None, "a number as large as this has a pattern"
-    if usual(block, ANY):
+    if count_usual_lines(block, ANY):
         for line in LINE.finditer(block):
             yield SourceEntry(line[1].decode(), int(line[2]), int(line[3]))
     else:
@@ -128,19 +128,23 @@ def entries(block: bytes) -> Iterator[SourceEntry]:
             yield source_entry(json_of(text))
 
 
-def tally(pieces: Iterable[bytes], reached: int | None) -> tuple[Tally, Tally]:
+def tally_entries(pieces: Iterable[bytes], reached: int | None) -> tuple[Tally, Tally]:
     """(entries up to log id `reached`, entries after it) of one log file. Raises Malformed."""
     before, after = Tally(), Tally()
     settled = lines_up_to(reached)
-    for block in blocks(pieces):
-        if settled and (count := usual(block, settled)):
+    for block in iterate_blocks(pieces):
+        if settled and (count := count_usual_lines(block, settled)):
             last = block.rfind(b"\n", 0, -1) + 1
             room = SHOWN_ENTRIES - len(before.first)
             before.merge(
-                Tally(count, list(islice(entries(block), room)) if room else [], *entries(block[last:]))
+                Tally(
+                    count,
+                    list(islice(parse_entries(block), room)) if room else [],
+                    *parse_entries(block[last:]),
+                )
             )
             continue
-        for entry in entries(block):
+        for entry in parse_entries(block):
             (after if reached is None or entry.batch_id > reached else before).add(entry)
     return before, after
 

@@ -18,9 +18,9 @@ class Marks(NamedTuple):
 
 
 def marks_of(tree: Tree) -> Marks:
-    """Reads the logs of a checkpoint that were not read yet; `inspection.fingerprint` says what counts, and why."""
+    """Reads the logs of a checkpoint not read yet; `inspection.read_fingerprint` says what counts and why."""
     names = sorted(tree.files)
-    unread = superseded(tree)
+    unread = superseded_files(tree)
     logs = [n for n in names if (n == "metadata" or n.startswith(LOGS)) and n not in unread]
     contents = dict(zip(logs, tree.each(tree.digest_of, logs), strict=True))
     moved, exact = hashlib.sha256(), hashlib.sha256()
@@ -35,7 +35,7 @@ def marks_of(tree: Tree) -> Marks:
     return Marks(moved.hexdigest(), exact.hexdigest())
 
 
-def superseded(tree: Tree) -> set[str]:
+def superseded_files(tree: Tree) -> set[str]:
     """Source log files older than the newest compacted entry: nobody reads them at a restart.
 
     With a hundred batches kept they are ten times the log that counts; their names and sizes stand for them.
@@ -46,7 +46,7 @@ def superseded(tree: Tree) -> set[str]:
         folder, _, name = file.rpartition("/")
         logs.setdefault(folder, []).append(name)
     for folder, names in logs.items():
-        newest = max(filelog.compacted(filelog.index_of(names)), default=-1)
+        newest = max(filelog.compacted_ids(filelog.index_of(names)), default=-1)
         for name in names:
             parsed = filelog.parse_name(name[1:-4] if name.endswith(".crc") else name)
             if parsed and parsed[0] < newest:

@@ -43,7 +43,7 @@ class SeedOutcome:
         return self.state is SeedState.PUBLISHED
 
 
-def probe(location: str, *, recovery: str) -> SeedOutcome:
+def probe_outcome(location: str, *, recovery: str) -> SeedOutcome:
     """What became of a new checkpoint whose worker may have died at any point; decided from disk, reads only."""
     label = safe_label(recovery)
     with reaching(location):

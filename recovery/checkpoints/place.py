@@ -30,7 +30,7 @@ def judge_place(location: str) -> list[Finding]:
     return [finding("LOCATION_TEMPORARY", None, place=below or "a directory that Spark made for one run")]
 
 
-def shared(locations: Mapping[str, str]) -> list[Finding]:
+def find_shared_locations(locations: Mapping[str, str]) -> list[Finding]:
     """A blocker for each location that several queries have. `locations`: query name -> checkpoint location."""
     users: dict[str, list[str]] = {}
     for query, location in locations.items():

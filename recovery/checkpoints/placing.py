@@ -25,8 +25,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.inspection import fingerprint, inspect, marks, versions
-from recovery.checkpoints.outcome import SeedOutcome, SeedState, probe
+from recovery.checkpoints.inspection import inspect_checkpoint, list_versions, read_fingerprint, read_marks
+from recovery.checkpoints.outcome import SeedOutcome, SeedState, probe_outcome
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.undo_record import (
@@ -44,13 +44,13 @@ __all__ = [
     "Prepared",
     "SeedOutcome",
     "SeedState",
-    "clean",
-    "prepare",
-    "probe",
-    "publish",
-    "undo",
+    "clean_leftovers",
+    "is_undone",
+    "prepare_checkpoint",
+    "probe_outcome",
+    "publish_checkpoint",
+    "undo_publish",
     "undo_refusal",
-    "undone",
 ]
 
 
@@ -65,7 +65,7 @@ class Prepared:
     exact_fingerprint: str
 
 
-def prepare(
+def prepare_checkpoint(
     location: str,
     plan: NextVersion,
     *,
@@ -96,7 +96,7 @@ def prepare(
         room.remove(f".reprise-{label}")
         build(old, room.child(f".reprise-{label}"))
         room.sync()
-        found = inspect(room.child(f".reprise-{label}").location)
+        found = inspect_checkpoint(room.child(f".reprise-{label}").location)
         check(found)
     except FileNotFoundError as error:
         # state that the plan keeps, and that Spark's maintenance has removed since
@@ -123,7 +123,7 @@ def prepare(
     return Prepared(plan, label, fence, query_id, found.exact_fingerprint)
 
 
-def publish(location: str, prepared: Prepared, *, guard: Guard) -> int | None:
+def publish_checkpoint(location: str, prepared: Prepared, *, guard: Guard) -> int | None:
     """Steps 4 and 5; gives the new version's number, None for a checkpoint with a fixed place.
 
     Raises Refused when the old checkpoint moved, a newer one appeared or the prepared directory is not this
@@ -142,7 +142,7 @@ def publish(location: str, prepared: Prepared, *, guard: Guard) -> int | None:
             raise Refused(
                 "The prepared checkpoint is no longer there; nothing was changed. Start the step again."
             )
-        if marks(room.child(f".reprise-{label}").location).exact != prepared.exact_fingerprint:
+        if read_marks(room.child(f".reprise-{label}").location).exact != prepared.exact_fingerprint:
             raise Refused("The prepared checkpoint was changed; nothing was published. Start the step again.")
         _unchanged(place, plan)
         guard()
@@ -171,7 +171,7 @@ def _into_place(place: Place, plan: NextVersion, label: str) -> None:
         ) from error
 
 
-def clean(location: str, *, recovery: str) -> None:
+def clean_leftovers(location: str, *, recovery: str) -> None:
     """Remove a prepared directory that was left over; put an old checkpoint back whose new one never came.
 
     Never touches a version, nor a checkpoint in use.
@@ -179,7 +179,7 @@ def clean(location: str, *, recovery: str) -> None:
     label = safe_label(recovery)
     with reaching(location):
         place = recorded_place(location, label)
-        if place.fixed is not None and probe(location, recovery=label).state is SeedState.HALF:
+        if place.fixed is not None and probe_outcome(location, recovery=label).state is SeedState.HALF:
             place.room.rename(f".reprise-{label}-before", place.fixed)
             place.room.sync()
         place.room.remove(f".reprise-{label}")
@@ -189,14 +189,14 @@ def clean(location: str, *, recovery: str) -> None:
 def undo_refusal(location: str, *, recovery: str, sink_head: int | None) -> str | None:
     """Why the new checkpoint can no longer be taken back, in one sentence; None when it can. Reads only."""
     label = safe_label(recovery)
-    outcome = probe(location, recovery=label)
+    outcome = probe_outcome(location, recovery=label)
     if not outcome.in_place:
         return f"No checkpoint of {label} is in place, so there is nothing to take back."
     with reaching(location):
         place = recorded_place(location, label)
         record = read_record(place.room, label)
         batch = record["batch"]
-        if place.fixed is None and (newest := versions(place.room.location)[-1]) != outcome.published:
+        if place.fixed is None and (newest := list_versions(place.room.location)[-1]) != outcome.published:
             return (
                 f"Version {newest} was made after version {outcome.published}, so {outcome.published} is no "
                 "longer the one in use."
@@ -211,10 +211,10 @@ def undo_refusal(location: str, *, recovery: str, sink_head: int | None) -> str 
     return None
 
 
-def undone(location: str, *, recovery: str) -> bool:
+def is_undone(location: str, *, recovery: str) -> bool:
     """Was the new checkpoint taken back already, whole? Reads only: a caller that died after `undo` goes on by it."""
     label = safe_label(recovery)
-    if probe(location, recovery=label).in_place:
+    if probe_outcome(location, recovery=label).in_place:
         return False
     with reaching(location):
         place = recorded_place(location, label)
@@ -222,7 +222,7 @@ def undone(location: str, *, recovery: str) -> bool:
         return back and place.room.is_dir(f".reprise-{label}-undone")
 
 
-def undo(location: str, *, recovery: str, sink_head: int | None) -> None:
+def undo_publish(location: str, *, recovery: str, sink_head: int | None) -> None:
     """Rename the new checkpoint away, so that the old one is in use again. Raises Refused when too late."""
     reason = undo_refusal(location, recovery=recovery, sink_head=sink_head)
     if reason:
@@ -259,7 +259,7 @@ def _no_newer_fence(place: Place, label: str, fence: int) -> None:
     found = read_record(place.room, label)
     if found.get("fence", 0) > fence:
         raise Refused("A newer attempt of this step is at work; this one ends here and changed nothing.")
-    if probe(place.location, recovery=label).in_place:
+    if probe_outcome(place.location, recovery=label).in_place:
         what = named(place, found.get("to_version"))
         raise Refused(f"The new {what} of {label} is in place already; nothing was changed.")
 
@@ -267,14 +267,14 @@ def _no_newer_fence(place: Place, label: str, fence: int) -> None:
 def _unchanged(place: Place, plan: NextVersion) -> None:
     """The planned checkpoint is still the one in use, and nothing in it has moved."""
     if place.fixed is None:
-        known = versions(place.room.location)
+        known = list_versions(place.room.location)
         if not known or known[-1] != plan.from_version:
             raise Refused(
                 f"The newest checkpoint version is {known[-1] if known else 'gone'}, planned was "
                 f"{plan.from_version}; nothing was changed. Seal a new plan.",
                 code="stale",
             )
-    if fingerprint(place.location) != plan.fingerprint:
+    if read_fingerprint(place.location) != plan.fingerprint:
         raise Refused(
             f"Files of {_called(place, plan)} have changed since the plan; nothing was changed. Seal a new plan.",
             code="stale",

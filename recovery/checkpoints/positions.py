@@ -70,7 +70,7 @@ def initial_offsets(data: bytes) -> Mapping[str, Any]:
     return body
 
 
-def words(kind: str, position: Mapping[str, Any]) -> str:
+def describe_position(kind: str, position: Mapping[str, Any]) -> str:
     """The position in a few words."""
     if kind == "kafka":
         parts = [f"{topic}[{p}] at {o}" for topic, held in position.items() for p, o in held.items()]

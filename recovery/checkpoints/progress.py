@@ -62,7 +62,7 @@ def _unrecorded(
     reached = max((at for at in told if at is not None), default=None)
     names = filelog.index_of(tree.names(f"sources/{log}"))
     newest = max(names, default=-1)
-    if of.kind != "files" or reached is None or newest < reached + 2 or filelog.needed(names)[1]:
+    if of.kind != "files" or reached is None or newest < reached + 2 or filelog.needed_entries(names)[1]:
         return []
     words = {"source": key, "entry": newest, "reached": reached}
     batch = max(n for n in tree.numbers("offsets"))
@@ -85,7 +85,7 @@ def _source(
         return _not_files(tree, index, key, name, offset, findings)
     names = filelog.index_of(tree.names(folder))
     _judge_reach(folder, key, names, reached, ahead, findings)
-    ids, missing = filelog.needed(names)
+    ids, missing = filelog.needed_entries(names)
     for entry in missing:
         if reached is None or entry <= reached:
             findings.append(finding("SOURCE_LOG_GAP", f"{folder}/{entry}", entry=entry, source=key))
@@ -108,7 +108,7 @@ def _source(
         reached,
         Entries(before.count, tuple(before.first), before.newest, partial(again, late=False)),
         Entries(after.count, tuple(after.first), after.newest, partial(again, late=True)),
-        bool(filelog.compacted(names)),
+        bool(filelog.compacted_ids(names)),
         name,
     )
 
@@ -119,8 +119,8 @@ def _again(tree: Tree, files: tuple[str, ...], reached: int | None, *, late: boo
     fresh = replace(tree, digests={})
     try:
         for name in files:
-            for block in logscan.blocks(fresh.pieces(name)):
-                for entry in logscan.entries(block):
+            for block in logscan.iterate_blocks(fresh.pieces(name)):
+                for entry in logscan.parse_entries(block):
                     if late == (reached is None or entry.batch_id > reached):
                         yield entry
             if fresh.digests[name] != known[name]:
@@ -145,7 +145,7 @@ def _not_files(
     if position is None:
         findings.append(finding("SOURCE_UNKNOWN", folder, source=key))
     else:
-        said = positions.words(kind, position)
+        said = positions.describe_position(kind, position)
         findings.append(finding("SOURCE_KEPT", folder, source=key, kind=kind, position=said))
     if kind == "kafka" and first is not None:
         try:
@@ -212,7 +212,7 @@ def _counted(tree: Tree, file: str, reached: int | None) -> tuple[Tally, Tally]:
     known = tree.proven(file)
     found = _TALLIES.get((known, reached)) if known else None
     if found is None:
-        found = logscan.tally(tree.pieces(file), reached)
+        found = logscan.tally_entries(tree.pieces(file), reached)
         _TALLIES.put((tree.digests[file], reached), found)
     return found
 

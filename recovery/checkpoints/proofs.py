@@ -78,7 +78,7 @@ def digest_of(inode: Inode | None) -> str | None:
     return None if inode is None else _DIGESTS.get(inode)
 
 
-def learn(before: Inode | None, after: Inode | None, digest: str) -> None:
+def learn_digest(before: Inode | None, after: Inode | None, digest: str) -> None:
     """The bytes read between two looks at an inode have this digest. Of no use where it moved meanwhile or lately."""
     if before is None or before != after:
         return
@@ -86,7 +86,7 @@ def learn(before: Inode | None, after: Inode | None, digest: str) -> None:
         _DIGESTS.put(before, digest)
 
 
-def carry(before: os.stat_result, after: os.stat_result) -> None:
+def carry_digest(before: os.stat_result, after: os.stat_result) -> None:
     """A link made here, between these two looks, has moved the ctime of an inode and nothing else of it."""
     old, new = Inode.of(before), Inode.of(after)
     known = _DIGESTS.get(old)
@@ -100,6 +100,6 @@ def carry(before: os.stat_result, after: os.stat_result) -> None:
         _DIGESTS.put(new, known)
 
 
-def forget() -> None:
+def forget_digests() -> None:
     """As a process that has just begun."""
     _DIGESTS.clear()

@@ -16,13 +16,13 @@ from recovery.checkpoints.report import SHOWN_ENTRIES, CheckpointReport, Entries
 HELD_BY_THE_TABLE = {"SINK_UNCOMMITTED_BATCH", "SINK_SKIPS_STATE", "SINK_FORGOT_BATCH"}
 
 
-def reconciled(report: CheckpointReport) -> CheckpointReport:
+def reconcile_report(report: CheckpointReport) -> CheckpointReport:
     """The report with a planned batch counted as committed, where its findings say that the table holds it."""
     held = any(f.code in HELD_BY_THE_TABLE for f in report.findings)
-    return counted(report, report.last_planned) if held else report
+    return count_batch_committed(report, report.last_planned) if held else report
 
 
-def counted(report: CheckpointReport, batch: int | None) -> CheckpointReport:
+def count_batch_committed(report: CheckpointReport, batch: int | None) -> CheckpointReport:
     """The report as it will be once the planned `batch` is committed; unchanged where `batch` is not the next."""
     last = -1 if report.last_committed is None else report.last_committed  # the very first may have crashed
     if batch is None or batch != last + 1:

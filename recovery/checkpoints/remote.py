@@ -36,23 +36,23 @@ BLOCK = 8 << 20  # bytes of one ranged read
 LEGACY_MARKER = "_$folder$"  # how Hadoop's s3n and EMR mark a directory
 
 
-def connect(location: str) -> tuple[Any, str]:
+def connect_store(location: str) -> tuple[Any, str]:
     """(file system, path on it) of a path or URL, which the rules in force allow.
 
     Raises Refused (`storage_scheme`, `storage_address`, `storage_root`, `storage_hidden`, `storage_host`, `outbound`);
     Unreachable; ValueError, ImportError: nobody here can open it.
     """
     place = access.read_place(location)
-    rules = access.current().rules
+    rules = access.current_access().rules
     if not place.store:
         fs, path = fsspec.core.url_to_fs(location)
         if rules.limits_files:  # the first touch of what may lie on a mount whose server is away
-            rules.check_file(access.ask(local.mount_of(path), lambda: os.path.realpath(path)))
+            rules.check_file(access.ask_store(local.mount_of(path), lambda: os.path.realpath(path)))
         return fs, path
     rules.check_remote(location, place)
     if place.store.startswith("s3://"):
         return _s3(location)
-    fs, path = access.ask(place.service, lambda: fsspec.core.url_to_fs(location))
+    fs, path = access.ask_store(place.service, lambda: fsspec.core.url_to_fs(location))
     return _remote(fs, Remote, place.service), path
 
 
@@ -65,7 +65,7 @@ def _s3(location: str) -> tuple["Remote", str]:
     fs, path = fsspec.core.url_to_fs(f"s3://{place}", **options)
     fs.retries = 1  # the client below repeats by itself; both together would try fifteen times
     endpoint = _endpoint(fs)
-    if endpoint and (may_call := access.current().rules.may_call) is not None:
+    if endpoint and (may_call := access.current_access().rules.may_call) is not None:
         parts = urlsplit(endpoint)
         may_call(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80), True)
     return _remote(fs, S3, f"s3 at {endpoint}" if endpoint else "s3"), path
@@ -92,7 +92,7 @@ class Remote:
 
     def _ask(self, call: Callable[..., Any], *given: Any, **words: Any) -> Any:
         try:
-            return access.ask(self.store, lambda: call(*given, **words))
+            return access.ask_store(self.store, lambda: call(*given, **words))
         except RepriseError:
             raise
         except (TypeError, AttributeError, AssertionError):
@@ -364,7 +364,7 @@ class Crew:
 def _each(act: Callable[[str], object], names: Iterable[str]) -> None:
     """Several at a time; the first failure is raised, and what was not begun by then is not done."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        done = [pool.submit(access.carried(act), name) for name in names]
+        done = [pool.submit(access.carry_access(act), name) for name in names]
         try:
             for one in done:
                 one.result()

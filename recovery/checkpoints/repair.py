@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from recovery.checkpoints import laying
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.inspection import inspect, judge, opened
+from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
 from recovery.checkpoints.laying import LaidPlan, target_of
-from recovery.checkpoints.layout import Layout, laid, layout_of
+from recovery.checkpoints.layout import Layout, lay_out, layout_of
 from recovery.checkpoints.mending import MENDERS, CannotMend, Known, Left, Listed, Mending, Work, state
 from recovery.checkpoints.placing import Prepared
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
@@ -18,7 +18,16 @@ from recovery.checkpoints.storage import reaching
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
-__all__ = ["Known", "Left", "Listed", "Mending", "RepairPlan", "damaged", "plan_repair", "prepare"]
+__all__ = [
+    "Known",
+    "Left",
+    "Listed",
+    "Mending",
+    "RepairPlan",
+    "damage_to_repair",
+    "plan_repair",
+    "prepare_repair",
+]
 
 OUTSIDE = ("VERSION_NOT_A_DIRECTORY",)  # beside the checkpoint, where nothing is written anew
 MAX_MENDINGS = 100  # of one checkpoint; more is no damage but another thing
@@ -45,7 +54,7 @@ class RepairPlan(LaidPlan):
         return all(m.exact for m in self.mendings)
 
 
-def damaged(report: CheckpointReport) -> tuple[Finding, ...]:
+def damage_to_repair(report: CheckpointReport) -> tuple[Finding, ...]:
     """Findings that a repair is about: every blocker, and the silent losses of checks that it can put back."""
     return tuple(f for f in report.findings if f.severity is Severity.BLOCKER or f.code in MENDERS)
 
@@ -57,8 +66,8 @@ def plan_repair(location: str, known: Known | None = None, *, sink: str | None =
     many files to be taken along.
     """
     known = known or Known()
-    before = inspect(location, sink=sink)
-    store, version = opened(location)
+    before = inspect_checkpoint(location, sink=sink)
+    store, version = open_checkpoint(location)
     with reaching(location):
         layout = layout_of(store)
         target = target_of(before, store, version)
@@ -93,7 +102,7 @@ def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[
     """One mending at a time, judged anew after each: one damage may hide or explain another."""
     first, failed = work.report, dict[tuple[str, str | None], str]()
     for _ in range(MAX_MENDINGS):
-        work.report = judge(laid(work.layout, work.old, work.target), version=version, sink=sink)
+        work.report = judge_store(lay_out(work.layout, work.old, work.target), version=version, sink=sink)
         found = next(
             (f for f in work.report.findings if f.code in MENDERS and (f.code, f.file) not in failed), None
         )
@@ -108,15 +117,15 @@ def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[
             failed[(found.code, found.file)] = (
                 f"A file that it would be rebuilt from cannot be read: {reason.why}."
             )
-    stays = [f for f in first.findings if f.code in OUTSIDE] + list(damaged(work.report))
+    stays = [f for f in first.findings if f.code in OUTSIDE] + list(damage_to_repair(work.report))
     return tuple(
         Left(f.code, f.file, f.says, failed.get((f.code, f.file), f.do), f.severity is Severity.BLOCKER)
         for f in stays
     )
 
 
-def prepare(location: str, plan: RepairPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
-    """Write the repaired checkpoint beside the one in use and read it back; see `placing.prepare`.
+def prepare_repair(location: str, plan: RepairPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
+    """Write the repaired checkpoint beside the one in use and read it back; see `placing.prepare_checkpoint`.
 
     Raises Refused, besides, when the plan leaves damage that Spark would run into, or when nothing is mended.
     """
@@ -126,7 +135,7 @@ def prepare(location: str, plan: RepairPlan, *, recovery: str, fence: int, guard
         raise Refused(
             "Nothing in this checkpoint is damaged, so there is nothing to repair.", code="not_damaged"
         )
-    return laying.prepare(location, plan, recovery=recovery, fence=fence, guard=guard)
+    return laying.prepare_layout(location, plan, recovery=recovery, fence=fence, guard=guard)
 
 
 def _what_stays(plan: RepairPlan) -> str:

@@ -27,17 +27,17 @@ def next_run(outcome: str) -> str:
     return f"The next run {OUTCOMES[known]}." if known else ""
 
 
-def stands(kind: str, offset_json: str | None) -> str:
+def describe_line(kind: str, offset_json: str | None) -> str:
     """Where a line stands: `log entry 12`, `orders[0] at 123`; other sources' lines speak for themselves."""
     if offset_json is None:
         return "nothing read yet"
     if kind == "files":
         return f"log entry {formats.log_offset(offset_json)}"
     told, position = positions.read_position(offset_json, None)
-    return positions.words(told, position) if position is not None else "as the source wrote it"
+    return positions.describe_position(told, position) if position is not None else "as the source wrote it"
 
 
-def took(source: BatchSource) -> str:
+def describe_intake(source: BatchSource) -> str:
     """What a batch read of this source, as far as its files say."""
     if source.files is not None:
         return in_between(source.files)
@@ -48,7 +48,7 @@ def took(source: BatchSource) -> str:
     return _moves(source.kind, source.begins_json, source.offset_json)
 
 
-def step(of: SourceStep) -> str:
+def describe_step(of: SourceStep) -> str:
     """What lies between two batches' positions of one source."""
     if of.change in ("added", "removed"):
         return f"the source was {of.change}"
@@ -84,7 +84,9 @@ def file_name(path: str) -> str:
     return unquote(path.rstrip("/").rsplit("/", 1)[-1])
 
 
-def partitions(before_json: str | None, after_json: str | None) -> list[tuple[str, int | None, int | None]]:
+def changed_partitions(
+    before_json: str | None, after_json: str | None
+) -> list[tuple[str, int | None, int | None]]:
     """(`topic[partition]`, offset before, offset after) of two Kafka lines where they differ; [] for others."""
     old, new = (_kafka(line) for line in (before_json, after_json))
     if old is None or new is None:
@@ -103,7 +105,7 @@ def _kafka(line: str | None) -> dict[str, int] | None:
 
 
 def _moves(kind: str, before_json: str | None, after_json: str | None) -> str:
-    moved = partitions(before_json, after_json) if kind == "kafka" else []
+    moved = changed_partitions(before_json, after_json) if kind == "kafka" else []
     if not moved:
         return "its position moved"
     known = [(b, a) for _, b, a in moved if b is not None and a is not None]

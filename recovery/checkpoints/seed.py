@@ -11,28 +11,35 @@ from dataclasses import dataclass, field
 from recovery.checkpoints import formats, placing
 from recovery.checkpoints.carrying import carry_over, may_carry, state_of
 from recovery.checkpoints.findings import BY_CODE
-from recovery.checkpoints.inspection import judge
-from recovery.checkpoints.laying import same
-from recovery.checkpoints.layout import laid, write_layout
+from recovery.checkpoints.inspection import judge_store
+from recovery.checkpoints.laying import require_same_files
+from recovery.checkpoints.layout import lay_out, write_layout
 from recovery.checkpoints.placing import (
     NextVersion,
     Prepared,
     SeedOutcome,
     SeedState,
-    clean,
-    probe,
-    publish,
-    undo,
+    clean_leftovers,
+    probe_outcome,
+    publish_checkpoint,
+    undo_publish,
     undo_refusal,
 )
-from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconciled
+from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconcile_report
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.checkpoints.seed_files import seed_layout
-from recovery.checkpoints.starts import SEEDABLE, SourceStart, checked, entries_at, moves_files, seedable
+from recovery.checkpoints.starts import (
+    SEEDABLE,
+    SourceStart,
+    check_starts,
+    entries_at,
+    moves_files,
+    why_not_seedable,
+)
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.checkpoints.undo_record import Guard
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused
 
 __all__ = [
@@ -42,12 +49,12 @@ __all__ = [
     "SeedPlan",
     "SeedState",
     "SourceStart",
-    "clean",
+    "clean_leftovers",
     "plan_seed",
-    "prepare",
-    "probe",
-    "publish",
-    "undo",
+    "prepare_seed",
+    "probe_outcome",
+    "publish_checkpoint",
+    "undo_publish",
     "undo_refusal",
 ]
 
@@ -87,7 +94,7 @@ def plan_seed(
     damage that a seed would carry on, or when a source cannot start where its start says; Unreachable when a log is
     no longer the one that was judged.
     """
-    standing = reconciled(report)
+    standing = reconcile_report(report)
     _refuse_damage(report, standing, watermark_ms)
     if report.last_committed is None and standing is not report:
         raise Refused(
@@ -110,7 +117,7 @@ def plan_seed(
     if starts is None:
         _refuse_kinds(report)
     else:
-        starts = checked(starts, standing.sources)
+        starts = check_starts(starts, standing.sources)
     return SeedPlan(
         from_version=report.version,
         batch=batch,
@@ -142,7 +149,7 @@ def _refuse_damage(report: CheckpointReport, standing: CheckpointReport, waterma
 
 def _refuse_kinds(report: CheckpointReport) -> None:
     for source in report.sources:
-        if why := seedable(source):
+        if why := why_not_seedable(source):
             raise Refused(why, code="not_seedable")
 
 
@@ -159,8 +166,8 @@ def _held(start: SourceStart, old: SourceProgress | None, batch: int) -> int:
     return len(entries_at(start, old.committed if old else (), batch))
 
 
-def prepare(location: str, plan: SeedPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
-    """Write the seed beside the version in use and read it back; see `placing.prepare`."""
+def prepare_seed(location: str, plan: SeedPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
+    """Write the seed beside the version in use and read it back; see `placing.prepare_checkpoint`."""
     query_id = str(uuid.uuid4())
     judged: list[CheckpointReport] = []
 
@@ -177,18 +184,18 @@ def prepare(location: str, plan: SeedPlan, *, recovery: str, fence: int, guard: 
         if plan.state is not None:
             target = old.location if plan.to_version is None else f"{old.parent().location}/{plan.to_version}"
             carry_over(layout, plan.state, plan.batch, target)
-            judged.append(judge(laid(layout, old, target)))
+            judged.append(judge_store(lay_out(layout, old, target)))
         write_layout(layout, new, guard)
 
     def check(found: CheckpointReport) -> None:
         """State may name the place where it will lie (transformWithState): judged as if it were there already."""
         for there in judged:
-            same(there, found)
+            require_same_files(there, found)
         _equal(plan, query_id, judged[0] if judged else found)
         with reaching(found.location):
             _equal_watermark(plan, Store.open(found.location))
 
-    return placing.prepare(
+    return placing.prepare_checkpoint(
         location,
         plan,
         recovery=recovery,
@@ -223,8 +230,8 @@ def _equal_files(start: SourceStart, source: SourceProgress) -> None:
     """Files to be read again are not in the log, files to be skipped are."""
     if not start.again and not start.skip:
         return
-    held = {decoded(e.path) for e in source.committed}
-    wrong = held.intersection(start.again) or {decoded(e.path) for e in start.skip} - held
+    held = {decode_uri(e.path) for e in source.committed}
+    wrong = held.intersection(start.again) or {decode_uri(e.path) for e in start.skip} - held
     if wrong:
         raise _differs(f"{min(wrong)} of source {start.key} is not as wanted")
 

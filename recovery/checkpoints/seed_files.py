@@ -34,8 +34,8 @@ def seed_layout(
     """A checkpoint without state that goes on after `batch`. `reached`: each old source's log id there.
 
     `commit_of`: the batch whose commit file is taken, where `batch` itself has none. `starts`: every source of the
-    new code (None: the old sources, each where it stands), as `starts.checked` gives them. `watermark_ms`: the one that
-    the next batch begins at (None: as it is). Raises OSError when the storage fails, Malformed or Refused when a file
+    new code (None: the old sources where they are), as `starts.check_starts` gives them. `watermark_ms`: where the next
+    batch begins (None: as it is). Raises OSError when the storage fails, Malformed or Refused when a file
     that is needed is broken or gone.
     """
     layout = Layout()
@@ -64,11 +64,11 @@ def seed_layout(
 def with_header(offsets: bytes, **words: Any) -> bytes:
     """An offset file whose header says these words too."""
     lines = text_of(offsets).split("\n")
-    lines[1] = dumps({**object_of(lines[1]), **words})
+    lines[1] = dump_json({**object_of(lines[1]), **words})
     return "\n".join(lines).encode()
 
 
-def dumps(body: Any) -> str:
+def dump_json(body: Any) -> str:
     """JSON as Spark writes it: without spaces, letters as they are."""
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
@@ -79,7 +79,7 @@ def _with_starts(offsets: bytes, starts: Sequence[SourceStart]) -> bytes:
     version, told = parse_offsets(offsets).version, object_of(lines[1])
     if isinstance(about := told.get("sourceMetadataInfo"), dict) and about:
         here = {start.key for start in starts}
-        lines[1] = dumps({**told, "sourceMetadataInfo": {k: v for k, v in about.items() if k in here}})
+        lines[1] = dump_json({**told, "sourceMetadataInfo": {k: v for k, v in about.items() if k in here}})
     said = [(start.key, start.offset_json or "-") for start in starts]
     return "\n".join([*lines[:2], *(f"{k}:{at}" if version > 1 else at for k, at in said)]).encode()
 
@@ -138,9 +138,9 @@ def write_log(
         by_id.setdefault(entry.batch_id, []).append(entry)
     whole = len(by_id) == reached + 1
     plain = {n: str(n) for n in by_id}
-    usual, own = filelog.DEFAULT_INTERVAL, filelog.interval(old)
+    usual, own = filelog.DEFAULT_INTERVAL, filelog.compact_interval(old)
     known = reached <= max(old, default=0)
-    if whole and known and filelog.readable(plain, usual) and filelog.readable(plain, own):
+    if whole and known and filelog.is_log_readable(plain, usual) and filelog.is_log_readable(plain, own):
         for number, held in by_id.items():
             layout.write(f"{folder}/{number}", filelog.source_lines(held))
     else:
@@ -158,7 +158,7 @@ def _stateless(data: bytes) -> bytes:
     commit = parse_commit(data)
     if commit.version == 1 or not commit.operators:
         return data
-    return f"v{commit.version}\n{dumps({**commit.body, 'stateUniqueIds': {}})}".encode()
+    return f"v{commit.version}\n{dump_json({**commit.body, 'stateUniqueIds': {}})}".encode()
 
 
 def _committed(commit: bytes, watermark_ms: int | None) -> bytes:
@@ -166,7 +166,7 @@ def _committed(commit: bytes, watermark_ms: int | None) -> bytes:
     if watermark_ms is None:
         return commit
     told = parse_commit(commit)
-    return f"v{told.version}\n{dumps({**told.body, 'nextBatchWatermarkMs': watermark_ms})}".encode()
+    return f"v{told.version}\n{dump_json({**told.body, 'nextBatchWatermarkMs': watermark_ms})}".encode()
 
 
 def keep_log(old: Store, layout: Layout, folder: str, to: str | None = None) -> None:
@@ -212,17 +212,17 @@ def stands_alone(index: dict[int, str], keep: dict[int, str]) -> bool:
     It can when no compacted entry was cut off. Where one was, the interval follows from fewer entries,
     or from the configuration alone, and Spark may ask for `<id>.compact` where `<id>` stands.
     """
-    if len(filelog.compacted(keep)) == len(filelog.compacted(index)):
+    if len(filelog.compacted_ids(keep)) == len(filelog.compacted_ids(index)):
         return True
-    usual, own = filelog.DEFAULT_INTERVAL, filelog.interval(index)
-    return filelog.readable(keep, usual) and filelog.readable(keep, own)
+    usual, own = filelog.DEFAULT_INTERVAL, filelog.compact_interval(index)
+    return filelog.is_log_readable(keep, usual) and filelog.is_log_readable(keep, own)
 
 
 def _entries(old: Store, folder: str, reached: int) -> Iterator[SourceEntry]:
     """All entries of a log up to `reached`. Raises Refused where it is too large to be held."""
     index = _index(old, folder)
     try:
-        for entry in filelog.needed(index)[0]:
+        for entry in filelog.needed_entries(index)[0]:
             found = filelog.parse_source(old.read(f"{folder}/{index[entry]}", MAX_LOG_BYTES))
             yield from (e for e in found if e.batch_id <= reached)
     except TooLarge as error:

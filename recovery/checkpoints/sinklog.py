@@ -43,7 +43,7 @@ class SinkLog:
     size_bytes: int = 0
 
 
-def read(table: Store) -> SinkLog:
+def read_sink_log(table: Store) -> SinkLog:
     """Read a table's log. Raises OSError when the storage fails."""
     if not table.is_dir(FOLDER):
         return SinkLog(present=False)
@@ -51,7 +51,7 @@ def read(table: Store) -> SinkLog:
     sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
     log = log.ahead(sizes)
     index = filelog.index_of(sizes)
-    ids, missing = filelog.needed(index)
+    ids, missing = filelog.needed_entries(index)
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
     findings += _orphans(sizes, max(index, default=-1)) if table.local else []
     parsed = {i: _entries(log, index[i], findings, must=i in ids) for i in sorted(index)}
@@ -69,14 +69,14 @@ def read(table: Store) -> SinkLog:
     )
 
 
-def head(table: Store) -> SinkLog:
+def read_log_head(table: Store) -> SinkLog:
     """A table's log judged without its entries: head, earliest, findings, size. Raises OSError."""
     if not table.is_dir(FOLDER):
         return SinkLog(present=False)
     log = table.child(FOLDER)
     sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
     index = filelog.index_of(sizes)
-    ids, missing = filelog.needed(index)
+    ids, missing = filelog.needed_entries(index)
     log = log.ahead({index[i]: sizes[index[i]] for i in ids})
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
     findings += _orphans(sizes, max(index, default=-1)) if table.local else []
@@ -167,7 +167,7 @@ def _fingerprint(log: Store, sizes: Mapping[str, int]) -> str:
     return digest.hexdigest()
 
 
-def fit(head: int | None, next_batch: int) -> Finding | None:
+def explain_batch_misfit(head: int | None, next_batch: int) -> Finding | None:
     """What will go wrong when `next_batch` is written to a file table whose log ends at `head`; None: nothing."""
     if head is None:
         return None if next_batch == 0 else finding("SINK_LOG_MISSING", FOLDER, next=next_batch)
@@ -177,7 +177,7 @@ def fit(head: int | None, next_batch: int) -> Finding | None:
     return finding(code, FOLDER, head=head, next=next_batch, wanted=head + 1)
 
 
-def judge(
+def judge_sink_log(
     log: SinkLog, committed: int | None, planned: int | None, *, unique_state: bool = False
 ) -> list[Finding]:
     """Findings of a table's log beside a checkpoint that has committed and planned these batches.
@@ -186,16 +186,16 @@ def judge(
     before its tasks have told these ids, and the commit that needs them fails.
     """
     found = list(log.findings)
-    next_batch = following(committed, planned)
+    next_batch = following_batch(committed, planned)
     if log.head is not None and log.head == next_batch == planned:
         code = "SINK_SKIPS_STATE" if unique_state else "SINK_UNCOMMITTED_BATCH"
         found.append(finding(code, FOLDER, head=log.head))
-    elif problem := fit(log.head, next_batch):
+    elif problem := explain_batch_misfit(log.head, next_batch):
         found.append(problem)
     return found
 
 
-def skipped(table: Store, planned_at: Mapping[int, int], committed: int | None) -> list[Finding]:
+def find_skipped(table: Store, planned_at: Mapping[int, int], committed: int | None) -> list[Finding]:
     """The finding for batches that the table did not take: every file of their entry is older than the batch.
 
     `planned_at`: when batches were planned (their offset file), in ms since 1970. A file sink takes no batch whose
@@ -222,7 +222,7 @@ def _older(log: Store, batch: int, planned_ms: int) -> bool:
     return bool(written) and max(written) + SKEW_MS < planned_ms
 
 
-def following(committed: int | None, planned: int | None) -> int:
+def following_batch(committed: int | None, planned: int | None) -> int:
     """The batch that runs next. Spark runs a planned batch first, over its own range."""
     after = 0 if committed is None else committed + 1
     return planned if planned is not None and planned >= after else after

@@ -17,7 +17,7 @@ from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
 
-def header(conf: Mapping[str, str], watermark_ms: int) -> str:
+def header_line(conf: Mapping[str, str], watermark_ms: int) -> str:
     """The header line. `conf` is that of a header that Spark wrote: settings that are left out count as the oldest."""
     told = {
         "batchWatermarkMs": watermark_ms,
@@ -27,7 +27,7 @@ def header(conf: Mapping[str, str], watermark_ms: int) -> str:
     return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
 
 
-def lay(place: str, lines: Sequence[str], *, guard: Guard) -> None:
+def lay_skeleton(place: str, lines: Sequence[str], *, guard: Guard) -> None:
     """Write it at `place`. `lines`: all of `offsets/0`. Raises Refused where something is there already."""
     there = Store.open(place)
     with reaching(place):

@@ -12,7 +12,7 @@ from typing import Any
 from recovery.checkpoints import positions
 from recovery.checkpoints.formats import MAX_SOURCES, Malformed, json_of, log_offset
 from recovery.checkpoints.report import SourceEntry, SourceProgress
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused, WrongUse
 
 # Kinds whose line, with what the checkpoint keeps in the source's own directory, is the whole position. A source that
@@ -68,7 +68,7 @@ class SourceStart:
             raise WrongUse(f"This says no start of a source: {body!r}.") from error
 
 
-def checked(starts: Sequence[SourceStart], old: Sequence[SourceProgress]) -> tuple[SourceStart, ...]:
+def check_starts(starts: Sequence[SourceStart], old: Sequence[SourceProgress]) -> tuple[SourceStart, ...]:
     """The starts in plan order, with the names that they keep. Raises Refused for what Spark could not go on from."""
     found = sorted(starts, key=lambda s: s.index)
     if not found or [s.index for s in found] != list(range(len(found))) or len(found) > MAX_SOURCES:
@@ -84,7 +84,7 @@ def checked(starts: Sequence[SourceStart], old: Sequence[SourceProgress]) -> tup
     return tuple(_checked(start, old, named) for start in found)
 
 
-def seedable(source: SourceProgress) -> str | None:
+def why_not_seedable(source: SourceProgress) -> str | None:
     """Why this source of a checkpoint cannot go on in another one; None when it can.
 
     A Delta source's log of schemas names the checkpoint that it belongs to, and is refused in any other (Delta's
@@ -112,7 +112,7 @@ def entries_at(start: SourceStart, held: Iterable[SourceEntry], batch: int) -> l
     again = set(start.again)
     found, missing, kept = [], set(again), set()
     for entry in held:
-        path = decoded(entry.path)
+        path = decode_uri(entry.path)
         missing.discard(path)
         if path not in again:
             found.append(entry)
@@ -120,7 +120,7 @@ def entries_at(start: SourceStart, held: Iterable[SourceEntry], batch: int) -> l
     if missing:
         raise _no(start, f"{min(missing)} is to be read again, and is not in its log")
     for entry in start.skip:
-        path = decoded(entry.path)
+        path = decode_uri(entry.path)
         if path in kept:
             raise _no(start, f"{path} is to be skipped, and is in its log once already")
         kept.add(path)
@@ -130,7 +130,7 @@ def entries_at(start: SourceStart, held: Iterable[SourceEntry], batch: int) -> l
     if beyond is not None:
         raise _no(
             start,
-            f"{decoded(beyond.path)} has log id {beyond.batch_id}, which its line, at {reached}, does not take in",
+            f"{decode_uri(beyond.path)} has log id {beyond.batch_id}, which its line, at {reached}, does not take in",
         )
     if reached >= 0 and not found:
         raise _no(start, f"its line is at log id {reached}, and no file is left that counts as read")
@@ -159,7 +159,7 @@ def _checked(start: SourceStart, old: Sequence[SourceProgress], named: bool) -> 
     if not 0 <= start.old < len(old):
         raise _no(start, f"the checkpoint has no source {start.old} that it could continue")
     source = old[start.old]
-    if why := seedable(source):
+    if why := why_not_seedable(source):
         raise Refused(why, code="not_seedable")
     if start.offset_json is not None and start.offset_json != source.offset_json:
         _refuse_line(start, source.kind)

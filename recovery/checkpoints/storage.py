@@ -73,13 +73,13 @@ class Store:
     def open(cls, location: str) -> "Store":
         """Path or URL -> Store.
 
-        Raises Refused for what is no storage or may not be opened (`remote.connect`), WrongUse for what cannot be
+        Raises Refused for what is no storage or may not be opened (`remote.connect_store`), WrongUse for what cannot be
         opened here, Unreachable.
         """
         if not isinstance(location, str) or not location or "\0" in location:
             raise WrongUse("No path was given. Name a directory or a URL.")
         try:
-            fs, root = remote.connect(location)
+            fs, root = remote.connect_store(location)
         except (ValueError, ImportError) as error:
             raise WrongUse(
                 f"{location} cannot be opened: {error}. Name a path or a supported URL."
@@ -138,7 +138,7 @@ class Store:
         """
         where = self.path(name)
         if self.local:
-            with local.listed(where) as found:
+            with local.list_directory(where) as found:
                 return [_local_entry(e) for e in islice(found, limit)]
         infos = self.fs.ls(where, detail=True)
         return [e for e in (_entry(i) for i in infos if i["name"].rstrip("/") != where.rstrip("/")) if e.name]
@@ -173,7 +173,7 @@ class Store:
         """(files: relative name -> size, directories) right in a directory, `limit` names at most where it can."""
         start = f"{above}/" if above else ""
         if self.local:
-            return local.scanned(self.path(above), start, limit)
+            return local.scan_directory(self.path(above), start, limit)
         found = [e for e in self.entries(above, limit) if e.name not in (".", "..")]  # those would lead out
         sizes = {f"{start}{e.name}": e.size for e in found if not e.is_dir}
         return sizes, {f"{start}{e.name}" for e in found if e.is_dir}
@@ -219,7 +219,7 @@ class Store:
         """
         if not self.local:
             return None
-        handle = local.regular(self.path(name))
+        handle = local.open_regular(self.path(name))
         try:
             return proofs.Inode.of(os.fstat(handle))
         finally:
@@ -242,7 +242,7 @@ class Store:
                 room -= size
                 wanted.append(name)
         with ThreadPoolExecutor(READERS) as pool:
-            found = dict(zip(wanted, pool.map(access.carried(self._small), wanted), strict=True))
+            found = dict(zip(wanted, pool.map(access.carry_access(self._small), wanted), strict=True))
         return replace(self, read_ahead={name: data for name, data in found.items() if data is not None})
 
     def _small(self, name: str) -> bytes | None:
@@ -262,7 +262,7 @@ class Store:
         if name in self.read_ahead:
             return io.BytesIO(self.read_ahead[name])
         where = self.path(name)
-        return os.fdopen(local.regular(where), "rb") if self.local else self.fs.open(where, "rb")
+        return os.fdopen(local.open_regular(where), "rb") if self.local else self.fs.open(where, "rb")
 
     def make_dirs(self, name: str = "") -> None:
         if self.local:
@@ -294,7 +294,7 @@ class Store:
         if not self.local:
             self.fs.cp_file(source.path(name), self.path(to))
             return
-        handle = local.regular(source.path(name))
+        handle = local.open_regular(source.path(name))
         try:
             before = os.fstat(handle)
             with local.folder_of(self.path(to)) as (folder, new):
@@ -304,7 +304,7 @@ class Store:
                 raise
             self._copied(source, name, to)
         else:
-            proofs.carry(before, os.fstat(handle))
+            proofs.carry_digest(before, os.fstat(handle))
         finally:
             os.close(handle)
 
@@ -318,7 +318,7 @@ class Store:
             self.fs.cp_file(source.path(name), self.path(to))
             return
         self._copied(source, name, to)
-        local.sync(self.path(to))
+        local.sync_path(self.path(to))
 
     def _copied(self, source: "Store", name: str, to: str) -> None:
         with source._open(name) as old, os.fdopen(local.new_file(self.path(to)), "wb") as new:
@@ -338,12 +338,12 @@ class Store:
         """
         if not self.local:
             return
-        local.settle(self.path(name))
+        local.sync_tree(self.path(name))
 
     def sync(self, name: str = "") -> None:
         """Put a directory's names on disk (local; other stores have no such thing)."""
         if self.local:
-            local.sync(self.path(name))
+            local.sync_path(self.path(name))
 
     def rename(self, old: str, new: str) -> None:
         """Rename; never over something that is there (FileExistsError). Atomic on a local file system."""
@@ -357,14 +357,14 @@ class Store:
     def replace(self, old: str, new: str) -> None:
         """Rename a file over another one."""
         if self.local:
-            local.replace(self.path(old), self.path(new))
+            local.replace_file(self.path(old), self.path(new))
         else:
             self.fs.mv(self.path(old), self.path(new))
 
     def remove(self, name: str) -> None:
         """Remove a file or a whole directory; what is gone already is fine."""
         if self.local:
-            local.remove(self.path(name))
+            local.remove_path(self.path(name))
         elif self.exists(name):
             self.fs.rm(self.path(name), recursive=True)
 

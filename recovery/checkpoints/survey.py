@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recovery.checkpoints.findings import finding
-from recovery.checkpoints.inspection import PARTS, VERSION, inspect
+from recovery.checkpoints.inspection import PARTS, VERSION, inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport, Finding, SourceProgress
 from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Unreachable
@@ -76,7 +76,7 @@ def is_storage_root(location: str) -> bool:
         return store.root.rpartition("/")[2] == CHECKPOINTS or store.is_dir(CHECKPOINTS)
 
 
-def survey(location: str) -> Survey:
+def survey_root(location: str) -> Survey:
     """Every flow below a storage root, `_checkpoints`, any directory within it, or one flow's directory.
 
     Raises Unreachable when the storage fails or the place does not exist.
@@ -118,7 +118,7 @@ def _is_version(store: Store, name: str) -> bool:
 def _flow(store: Store, parts: tuple[str, ...], names: dict[int, str]) -> FlowTree:
     versions, newest = [], None
     for number in sorted(names):
-        report = inspect(store.child(names[number]).location)
+        report = inspect_checkpoint(store.child(names[number]).location)
         newest = report
         versions.append(
             Version(

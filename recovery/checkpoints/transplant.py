@@ -14,9 +14,9 @@ import uuid
 
 from recovery.checkpoints import formats, skeleton
 from recovery.checkpoints.carrying import take_state
-from recovery.checkpoints.inspection import inspect, judge, opened
-from recovery.checkpoints.laying import LaidPlan, prepare, target_of
-from recovery.checkpoints.layout import Layout, laid, layout_of
+from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
+from recovery.checkpoints.laying import LaidPlan, prepare_layout, target_of
+from recovery.checkpoints.layout import Layout, lay_out, layout_of
 from recovery.checkpoints.mending.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import cut_log, metadata_of
@@ -25,26 +25,26 @@ from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
-__all__ = ["LaidPlan", "plan_rollback", "prepare", "prime"]
+__all__ = ["LaidPlan", "plan_rollback", "prepare_layout", "prime_skeleton"]
 
 
-def prime(location: str, scratch: str, *, guard: Guard) -> None:
+def prime_skeleton(location: str, scratch: str, *, guard: Guard) -> None:
     """Write a skeleton at `scratch` on which a new query's first batch runs empty and leaves empty state.
 
     Header and sources are those of the last committed batch of `location`. Raises Refused where that cannot be
     told, or where something is at `scratch` already.
     """
-    report = inspect(location)
+    report = inspect_checkpoint(location)
     if report.last_committed is None:
         raise Refused(
             "Nothing was ever committed in this checkpoint; the new query starts with no state anyway."
         )
-    store, _ = opened(location)
+    store, _ = open_checkpoint(location)
     with reaching(location):
         lines = formats.text_of(store.read(f"offsets/{report.last_committed}", MAX_SMALL_BYTES)).split("\n")
     named = lines[0] != "v1"
     body = [f"{line.partition(':')[0]}:-" if named else "-" for line in lines[2:] if line]
-    skeleton.lay(scratch, [*lines[:2], *body], guard=guard)
+    skeleton.lay_skeleton(scratch, [*lines[:2], *body], guard=guard)
 
 
 def plan_rollback(location: str, batch: int, *, sink: str | None = None) -> LaidPlan:
@@ -54,8 +54,8 @@ def plan_rollback(location: str, batch: int, *, sink: str | None = None) -> Laid
     Refused when the batch was never committed or is no longer kept, when its state is not whole, or when the
     file table `sink` holds later batches, whose numbers it would skip.
     """
-    report = inspect(location)
-    store, version = opened(location)
+    report = inspect_checkpoint(location)
+    store, version = open_checkpoint(location)
     with reaching(location):
         layout = layout_of(store)
         kept = _batches(layout, "commits")
@@ -81,7 +81,7 @@ def _planned(
     store: Store,
     sink: str | None = None,
 ) -> LaidPlan:
-    after = judge(laid(layout, store, target_of(report, store, version)), version=version, sink=sink)
+    after = judge_store(lay_out(layout, store, target_of(report, store, version)), version=version, sink=sink)
     if after.blockers:
         raise Refused(f"The new checkpoint would not be sound: {after.blockers[0].says}")
     return LaidPlan(

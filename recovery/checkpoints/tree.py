@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import NoReturn, TypeVar
 
 from recovery.checkpoints import proofs
-from recovery.checkpoints.access import carried
+from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store
 
@@ -73,7 +73,7 @@ class Tree:
                     digest.update(piece)
                     yield piece
                 self.digests[name] = digest.hexdigest()
-                proofs.learn(before, proofs.Inode.under(stream), self.digests[name])
+                proofs.learn_digest(before, proofs.Inode.under(stream), self.digests[name])
         except FileNotFoundError as error:
             raise Malformed("it is missing") from error
         except IsADirectoryError as error:
@@ -95,7 +95,7 @@ class Tree:
         if self.store.local:
             return [act(name) for name in names]
         with ThreadPoolExecutor(READERS) as pool:
-            return list(pool.map(carried(act), names))
+            return list(pool.map(carry_access(act), names))
 
     def proven(self, name: str) -> str | None:
         """sha256 (hex) of a local file whose very bytes this process has read already (proofs.py); else None."""

@@ -11,7 +11,7 @@ LEGAL = "/_-!.~'()*,;:$&+=@"  # what java.net.URI leaves as it is in a path, bes
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
-def canonical(path: str) -> str:
+def canonical_uri(path: str) -> str:
     """A path or a URI that is not URL-encoded -> decoded URI. `/a`, `file:/a`, `file:///a` -> `file:///a`."""
     if path.startswith("file:///") and path[8:9] != "/":
         return path  # as it is to be; a log has a million of them
@@ -25,11 +25,11 @@ def canonical(path: str) -> str:
     return f"file:///{rest.lstrip('/')}"
 
 
-def decoded(uri: str) -> str:
+def decode_uri(uri: str) -> str:
     """A URL-encoded URI, as Spark's logs hold it -> decoded URI in canonical form."""
-    return canonical(unquote(uri))
+    return canonical_uri(unquote(uri))
 
 
-def encoded(uri: str) -> str:
+def encode_uri(uri: str) -> str:
     """A decoded URI -> as Spark's logs write it (SparkPath.urlEncoded: Path.toUri, which keeps non-ASCII letters)."""
     return "".join(c if ord(c) > 127 and not c.isspace() else quote(c, safe=LEGAL) for c in uri)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from recovery.checkpoints import formats
-from recovery.checkpoints.batches import listed, numbered
+from recovery.checkpoints.batches import list_log_files, numbered_versions
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import SHOWN_BATCHES
 from recovery.checkpoints.storage import Store, reaching
@@ -35,7 +35,7 @@ class VersionUse:
     why: str = ""
 
 
-def uses(flow_location: str) -> tuple[VersionUse, ...]:
+def list_uses(flow_location: str) -> tuple[VersionUse, ...]:
     """Every version in a flow's directory, newest first, a hundred at most; () for a checkpoint without versions.
 
     Raises Unreachable when the storage fails; a missing directory has no versions.
@@ -43,11 +43,11 @@ def uses(flow_location: str) -> tuple[VersionUse, ...]:
     with reaching(flow_location):
         store = Store.open(flow_location)
         try:
-            names = numbered(store)
+            names = numbered_versions(store)
         except FileNotFoundError:
             return ()
         newest = sorted(names, reverse=True)[:MAX_VERSIONS]
-        trees = [listed(store.child(names[n])) for n in newest]
+        trees = [list_log_files(store.child(names[n])) for n in newest]
         older: list[Tree | None] = [*trees[1:], None]
         return tuple(_use(n, tree, old) for n, tree, old in zip(newest, trees, older, strict=True))
 

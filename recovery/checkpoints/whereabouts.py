@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from recovery.checkpoints.inspection import versions
+from recovery.checkpoints.inspection import list_versions
 from recovery.checkpoints.storage import Store
 from recovery.checkpoints.undo_record import read_record, record_name
 from recovery.errors import Refused
@@ -71,7 +71,7 @@ def recorded_place(location: str, label: str) -> Place:
     try:
         mine = above.exists(record_name(label)) and read_record(above, label).get("name") == here.name
     except Refused:
-        mine = not here.is_dir() or not versions(here.location)
+        mine = not here.is_dir() or not list_versions(here.location)
     return Place(above, here.name) if mine else Place(here, None)
 
 

@@ -62,7 +62,7 @@ def asks_meant(advice: Sequence[Advice]) -> bool:
     return any(one.right_if in (Meant.YES, Meant.NO) for one in advice)
 
 
-def recommended(advice: Sequence[Advice], meant: Meant | None) -> Advice | None:
+def recommend_advice(advice: Sequence[Advice], meant: Meant | None) -> Advice | None:
     """The one that is recommended; None where it hangs on an answer that nobody has given."""
     if any(one.right_if is not None for one in advice):
         fitting = (one for one in advice if one.right_if is meant and meant in (Meant.YES, Meant.NO))

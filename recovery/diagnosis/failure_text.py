@@ -118,7 +118,7 @@ class _Block:
 
     @property
     def is_known(self) -> bool:
-        found = parsing.innermost(parsing.parse(self.causes, pipelines=False))
+        found = parsing.innermost_condition(parsing.parse_conditions(self.causes, pipelines=False))
         return found is not None and found.row is not None
 
 
@@ -316,7 +316,7 @@ def _without_exception(lines: Sequence[str], *, is_cut: bool) -> FailureText:
 
 
 def _is_known(text: str) -> bool:
-    found = parsing.innermost(parsing.parse(text, pipelines=False))
+    found = parsing.innermost_condition(parsing.parse_conditions(text, pipelines=False))
     return found is not None and found.row is not None
 
 

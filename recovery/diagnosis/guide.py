@@ -19,7 +19,7 @@ Severity: {", ".join(f"{number} {words}" for number, words in SEVERITIES.items()
 """
 
 
-def markdown() -> str:
+def write_markdown() -> str:
     """The whole page."""
     families: dict[str, list[Row]] = {}
     for row in ROWS:
@@ -46,4 +46,4 @@ def _row(row: Row) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(markdown())
+    sys.stdout.write(write_markdown())

@@ -9,7 +9,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis import platforms, table
 from recovery.diagnosis.advice import Advice, Meant
-from recovery.diagnosis.parsing import Condition, chain_of, innermost, parse
+from recovery.diagnosis.parsing import Condition, chain_of, innermost_condition, parse_conditions
 from recovery.diagnosis.platforms import Where
 from recovery.diagnosis.row import KEEP, Row
 
@@ -55,7 +55,7 @@ class Evidence:
         return "query" if self.program else "flow"
 
 
-def diagnose(
+def diagnose_failure(
     *,
     causes: Sequence[Mapping[str, Any]] | str | None,
     report: CheckpointReport | None = None,
@@ -82,9 +82,9 @@ def diagnose(
     """
     place = where or Where()
     chain = chain_of(causes)
-    conditions = [] if condition == NO_FAILURE else parse(chain, pipelines=not place.program)
-    reason = innermost(conditions)
-    row = reason.row if reason else table.named(condition) if condition else None
+    conditions = [] if condition == NO_FAILURE else parse_conditions(chain, pipelines=not place.program)
+    reason = innermost_condition(conditions)
+    row = reason.row if reason else table.row_of_condition(condition) if condition else None
     text = "\n".join(c["message"] for c in chain)
     evidence = Evidence(
         row,
@@ -145,11 +145,11 @@ def _as_json(
 def title_by_error(causes: Sequence[Mapping[str, Any]] | str | None, condition: str = "") -> str:
     """What is wrong, by the error alone; "" where the table does not know it, or only the checkpoint can tell which of
     two things it means. `condition` as in `diagnose`."""
-    reason = innermost(parse(causes))
-    row = reason.row if reason else table.named(condition) if condition else None
+    reason = innermost_condition(parse_conditions(causes))
+    row = reason.row if reason else table.row_of_condition(condition) if condition else None
     if row is None or row.code in NEEDS_CHECKPOINT:
         return ""
-    return str(diagnose(causes=causes, condition=condition)["title"])
+    return str(diagnose_failure(causes=causes, condition=condition)["title"])
 
 
 def _condition_at(conditions: Sequence[Condition], at: int) -> str:
@@ -245,15 +245,18 @@ def _add_blockers(judged: Judgement, evidence: Evidence) -> None:
 
 def _stateful_steps(judged: Judgement, evidence: Evidence) -> None:
     found = evidence.operators
-    title = ops.title(found, stream=evidence.stream)
+    title = ops.mismatch_title(found, stream=evidence.stream)
     if title is None or found.checkpoint is None or found.code is None:
         return
     judged.title = title
-    stored = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.checkpoint) or "none"
-    running = ", ".join(f"{ops.word(n)} (Spark: {n})" for n in found.code) or "none"
+    stored = ", ".join(f"{ops.operator_word(n)} (Spark: {n})" for n in found.checkpoint) or "none"
+    running = ", ".join(f"{ops.operator_word(n)} (Spark: {n})" for n in found.code) or "none"
     judged.says.append(f"Stateful steps in the checkpoint: {stored}; in the code: {running}.")
     judged.says.append("Position and state are as the last good batch left them.")
-    gone, new = ops.missing(found.checkpoint, found.code), ops.missing(found.code, found.checkpoint)
+    gone, new = (
+        ops.missing_operators(found.checkpoint, found.code),
+        ops.missing_operators(found.code, found.checkpoint),
+    )
     if gone and not found.code:
         judged.advice = _without_state(gone, program=evidence.program)
     elif gone or new:
@@ -268,7 +271,7 @@ ALL_AGAIN: Final = Advice(
 
 def _without_state(gone: Sequence[str], *, program: bool) -> list[Advice]:
     """What to do where the code no longer keeps state. Only a flow's recovery has a step that counts the rows."""
-    named = ops.listed(gone)
+    named = ops.list_operators(gone)
     count = "count them first" if program else "step 3 counts them"
     holds = "" if set(gone) == {"dedupe"} else f" Rows that only this state holds are lost; {count}."
     return [
@@ -291,7 +294,7 @@ def _without_state(gone: Sequence[str], *, program: bool) -> list[Advice]:
 
 def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
     """What to do where the code keeps state that the checkpoint does not hold: a seed carries none for it."""
-    undone = f"Put {ops.listed(gone)} back" if gone else f"Take {ops.listed(new)} out"
+    undone = f"Put {ops.list_operators(gone)} back" if gone else f"Take {ops.list_operators(new)} out"
     return [
         Advice(
             f"{undone}: the checkpoint fits the old code as it is. Right if the change was a mistake.",
@@ -323,7 +326,7 @@ def _state_directory(judged: Judgement, evidence: Evidence) -> None:
     if report is None:
         return
     if report.state_operators:
-        stored = ops.listed(o.name for o in report.state_operators)
+        stored = ops.list_operators(o.name for o in report.state_operators)
         judged.says.append(
             f"The checkpoint has operator metadata of {stored}: its state is lost or not whole."
         )

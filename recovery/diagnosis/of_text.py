@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
 from recovery.diagnosis import judgement, parsing
 from recovery.diagnosis.failure_text import FailureText, read_failure
@@ -45,7 +45,7 @@ def read_checkpoint(
     `allowed`: entered while the checkpoint is open; it may refuse the location."""
     try:
         with allowed:
-            return inspect(location), None
+            return inspect_checkpoint(location), None
     except (Refused, Unreachable, WrongUse) as problem:
         return None, problem
 
@@ -65,7 +65,7 @@ def diagnose_text(
             f"The text is of query {failure.query_id}, the checkpoint of query {report.query_id}: neither explains the "
             "other, unless the checkpoint was made new in between."
         )
-    found = judgement.diagnose(
+    found = judgement.diagnose_failure(
         causes=failure.causes,
         report=None if other else report,
         beside=report if other else None,
@@ -99,7 +99,7 @@ def _differs(of_text: str, of_checkpoint: str | None) -> bool:
 
 def _condition(failure: FailureText) -> str:
     """What the text is called where Spark's own conditions and the table do not name it; "": an unknown failure."""
-    reason = parsing.innermost(parsing.parse(failure.causes, pipelines=False))
+    reason = parsing.innermost_condition(parsing.parse_conditions(failure.causes, pipelines=False))
     if reason is not None and reason.row is not None:
         is_named = any(f"[{reason.name}]" in cause["message"] for cause in failure.causes)
         is_sure = is_named or failure.is_spark or reason.row.code not in COMMON_WORDS

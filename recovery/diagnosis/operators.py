@@ -58,46 +58,50 @@ def _pairs(text: str) -> tuple[str, ...]:
     return tuple(name for _, name in sorted((int(i), n) for i, n in _PAIR.findall(inside)))
 
 
-def word(name: str) -> str:
+def operator_word(name: str) -> str:
     """People's word for an operator; Spark's own name for one that we do not know."""
     return WORDS.get(name, name)
 
 
-def listed(names: Iterable[str]) -> str:
+def list_operators(names: Iterable[str]) -> str:
     """`dropDuplicates and aggregation`; "no stateful step" for none."""
-    words = [word(n) for n in names]
+    words = [operator_word(n) for n in names]
     if not words:
         return "no stateful step"
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def missing(from_names: Iterable[str], in_names: Iterable[str]) -> list[str]:
+def missing_operators(from_names: Iterable[str], in_names: Iterable[str]) -> list[str]:
     """Names of the first that the second has fewer of; sorted."""
     return sorted((Counter(from_names) - Counter(in_names)).elements())
 
 
-def title(operators: Operators, *, stream: str = "flow") -> str | None:
+def mismatch_title(operators: Operators, *, stream: str = "flow") -> str | None:
     """The difference in one sentence, or None when one side is not known. `stream`: what Spark refuses to start."""
     if operators.checkpoint is None or operators.code is None:
         return None
-    gone, new = missing(operators.checkpoint, operators.code), missing(operators.code, operators.checkpoint)
+    gone, new = (
+        missing_operators(operators.checkpoint, operators.code),
+        missing_operators(operators.code, operators.checkpoint),
+    )
     refuses = f"so Spark refuses to start the {stream}."
     if gone and not new:
         return f"The code no longer has the {_steps(gone)} whose state is stored in the checkpoint, {refuses}"
     if new and not gone:
         return f"The code has a new {_steps(new)} for which the checkpoint stores no state, {refuses}"
     if gone and new:
-        return f"The code has the {_steps(new)} where the checkpoint stores the state of {listed(gone)}, {refuses}"
+        stored = list_operators(gone)
+        return f"The code has the {_steps(new)} where the checkpoint stores the state of {stored}, {refuses}"
     return f"The code has its stateful steps in another order than the checkpoint, {refuses}"
 
 
 def _steps(names: list[str]) -> str:
-    return f"{listed(names)} step{'s' if len(names) > 1 else ''}"
+    return f"{list_operators(names)} step{'s' if len(names) > 1 else ''}"
 
 
 def changed_lines(old_text: str, new_text: str, names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Code lines with one of these operators that were taken out, and that were put in; at most five each."""
-    hints = tuple(h for n in names for h in CODE_HINTS.get(word(n), (f"{word(n)}(",)))
+    hints = tuple(h for n in names for h in CODE_HINTS.get(operator_word(n), (f"{operator_word(n)}(",)))
     old, new = old_text.splitlines()[:20_000], new_text.splitlines()[:20_000]
     in_old, in_new = set(old), set(new)
     gone = [line.strip() for line in old if line not in in_new and any(h in line for h in hints)]

@@ -56,7 +56,9 @@ def _cut(text: str, most: int = MOST_TEXT) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
 
 
-def parse(causes: Sequence[Mapping[str, Any]] | str | None, *, pipelines: bool = True) -> list[Condition]:
+def parse_conditions(
+    causes: Sequence[Mapping[str, Any]] | str | None, *, pipelines: bool = True
+) -> list[Condition]:
     """Conditions of a chain, outermost first, wrappers left out; the last one is the innermost.
 
     Texts count only where no cause carries a condition that the table knows. `pipelines`: whether the words of a
@@ -64,7 +66,9 @@ def parse(causes: Sequence[Mapping[str, Any]] | str | None, *, pipelines: bool =
     """
     chain = chain_of(causes)
     found = [
-        Condition(name, at, table.named(name)) for at, cause in enumerate(chain) for name in _tokens(cause)
+        Condition(name, at, table.row_of_condition(name))
+        for at, cause in enumerate(chain)
+        for name in _tokens(cause)
     ]
     real = [c for c in found if not _wraps(c.name)]
     if any(c.row for c in real):
@@ -75,7 +79,7 @@ def parse(causes: Sequence[Mapping[str, Any]] | str | None, *, pipelines: bool =
     return real or [c for c in found if c.row and c.name.endswith(WRAPPER_END)]
 
 
-def innermost(conditions: Iterable[Condition]) -> Condition | None:
+def innermost_condition(conditions: Iterable[Condition]) -> Condition | None:
     """The condition that tells the reason: the innermost that the table knows, else the innermost."""
     every = list(conditions)
     known = [c for c in every if c.row]
@@ -85,12 +89,16 @@ def innermost(conditions: Iterable[Condition]) -> Condition | None:
 
 def condition_of(causes: Sequence[Mapping[str, Any]] | str | None) -> str:
     """The name of the reason, or "" when none is to be found."""
-    found = innermost(parse(causes))
+    found = innermost_condition(parse_conditions(causes))
     return found.name if found else ""
 
 
 def _tokens(cause: Mapping[str, str]) -> list[str]:
-    return [t for t in TOKEN.findall(cause["message"]) if t not in LEVELS and ("_" in t or table.named(t))]
+    return [
+        t
+        for t in TOKEN.findall(cause["message"])
+        if t not in LEVELS and ("_" in t or table.row_of_condition(t))
+    ]
 
 
 def _texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[Condition]:
@@ -100,7 +108,7 @@ def _texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[Condit
         else cause["message"].lower()
     )
     may_be = pipelines or "sql.pipelines." in lowered
-    row = next((row for row in table.said(lowered) if may_be or row.family != PIPELINES), None)
+    row = next((row for row in table.rows_of_message(lowered) if may_be or row.family != PIPELINES), None)
     return [Condition(row.code, at, row)] if row else []
 
 

@@ -17,7 +17,7 @@ ROWS: Final[tuple[Row, ...]] = (
 _BY_NAME: Final[dict[str, Row]] = {name: row for row in ROWS for name in row.conditions if "*" not in name}
 
 
-def named(condition: str) -> Row | None:
+def row_of_condition(condition: str) -> Row | None:
     """The row of a Spark condition; a sub-condition that the table does not list falls back to its parent."""
     if condition in _BY_NAME:
         return _BY_NAME[condition]
@@ -25,9 +25,9 @@ def named(condition: str) -> Row | None:
         if row.names(condition):
             return row
     parent, dot, _ = condition.partition(".")
-    return named(parent) if dot else None
+    return row_of_condition(parent) if dot else None
 
 
-def said(lowered: str) -> Iterator[Row]:
+def rows_of_message(lowered: str) -> Iterator[Row]:
     """Rows one of whose texts is in a lower-case message, in the table's order."""
     return (row for row in ROWS if (row.patterns or row.exact) and row.says(lowered))

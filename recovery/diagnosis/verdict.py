@@ -139,7 +139,8 @@ def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
             "STATE_OPERATOR_NOT_IN_CHECKPOINT",
             Severity.BLOCKER,
             f"The code has a stateful step for which the checkpoint stores no state: {_named(step.in_code)}.",
-            f"Take {ops.word(str(step.in_code))} out again if it was a mistake, else build its state (rewind).",
+            f"Take {ops.operator_word(str(step.in_code))} out again if it was a mistake, else build its state "
+            "(rewind).",
             spark=REFUSES,
             outcome=Outcome.FAILS,
         )
@@ -152,7 +153,7 @@ def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
             "STATE_OPERATOR_NOT_IN_CODE",
             Severity.BLOCKER,
             f"The checkpoint has a stateful operator that the code does not have: {place}.",
-            f"Continue without this state (seeded reset), or put {ops.word(step.held)} back.",
+            f"Continue without this state (seeded reset), or put {ops.operator_word(step.held)} back.",
             file=file,
             spark=REFUSES,
             outcome=Outcome.FAILS,
@@ -169,7 +170,7 @@ def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
 
 
 def _named(operator: str | None) -> str:
-    people = ops.word(str(operator))
+    people = ops.operator_word(str(operator))
     return people if people == operator else f"{people} ({operator})"
 
 

@@ -5,7 +5,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.health import queues
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from recovery.notify.wording import Fact
 
 
@@ -22,4 +22,4 @@ def watch_queues() -> None:
                 "tasks": queue.length,
             }
             with transaction.atomic():
-                announce(event="queue.late", facts=facts, dedupe=f"{queue.name}:{now:%Y-%m-%dT%H}")
+                announce_event(event="queue.late", facts=facts, dedupe=f"{queue.name}:{now:%Y-%m-%dT%H}")

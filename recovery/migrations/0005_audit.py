@@ -12,7 +12,7 @@ from recovery.audit import guard
 
 def take_off(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """SQLite adds a column by making the table anew, which loses its triggers: they are put back at the end."""
-    guard.remove(schema_editor.connection)
+    guard.remove_triggers(schema_editor.connection)
 
 
 def put_first_on(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
@@ -20,7 +20,7 @@ def put_first_on(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def put_on(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    guard.install(schema_editor.connection)
+    guard.install_triggers(schema_editor.connection)
 
 
 class Migration(migrations.Migration):

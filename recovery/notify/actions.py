@@ -14,18 +14,18 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.audit.actions import Attempt, attempt
+from recovery.audit.actions import Attempt, audited_attempt
 from recovery.errors import NotFound, Refused
 from recovery.models import Channel, Delivery, Flow, Message, Pipeline, Recovery
 from recovery.notify import events, outbox, selectors, subject, wording
-from recovery.notify.channels import checked, described
+from recovery.notify.channels import check_channel, describe_channel
 from recovery.notify.events import EVENTS
 from recovery.notify.wording import Fact
 from recovery.people.roles import SYSTEM, Actor, Right
 from recovery.workflow import broker
 
 
-def announce(
+def announce_event(
     *,
     event: str,
     recovery: Recovery | None = None,
@@ -47,11 +47,11 @@ def announce(
 
     Raises ValueError for an unregistered event or decision, TypeError for a fact that is no plain value.
     """
-    environment = subject.environment(recovery, flow, pipeline)
+    environment = subject.environment_of(recovery, flow, pipeline)
     to = _subscribed(event, environment)
     to += [c for c in _own_channels(people) if c not in to]
-    usual = subject.facts_of_pipeline(pipeline) if pipeline else subject.facts(recovery, flow)
-    path = link or subject.link(event, recovery, flow, pipeline)
+    usual = subject.facts_of_pipeline(pipeline) if pipeline else subject.facts_of_subject(recovery, flow)
+    path = link or subject.page_path(event, recovery, flow, pipeline)
     return _write(event, recovery, environment, {**usual, **(facts or {})}, by, dedupe, path, to=to)
 
 
@@ -82,8 +82,8 @@ def _write(
     *,
     to: Iterable[Channel],
 ) -> Message | None:
-    events.check(event)
-    told = {name: wording.plain(value) for name, value in given.items()}
+    events.check_event(event)
+    told = {name: wording.plain_fact(value) for name, value in given.items()}
     if event == "approval.decided" and told.get("decision") not in events.DECISIONS:
         raise ValueError(f"approval.decided needs a fact `decision`, one of {', '.join(events.DECISIONS)}.")
     if by is not SYSTEM:
@@ -95,7 +95,7 @@ def _write(
         environment=environment,
         dedupe=f"{event}:{dedupe or _occurrence(recovery)}"[:200],
         body={
-            "title": wording.title(event, told),
+            "title": wording.message_title(event, told),
             "facts": told,
             "link": link,
             "by": by.name,
@@ -132,7 +132,7 @@ def _wake(channel_id: int) -> None:
 
 def announce_failing(now: datetime) -> None:
     """Tell the other channels, once, of each one that has failed for some time. Called by the sweep."""
-    for channel in selectors.failing(now):
+    for channel in selectors.failing_channels(now):
         others = [c for c in _subscribed("channel.failing", "") if c.pk != channel.pk]
         since = channel.failing_since
         assert since is not None, "a channel that fails has failed since some time"
@@ -152,15 +152,15 @@ def create_channel(*, name: str, by: Actor, **wanted: Any) -> Channel:
 
     Raises Denied, WrongUse; Refused for an address that the console may not call, and for a name that is taken.
     """
-    with attempt(action="channel.create", by=by, target_kind="channel", target=name[:80]) as trying:
+    with audited_attempt(action="channel.create", by=by, target_kind="channel", target=name[:80]) as trying:
         by.check(Right.MANAGE)
-        values = checked(name, wanted)
+        values = check_channel(name, wanted)
         if Channel.objects.filter(name=values["name"]).exists():
             raise Refused(
                 f"There is a channel named {values['name']} already. Take another name.", code="taken"
             )
         channel = Channel.objects.create(**values)
-        trying.done(f"Channel {channel.name} ({channel.kind}) added.", after=described(channel))
+        trying.done(f"Channel {channel.name} ({channel.kind}) added.", after=describe_channel(channel))
     return channel
 
 
@@ -174,14 +174,14 @@ def change_channel(*, channel_id: int, name: str, by: Actor, **wanted: Any) -> C
             wanted["address"] = (
                 channel.address
             )  # the page does not show a URL again, whose path may be a password
-        before, values = described(channel), checked(name, wanted)
+        before, values = describe_channel(channel), check_channel(name, wanted)
         if Channel.objects.filter(name=values["name"]).exclude(pk=channel_id).exists():
             raise Refused(
                 f"There is a channel named {values['name']} already. Take another name.", code="taken"
             )
         Channel.objects.filter(pk=channel_id).update(**values, failing_since=None)
         channel.refresh_from_db()
-        trying.done(f"Channel {channel.name} changed.", before=before, after=described(channel))
+        trying.done(f"Channel {channel.name} changed.", before=before, after=describe_channel(channel))
     return channel
 
 
@@ -202,7 +202,7 @@ def remove_channel(*, channel_id: int, by: Actor) -> None:
     """Remove a channel with its deliveries; messages that waited for it are not sent."""
     with _managing("channel.remove", channel_id, by) as (trying, channel):
         waits = channel.deliveries.filter(state__in=("pending", "sending")).count()
-        before = {**described(channel), "waiting": waits}
+        before = {**describe_channel(channel), "waiting": waits}
         channel.delete()
         trying.done(f"Channel {channel.name} removed; {waits} waiting messages with it.", before=before)
 
@@ -241,7 +241,9 @@ def retry_now(*, delivery_id: int, by: Actor) -> None:
 @contextmanager
 def _managing(action: str, channel_id: int, by: Actor) -> Iterator[tuple[Attempt, Channel]]:
     """One act on a channel that is there: the right is checked, the row is locked. Raises Denied, NotFound."""
-    with attempt(action=action, by=by, target_kind="channel", target=f"channel {channel_id}") as trying:
+    with audited_attempt(
+        action=action, by=by, target_kind="channel", target=f"channel {channel_id}"
+    ) as trying:
         by.check(Right.MANAGE)
         channel = Channel.objects.select_for_update().filter(pk=channel_id).first()
         if channel is None:

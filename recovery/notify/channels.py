@@ -12,7 +12,7 @@ from recovery.notify.events import SUBSCRIBED
 ENVIRONMENTS: Final = ("development", "staging", "production")
 
 
-def checked(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def check_channel(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a channel from what a person gave. Raises WrongUse, Refused (an address that is not allowed)."""
     name, kind = " ".join(name.split()), str(wanted.get("kind") or "")
     if not name or len(name) > 80 or not name.isprintable():
@@ -22,7 +22,7 @@ def checked(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     address = _address(kind, str(wanted.get("address") or "").strip())
     secret = str(wanted.get("secret_ref") or "").strip() if kind == "webhook" else ""
     if kind == "webhook":
-        references.check(secret)
+        references.check_reference(secret)
     return {
         "name": name,
         "kind": kind,
@@ -37,15 +37,15 @@ def _address(kind: str, address: str) -> str:
     if len(address) > 500:
         raise WrongUse("An address has at most 500 characters.")
     if kind == "mail":
-        return mailing.check(address)
+        return mailing.check_address(address)
     if references.is_reference(address):
-        return references.check(address)
+        return references.check_reference(address)
     if kind == "chat":
         raise WrongUse(
             "The address of a chat's webhook is its password, so it is not kept here: put it into a variable or a "
             f"file of the worker and name that. {references.RULE}."
         )
-    return posting.check(address)
+    return posting.check_url(address)
 
 
 def _some(given: Any, known: tuple[str, ...], noun: str) -> list[str]:
@@ -63,10 +63,10 @@ def is_url(channel: Channel) -> bool:
 
 def shown_address(channel: Channel) -> str:
     """An address for pages and the audit log: a mail address or a reference as it is, of a URL its host."""
-    return posting.shown(channel.address) if is_url(channel) else channel.address
+    return posting.shown_address(channel.address) if is_url(channel) else channel.address
 
 
-def described(channel: Channel) -> dict[str, Any]:
+def describe_channel(channel: Channel) -> dict[str, Any]:
     """A channel for the audit log; references name where a secret is, and are none."""
     return {
         "name": channel.name,

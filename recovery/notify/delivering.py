@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.errors import RepriseError
 from recovery.models import Delivery
 from recovery.notify import mailing, outbox, posting, references, shapes, signing, wording
@@ -27,20 +27,25 @@ def deliver_channel(channel_id: int) -> int:
     Stops after the first try that fails: the rest has the same receiver, and workers are few.
     """
     sent, until = 0, time.monotonic() + BUDGET_SECONDS
-    if outbox.busy(channel_id, timezone.now()):
+    if outbox.is_channel_busy(channel_id, timezone.now()):
         return 0
     while time.monotonic() < until:
         now = timezone.now()
-        delivery = outbox.waiting(now).filter(channel=channel_id).select_related("message", "channel").first()
-        if delivery is None or not outbox.claim(delivery, now):
+        delivery = (
+            outbox.waiting_deliveries(now)
+            .filter(channel=channel_id)
+            .select_related("message", "channel")
+            .first()
+        )
+        if delivery is None or not outbox.claim_delivery(delivery, now):
             break
-        if not attempt(delivery):
+        if not attempt_delivery(delivery):
             break
         sent += 1
     return sent
 
 
-def attempt(delivery: Delivery) -> bool:
+def attempt_delivery(delivery: Delivery) -> bool:
     """One try of a delivery that this worker has claimed. False: the channel seems not to work."""
     try:
         SENDERS[delivery.channel.kind](delivery)
@@ -56,19 +61,19 @@ def attempt(delivery: Delivery) -> bool:
         log.exception("delivery %s", delivery.pk)
         _missed(delivery, f"A fault in Reprise ended the try ({type(bug).__name__}).", again=True, pause=0)
         return False
-    outbox.delivered(delivery)
+    outbox.mark_delivered(delivery)
     return True
 
 
 def _missed(delivery: Delivery, says: str, *, again: bool, pause: int) -> None:
     with transaction.atomic():
         if outbox.not_delivered(delivery, says, again=again, pause=pause):
-            lost(delivery, says)
+            give_up_delivery(delivery, says)
 
 
-def lost(delivery: Delivery, says: str) -> None:
+def give_up_delivery(delivery: Delivery, says: str) -> None:
     """Write down that a message is given up; inside the caller's transaction."""
-    record(
+    append_entry(
         action="message.lost",
         outcome="failed",
         by=SYSTEM,
@@ -80,7 +85,7 @@ def lost(delivery: Delivery, says: str) -> None:
     )
 
 
-def link(delivery: Delivery) -> str:
+def deep_link(delivery: Delivery) -> str:
     """The deep link of a message, at the console's public address."""
     base, path = str(settings.REPRISE_PUBLIC_URL), str(delivery.message.body["link"])
     return f"{base.rstrip('/')}/{path.lstrip('/')}"
@@ -88,29 +93,29 @@ def link(delivery: Delivery) -> str:
 
 def _mail(delivery: Delivery) -> None:
     message, body = delivery.message, delivery.message.body
-    text = wording.text(body["title"], body["facts"], link(delivery))
-    mailing.send(to=delivery.channel.address, uid=str(message.uid), title=body["title"], text=text)
+    text = wording.message_text(body["title"], body["facts"], deep_link(delivery))
+    mailing.send_mail(to=delivery.channel.address, uid=str(message.uid), title=body["title"], text=text)
 
 
 def _webhook(delivery: Delivery) -> None:
     message = delivery.message
-    body = shapes.webhook(
+    body = shapes.webhook_body(
         uid=str(message.uid), event=message.event, at=message.created_at, recovery=message.recovery,
-        environment=message.environment, body=message.body, url=link(delivery),
+        environment=message.environment, body=message.body, url=deep_link(delivery),
     )  # fmt: skip
-    secret = references.read(delivery.channel.secret_ref)
-    headers = signing.headers(secret, str(message.uid), int(time.time()), body)
-    posting.post(_address(delivery), body, headers)
+    secret = references.read_reference(delivery.channel.secret_ref)
+    headers = signing.signed_headers(secret, str(message.uid), int(time.time()), body)
+    posting.post_message(_address(delivery), body, headers)
 
 
 def _chat(delivery: Delivery) -> None:
-    body = shapes.chat(body=delivery.message.body, url=link(delivery))
-    posting.post(_address(delivery), body, {"webhook-id": str(delivery.message.uid)})
+    body = shapes.chat_body(body=delivery.message.body, url=deep_link(delivery))
+    posting.post_message(_address(delivery), body, {"webhook-id": str(delivery.message.uid)})
 
 
 def _address(delivery: Delivery) -> str:
     address = delivery.channel.address
-    return references.read(address) if references.is_reference(address) else address
+    return references.read_reference(address) if references.is_reference(address) else address
 
 
 SENDERS: Mapping[str, Callable[[Delivery], None]] = {"mail": _mail, "webhook": _webhook, "chat": _chat}

@@ -62,7 +62,7 @@ SUBSCRIBED: Final = tuple(code for code in EVENTS if code != "channel.test")
 """What a channel can subscribe to; a test goes to the channel that is tested, and to no other."""
 
 
-def check(event: str) -> None:
+def check_event(event: str) -> None:
     """Raise ValueError for a code that is not registered: a bug in the caller."""
     if event not in EVENTS:
         raise ValueError(f"Event {event!r} is not registered in recovery/notify/events.py.")

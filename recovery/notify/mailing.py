@@ -14,12 +14,12 @@ from recovery.errors import WrongUse
 from recovery.notify.posting import NotDelivered
 
 
-def configured() -> bool:
+def is_mail_configured() -> bool:
     """Does this instance have a mail server and a sender?"""
     return bool(settings.EMAIL_HOST and settings.DEFAULT_FROM_EMAIL)
 
 
-def check(address: str) -> str:
+def check_address(address: str) -> str:
     """One plain mail address. Raises WrongUse."""
     try:
         validate_email(address)
@@ -30,17 +30,17 @@ def check(address: str) -> str:
     return address
 
 
-def send(*, to: str, uid: str, title: str, text: str) -> None:
+def send_mail(*, to: str, uid: str, title: str, text: str) -> None:
     """Hand it to the mail server. Every try has the same Message-ID, by which mail programs drop a double.
 
     Raises NotDelivered; `again` is false when the server refuses the recipient for good (5xx).
     """
-    if not configured():
+    if not is_mail_configured():
         raise NotDelivered("Mail is not configured: set REPRISE_MAIL_HOST and REPRISE_MAIL_FROM.")
     host = urlsplit(settings.REPRISE_PUBLIC_URL).hostname or "localhost"
     headers = {"Message-ID": f"<{uid}@{host}>", "Auto-Submitted": "auto-generated", "X-Reprise-Message": uid}
     try:
-        EmailMessage(f"[Reprise] {title}", text, to=[check(to)], headers=headers).send()
+        EmailMessage(f"[Reprise] {title}", text, to=[check_address(to)], headers=headers).send()
     except (BadHeaderError, MessageError, WrongUse) as error:
         raise NotDelivered(f"The mail cannot be written ({type(error).__name__}).", again=False) from None
     except smtplib.SMTPRecipientsRefused as error:

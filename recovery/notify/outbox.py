@@ -23,7 +23,7 @@ KEEP: Final = timedelta(days=90)
 _CHANCE: Final = random.SystemRandom()
 
 
-def waiting(now: datetime) -> QuerySet[Delivery]:
+def waiting_deliveries(now: datetime) -> QuerySet[Delivery]:
     """Deliveries that a worker may claim now, oldest message first.
 
     One that follows an undelivered message about the same recovery waits for it, so that nobody reads "approved"
@@ -38,15 +38,15 @@ def waiting(now: datetime) -> QuerySet[Delivery]:
 
 
 def channels_due(now: datetime) -> list[int]:
-    return list(waiting(now).order_by("channel").values_list("channel", flat=True).distinct())
+    return list(waiting_deliveries(now).order_by("channel").values_list("channel", flat=True).distinct())
 
 
-def busy(channel_id: int, now: datetime) -> bool:
+def is_channel_busy(channel_id: int, now: datetime) -> bool:
     """Is a worker sending to this channel? Then it will see what else is due; a second one need not wait with it."""
     return Delivery.objects.filter(channel=channel_id, state="sending", claimed_until__gte=now).exists()
 
 
-def claim(delivery: Delivery, now: datetime) -> bool:
+def claim_delivery(delivery: Delivery, now: datetime) -> bool:
     """Make this worker the only one that sends it, until the lease is over. False: another one was faster."""
     due = Q(state="pending") | Q(state="sending", claimed_until__lt=now)
     mine = Delivery.objects.filter(due, pk=delivery.pk, attempts=delivery.attempts)
@@ -60,7 +60,7 @@ def _claimed(delivery: Delivery) -> QuerySet[Delivery]:
     return Delivery.objects.filter(pk=delivery.pk, state="sending", attempts=delivery.attempts)
 
 
-def delivered(delivery: Delivery) -> None:
+def mark_delivered(delivery: Delivery) -> None:
     """sending -> delivered, and the channel works. Nothing, when the lease was lost: the next attempt marks it."""
     now = timezone.now()
     _claimed(delivery).update(state="delivered", delivered_at=now, last_error="", claimed_until=None)
@@ -70,7 +70,7 @@ def delivered(delivery: Delivery) -> None:
 def not_delivered(delivery: Delivery, says: str, *, again: bool, pause: float) -> bool:
     """sending -> pending with a later time, or failed for good. True when it is given up."""
     now = timezone.now()
-    next_at = now + timedelta(seconds=max(pause, backoff(delivery.attempts)))
+    next_at = now + timedelta(seconds=max(pause, backoff_seconds(delivery.attempts)))
     lost = not again or next_at > delivery.give_up_at
     values = {"state": "failed"} if lost else {"state": "pending", "next_at": next_at}
     changed = _claimed(delivery).update(**values, last_error=says[:400], claimed_until=None)
@@ -78,7 +78,7 @@ def not_delivered(delivery: Delivery, says: str, *, again: bool, pause: float) -
     return bool(lost and changed)
 
 
-def backoff(attempts: int) -> float:
+def backoff_seconds(attempts: int) -> float:
     """Seconds until the next try: 10, 20, 40 … at most an hour, each a quarter more or less (by chance)."""
     seconds: float = min(FIRST_PAUSE * 2 ** min(attempts - 1, 20), LONGEST_PAUSE)
     return seconds * _CHANCE.uniform(0.75, 1.25)
@@ -88,12 +88,12 @@ def give_up_at(now: datetime) -> datetime:
     return now + timedelta(hours=settings.REPRISE_NOTIFY_HOURS)
 
 
-def overdue(now: datetime) -> QuerySet[Delivery]:
+def overdue_deliveries(now: datetime) -> QuerySet[Delivery]:
     """Those that waited longer than a message is worth: their channel was off, or no worker ran."""
     return Delivery.objects.filter(state="pending", give_up_at__lt=now)
 
 
-def prune(now: datetime) -> int:
+def prune_messages(now: datetime) -> int:
     """Forget messages older than KEEP that no delivery waits for; answers how many."""
     open_ = Delivery.objects.filter(message=OuterRef("pk"), state__in=("pending", "sending"))
     old = Message.objects.filter(~Exists(open_), created_at__lt=now - KEEP)

@@ -36,7 +36,7 @@ class NotDelivered(RepriseError):
         self.pause = pause
 
 
-def shown(url: str) -> str:
+def shown_address(url: str) -> str:
     """An address as it may be seen: scheme and host. The path of a chat's webhook is its password."""
     try:
         parts = urlsplit(url)
@@ -45,7 +45,7 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
 
 
-def check(url: str) -> str:
+def check_url(url: str) -> str:
     """The address, when the console may call it. Plain http only where an operator allowed the host by name.
 
     Asks DNS. Raises WrongUse, Refused; neither names the path.
@@ -54,13 +54,13 @@ def check(url: str) -> str:
     try:
         outbound.check(url, allowed=allowed)
     except RepriseError as refusal:
-        raise type(refusal)(refusal.sentence.replace(url, shown(url)), code=refusal.code) from None
+        raise type(refusal)(refusal.sentence.replace(url, shown_address(url)), code=refusal.code) from None
     parts = urlsplit(url)
     host = (parts.hostname or "").rstrip(".")
     if parts.scheme == "http" and not (allowed.name(host) or _allowed_literal(host, allowed)):
         raise WrongUse(
-            f"{shown(url)} is plain http: everybody on the way could read it. Enter an https address, or have an "
-            "operator allow the host in REPRISE_OUTBOUND_ALLOW."
+            f"{shown_address(url)} is plain http: everybody on the way could read it. Enter an https address, or have "
+            "an operator allow the host in REPRISE_OUTBOUND_ALLOW."
         )
     return url
 
@@ -105,10 +105,10 @@ class _Adapter(outbound.GuardedAdapter):
                 log.debug("a connection had ended by itself")
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
+def post_message(url: str, body: bytes, headers: Mapping[str, str]) -> None:
     """Send it once. Returns when the receiver answers 2xx. Raises NotDelivered, with no secret in its sentence."""
     try:
-        check(url)
+        check_url(url)
     except RepriseError as refusal:
         raise NotDelivered(refusal.sentence) from None
     adapter, session = _Adapter(outbound.configured()), requests.Session()
@@ -148,7 +148,7 @@ def _judge(answer: requests.Response) -> None:
 
 def _why(url: str, error: requests.RequestException) -> str:
     """One sentence; never the library's own text as it is, since that quotes the whole address."""
-    where, cause = shown(url), str(error)
+    where, cause = shown_address(url), str(error)
     if isinstance(error, requests.exceptions.SSLError):
         return f"{where} shows a certificate that is not trusted."
     if isinstance(error, requests.exceptions.Timeout):

@@ -6,18 +6,18 @@ from recovery import references
 from recovery.errors import WrongUse
 from recovery.references import is_reference
 
-__all__ = ["RULE", "check", "is_reference", "read"]
+__all__ = ["RULE", "check_reference", "is_reference", "read_reference"]
 RULE: Final = references.NOTIFICATIONS.rule
 
 
-def check(ref: str) -> str:
+def check_reference(ref: str) -> str:
     """The reference, when its name is one for notifications. Asks nothing. Raises WrongUse."""
     return references.NOTIFICATIONS.check(ref)
 
 
-def read(ref: str) -> str:
+def read_reference(ref: str) -> str:
     """The value behind a reference. Raises WrongUse naming the reference, never a value."""
-    kind, _, rest = check(ref).partition(":")
+    kind, _, rest = check_reference(ref).partition(":")
     try:
         found = references.from_environment(rest) if kind == "env" else references.from_file(rest)
     except (OSError, UnicodeDecodeError) as error:

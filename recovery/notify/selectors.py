@@ -24,7 +24,7 @@ class Outbox:
     failing: int
 
 
-def outbox(now: datetime | None = None) -> Outbox:
+def outbox_status(now: datetime | None = None) -> Outbox:
     now = now or timezone.now()
     waits = Delivery.objects.filter(state__in=("pending", "sending"), channel__on=True)
     oldest = waits.order_by("message__created_at").values_list("message__created_at", flat=True).first()
@@ -33,16 +33,16 @@ def outbox(now: datetime | None = None) -> Outbox:
         waiting=waits.count(),
         oldest_seconds=(now - oldest).total_seconds() if oldest else 0.0,
         lost_today=Delivery.objects.filter(day).count(),
-        failing=failing(now).count(),
+        failing=failing_channels(now).count(),
     )
 
 
-def failing(now: datetime | None = None) -> QuerySet[Channel]:
+def failing_channels(now: datetime | None = None) -> QuerySet[Channel]:
     """Channels to which nothing has gone for FAILING_AFTER, though it was tried."""
     return Channel.objects.filter(on=True, failing_since__lt=(now or timezone.now()) - FAILING_AFTER)
 
 
-def channels() -> QuerySet[Channel]:
+def list_channels() -> QuerySet[Channel]:
     """All, by name, with `waits` and `lost`: how many deliveries wait, and how many were given up."""
     waits, lost = Q(deliveries__state__in=("pending", "sending")), Q(deliveries__state="failed")
     return Channel.objects.annotate(
@@ -52,12 +52,12 @@ def channels() -> QuerySet[Channel]:
 
 def channel_or_404(channel_id: int) -> Channel:
     """Raises NotFound."""
-    found = channels().filter(pk=channel_id).first()
+    found = list_channels().filter(pk=channel_id).first()
     if found is None:
         raise NotFound("There is no such channel. See the list of channels.")
     return found
 
 
-def deliveries(limit: int = 50) -> list[Delivery]:
+def newest_deliveries(limit: int = 50) -> list[Delivery]:
     """The newest, first; each with its message and channel."""
     return list(Delivery.objects.select_related("message", "channel").order_by("-pk")[:limit])

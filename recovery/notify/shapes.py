@@ -11,7 +11,7 @@ MOST_FIELDS: Final = 10
 """Fields of one section; a field has at most 2,000 characters. Slack refuses the whole message beyond either."""
 
 
-def webhook(
+def webhook_body(
     *, uid: str, event: str, at: datetime, recovery: str, environment: str, body: Mapping[str, Any], url: str
 ) -> bytes:
     """`{id, event, at, recovery, environment, title, text, url, facts}`; `at` is when it happened, in ISO 8601."""
@@ -19,26 +19,29 @@ def webhook(
     shape = {
         "id": uid, "event": event, "at": at.isoformat(), "recovery": recovery or None,
         "environment": environment or None, "title": body["title"],
-        "text": wording.text(body["title"], facts, url), "url": url, "facts": facts,
+        "text": wording.message_text(body["title"], facts, url), "url": url, "facts": facts,
     }  # fmt: skip
     return json.dumps(shape, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def escaped(text: str) -> str:
+def escape_mrkdwn(text: str) -> str:
     """Text for Slack's mrkdwn: `<!channel>`, links and mentions inside of a fact stay text."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def chat(*, body: Mapping[str, Any], url: str) -> bytes:
+def chat_body(*, body: Mapping[str, Any], url: str) -> bytes:
     """Slack's incoming webhook: `text` alone says it all (Mattermost, notifications), `blocks` say it well."""
-    rows = wording.lines(body["facts"])
+    rows = wording.fact_lines(body["facts"])
     # escaped, a character is at most five
-    fields = [{"type": "mrkdwn", "text": f"*{escaped(k[:40])}*\n{escaped(v[:350]) or '-'}"} for k, v in rows]
+    fields = [
+        {"type": "mrkdwn", "text": f"*{escape_mrkdwn(k[:40])}*\n{escape_mrkdwn(v[:350]) or '-'}"}
+        for k, v in rows
+    ]
     sections = [
         {"type": "section", "fields": fields[n : n + MOST_FIELDS]} for n in range(0, len(fields), MOST_FIELDS)
     ]
-    told = "\n".join(f"{escaped(k)}: {escaped(v)}" for k, v in rows)
+    told = "\n".join(f"{escape_mrkdwn(k)}: {escape_mrkdwn(v)}" for k, v in rows)
     head = {"type": "plain_text", "text": body["title"], "emoji": False}
     link = {"type": "section", "text": {"type": "mrkdwn", "text": f"<{url}|Open it in Reprise>"}}
-    text = f"{escaped(body['title'])}\n{told}\n<{url}|Open it in Reprise>"
+    text = f"{escape_mrkdwn(body['title'])}\n{told}\n<{url}|Open it in Reprise>"
     return json.dumps({"text": text, "blocks": [{"type": "header", "text": head}, *sections, link]}).encode()

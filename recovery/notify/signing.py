@@ -31,13 +31,13 @@ def key_of(secret: str) -> bytes:
     return key
 
 
-def sign(key: bytes, uid: str, timestamp: int, body: bytes) -> str:
+def sign_body(key: bytes, uid: str, timestamp: int, body: bytes) -> str:
     """The value of `webhook-signature`; `timestamp` is in seconds since 1970."""
     made = hmac.new(key, f"{uid}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     return "v1," + base64.b64encode(made).decode()
 
 
-def headers(secret: str, uid: str, timestamp: int, body: bytes) -> dict[str, str]:
+def signed_headers(secret: str, uid: str, timestamp: int, body: bytes) -> dict[str, str]:
     """What a signed request carries. Raises WrongUse for a bad secret."""
-    signature = sign(key_of(secret), uid, timestamp, body)
+    signature = sign_body(key_of(secret), uid, timestamp, body)
     return {"webhook-id": uid, "webhook-timestamp": str(timestamp), "webhook-signature": signature}

@@ -11,13 +11,15 @@ def _flow(recovery: Recovery | None, flow: Flow | None) -> Flow | None:
     return flow or (recovery.flow if recovery else None)
 
 
-def environment(recovery: Recovery | None, flow: Flow | None, pipeline: Pipeline | None = None) -> str:
+def environment_of(recovery: Recovery | None, flow: Flow | None, pipeline: Pipeline | None = None) -> str:
     of = _flow(recovery, flow)
     within = of.pipeline if of else pipeline
     return within.environment if within else ""
 
 
-def link(event: str, recovery: Recovery | None, flow: Flow | None, pipeline: Pipeline | None = None) -> str:
+def page_path(
+    event: str, recovery: Recovery | None, flow: Flow | None, pipeline: Pipeline | None = None
+) -> str:
     """The path of the page on which one goes on."""
     if recovery:
         return f"/recoveries/{recovery.label}"
@@ -35,7 +37,7 @@ def facts_of_pipeline(pipeline: Pipeline) -> dict[str, Fact]:
     }
 
 
-def facts(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
+def facts_of_subject(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
     """recovery, flow, pipeline, environment, workspace; of a flow that fails its error condition; of a recovery with
     a plan in force its strategy, forecast and hash."""
     of = _flow(recovery, flow)
@@ -50,12 +52,12 @@ def facts(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
         return found
     return found | {
         "strategy": str(plan.body.get("strategy") or recovery.strategy),
-        "forecast": forecast(plan.forecast),
+        "forecast": describe_forecast(plan.forecast),
         "plan": plan.hash[:12],
     }
 
 
-def forecast(of: Forecast) -> str:
+def describe_forecast(of: Forecast) -> str:
     """`0 rows lost, 0 doubled, 13 read again`; an estimate says so, what is not known too."""
     return ", ".join(
         (_amount(of.lost, " rows") + " lost", _amount(of.doubled) + " doubled",

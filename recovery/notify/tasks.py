@@ -16,11 +16,15 @@ def deliver_channel(channel_id: int) -> None:
 def sweep() -> None:
     """By beat: give up what is too old, tell of channels that fail, wake a worker for whatever is due."""
     now = timezone.now()
-    for delivery in outbox.overdue(now).select_related("channel", "message")[:100]:
+    for delivery in outbox.overdue_deliveries(now).select_related("channel", "message")[:100]:
         with transaction.atomic():
             says = delivery.last_error or "It waited too long: the channel was off, or no worker ran."
-            if outbox.overdue(now).filter(pk=delivery.pk).update(state="failed", last_error=says[:400]):
-                delivering.lost(delivery, says)
+            if (
+                outbox.overdue_deliveries(now)
+                .filter(pk=delivery.pk)
+                .update(state="failed", last_error=says[:400])
+            ):
+                delivering.give_up_delivery(delivery, says)
     actions.announce_failing(now)
     for channel_id in outbox.channels_due(now):
         deliver_channel.delay(channel_id)
@@ -28,4 +32,4 @@ def sweep() -> None:
 
 @shared_task(name="recovery.notify.tasks.prune")
 def prune() -> None:
-    outbox.prune(timezone.now())
+    outbox.prune_messages(timezone.now())

@@ -45,7 +45,7 @@ _USER_IN_URL: Final = re.compile(r"(://)[^\s/@]+@")
 _SECRET_SHAPE: Final = re.compile(r"\brp_[\w-]{8,}|\b(?:[Bb]earer|[Tt]oken[=:])\s*[\w.~+/=-]{8,}")
 
 
-def plain(value: Fact) -> Fact:
+def plain_fact(value: Fact) -> Fact:
     """A fact as it may leave the house: one line, no control characters, at most LONGEST characters.
 
     A user in an address and what looks like a token are struck out: reasons quote other programs' errors.
@@ -60,27 +60,27 @@ def plain(value: Fact) -> Fact:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def title(event: str, facts: Mapping[str, Fact]) -> str:
+def message_title(event: str, facts: Mapping[str, Fact]) -> str:
     """The message in one line, at most 150 characters (Slack's header takes no more)."""
     known: defaultdict[str, str] = defaultdict(lambda: "unknown")
-    known.update({name: words(value) for name, value in facts.items()})
+    known.update({name: event_words(value) for name, value in facts.items()})
     text = EVENTS[event].title.format_map(known)
     return text if len(text) <= 150 else text[:149] + "…"
 
 
-def words(value: Fact) -> str:
+def event_words(value: Fact) -> str:
     if value is None:
         return "unknown"
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def lines(facts: Mapping[str, Fact]) -> list[tuple[str, str]]:
+def fact_lines(facts: Mapping[str, Fact]) -> list[tuple[str, str]]:
     """(label, value) of every fact, in reading order."""
     names = [n for n in LABELS if n in facts] + [n for n in facts if n not in LABELS]
-    return [(LABELS.get(n, n.replace("_", " ").capitalize()), words(facts[n])) for n in names]
+    return [(LABELS.get(n, n.replace("_", " ").capitalize()), event_words(facts[n])) for n in names]
 
 
-def text(heading: str, facts: Mapping[str, Fact], url: str) -> str:
+def message_text(heading: str, facts: Mapping[str, Fact], url: str) -> str:
     """The whole message as plain text: title, facts, deep link."""
-    rows = "\n".join(f"{label}: {value}" for label, value in lines(facts))
+    rows = "\n".join(f"{label}: {value}" for label, value in fact_lines(facts))
     return f"{heading}\n\n{rows}\n\nOpen it: {url}\n" if rows else f"{heading}\n\nOpen it: {url}\n"

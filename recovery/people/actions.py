@@ -13,16 +13,16 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.utils import timezone
 
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.errors import Denied, NotFound, Refused, WrongUse
 from recovery.models import Invitation, Person, RoleIn, Token
 from recovery.names import is_plain
-from recovery.people.identity import actor_for_token, actor_for_user, sha256
+from recovery.people.identity import actor_for_token, actor_for_user, sha256_hex
 from recovery.people.roles import ENVIRONMENTS, SYSTEM, Actor, Grant, Right, Role, Stranger
 
 __all__ = [
     "actor_for_token", "actor_for_user", "change_person", "create_person", "create_token", "invitation_of",
-    "invite", "revoke_token", "set_password", "switch", "use_invitation",
+    "invite_person", "revoke_token", "set_password", "switch_account", "use_invitation",
 ]  # fmt: skip
 
 PREFIX: Final = "rp_"
@@ -47,7 +47,7 @@ def create_person(
     account is told to be theirs. Raises Denied, WrongUse (role, name, address or password not good), Refused
     (name or address is taken).
     """
-    with attempt(action="person.create", by=by, target_kind="person", target=name) as trying:
+    with audited_attempt(action="person.create", by=by, target_kind="person", target=name) as trying:
         by.check_setup()
         chosen = _role(role)
         _check_name(name)
@@ -83,7 +83,7 @@ def change_person(
     Raises Denied, WrongUse, Refused (nobody else would be an admin).
     """
     name = person.user.get_username()
-    with attempt(action="person.change", by=by, target_kind="person", target=name) as trying:
+    with audited_attempt(action="person.change", by=by, target_kind="person", target=name) as trying:
         by.check(Right.MANAGE)
         chosen = _role(role)
         for environment, grant in elsewhere.items():
@@ -107,13 +107,13 @@ def change_person(
             trying.done(f"Changed the roles of {name}.", before=before, after=after)
 
 
-def switch(*, person: Person, on: bool, by: Actor) -> None:
+def switch_account(*, person: Person, on: bool, by: Actor) -> None:
     """Switch an account off, or on again. Off: sessions and tokens are good for nothing from this moment.
 
     Raises Denied, Refused (the last admin).
     """
     name = person.user.get_username()
-    with attempt(action="person.switch", by=by, target_kind="person", target=name) as trying:
+    with audited_attempt(action="person.switch", by=by, target_kind="person", target=name) as trying:
         by.check(Right.MANAGE)
         admins = _admins()
         locked = Person.objects.select_for_update().get(pk=person.pk)
@@ -128,14 +128,14 @@ def switch(*, person: Person, on: bool, by: Actor) -> None:
     person.user.refresh_from_db()
 
 
-def invite(*, person: Person, by: Actor) -> str:
+def invite_person(*, person: Person, by: Actor) -> str:
     """A new link's secret for somebody to set a password by, once, within 72 hours; an older one ends.
 
     It does not change a password that there is, before it is used. Raises Denied, Refused (service account,
     switched off).
     """
     name = person.user.get_username()
-    with attempt(action="person.invite", by=by, target_kind="person", target=name) as trying:
+    with audited_attempt(action="person.invite", by=by, target_kind="person", target=name) as trying:
         by.check(Right.MANAGE)
         if person.service:
             raise Refused(f"{name} is a service account: it has tokens and no password.")
@@ -144,7 +144,7 @@ def invite(*, person: Person, by: Actor) -> str:
         _end_invitations(person)
         text = secrets.token_urlsafe(32)
         made = Invitation.objects.create(
-            person=person, sha256=sha256(text), created_by=by.name, expires_at=timezone.now() + INVITED
+            person=person, sha256=sha256_hex(text), created_by=by.name, expires_at=timezone.now() + INVITED
         )
         trying.done(f"Made an invitation for {name}.", after={"expires_at": made.expires_at})
     return text
@@ -152,7 +152,7 @@ def invite(*, person: Person, by: Actor) -> str:
 
 def invitation_of(text: str) -> Invitation:
     """The invitation behind a link. Raises NotFound for one that is unknown, used, ended or expired."""
-    found = Invitation.objects.select_related("person__user").filter(sha256=sha256(text)).first()
+    found = Invitation.objects.select_related("person__user").filter(sha256=sha256_hex(text)).first()
     if found is None or not found.good or not found.person.user.is_active:
         raise NotFound("This invitation is not good, or no longer. Ask an admin for a new one.")
     return found
@@ -163,7 +163,7 @@ def use_invitation(*, text: str, password: str, by: Stranger) -> Person:
 
     Raises NotFound, WrongUse (too weak: the invitation stays good).
     """
-    with attempt(action="person.joined", by=by, target_kind="person") as trying:
+    with audited_attempt(action="person.joined", by=by, target_kind="person") as trying:
         found = invitation_of(text)
         user = found.person.user
         trying.target = user.username
@@ -182,7 +182,9 @@ def set_password(*, user: User, password: str, by: Actor) -> None:
 
     Raises Denied, Refused (a service account), WrongUse (too weak).
     """
-    with attempt(action="person.password", by=by, target_kind="person", target=user.username) as trying:
+    with audited_attempt(
+        action="person.password", by=by, target_kind="person", target=user.username
+    ) as trying:
         if by.user_id != user.pk:
             by.check_setup()
         if _person_of(user).service:
@@ -209,7 +211,7 @@ def create_token(
     WrongUse.
     """
     target = f"{owner.username}: {name}"
-    with attempt(action="token.create", by=by, target_kind="token", target=target) as trying:
+    with audited_attempt(action="token.create", by=by, target_kind="token", target=target) as trying:
         _check_token_right(owner, by)
         if not name.strip() or len(name) > 80:
             raise WrongUse("A token needs a name of 1 to 80 characters, so that you recognize it.")
@@ -221,7 +223,9 @@ def create_token(
         scope = _scope(rights, environments)
         text = PREFIX + secrets.token_urlsafe(32)
         until = timezone.now() + timedelta(days=days or longest)
-        token = Token.objects.create(user=owner, name=name, sha256=sha256(text), expires_at=until, **scope)
+        token = Token.objects.create(
+            user=owner, name=name, sha256=sha256_hex(text), expires_at=until, **scope
+        )
         after = {"token": token.pk, "expires_at": until, **{k: v for k, v in scope.items() if v is not None}}
         trying.done(f"Made access token {name} for {owner.username}.", after=after)
     return text
@@ -242,7 +246,7 @@ def _scope(rights: Collection[Right] | None, environments: Collection[str] | Non
 def revoke_token(*, token: Token, by: Actor) -> None:
     """Withdraw a token at once: one's own, or (admin) anybody's. A second time changes nothing."""
     target = f"{token.user.get_username()}: {token.name}"
-    with attempt(action="token.revoke", by=by, target_kind="token", target=target) as trying:
+    with audited_attempt(action="token.revoke", by=by, target_kind="token", target=target) as trying:
         if by.user_id != token.user_id:
             by.check(Right.MANAGE)
         if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):

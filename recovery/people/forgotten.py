@@ -14,10 +14,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.errors import Refused
 from recovery.models import Invitation, Person
-from recovery.people.identity import sha256
+from recovery.people.identity import sha256_hex
 from recovery.people.roles import Stranger
 from recovery.workflow import broker
 
@@ -34,18 +34,18 @@ It works once, until {until} UTC. If it was not you, do nothing: nothing has cha
 """
 
 
-def possible() -> bool:
+def can_send_reset() -> bool:
     """Is there a mail server?"""
     from recovery.notify import mailing
 
-    return mailing.configured()
+    return mailing.is_mail_configured()
 
 
-def ask(*, email: str, place: str) -> None:
+def request_reset(*, email: str, place: str) -> None:
     """Have a worker look whose address this is. Raises Refused (no mail server), Unreachable (no broker)."""
     from recovery.people import tasks
 
-    if not possible():
+    if not can_send_reset():
         raise Refused("This console sends no mail. Ask an admin for a new link.")
     broker.check()
     with transaction.atomic():
@@ -71,12 +71,12 @@ def send_link(*, email: str, place: str) -> None:
         person.invitations.filter(created_by=BY, used_at=None, ended_at=None).update(ended_at=timezone.now())
         text = secrets.token_urlsafe(32)
         made = Invitation.objects.create(
-            person=person, sha256=sha256(text), created_by=BY, expires_at=timezone.now() + GOOD
+            person=person, sha256=sha256_hex(text), created_by=BY, expires_at=timezone.now() + GOOD
         )
         _say("done", name, f"Asked{where} for a new password: a link goes to the mail address of {name}.")
     link = f"{settings.REPRISE_PUBLIC_URL.rstrip('/')}/invitation/{text}"
     try:
-        mailing.send(
+        mailing.send_mail(
             to=person.user.email, uid=f"password-{made.pk}", title=TITLE,
             text=TEXT.format(name=name, link=link, until=f"{made.expires_at:%Y-%m-%d %H:%M}"),
         )  # fmt: skip
@@ -95,7 +95,7 @@ def _owner(email: str) -> Person | None:
 
 
 def _say(outcome: str, name: str, says: str) -> None:
-    record(
+    append_entry(
         action="person.forgot", outcome=outcome, by=Stranger(via="task"), target_kind="person",
         target=name[:150], says=says,
     )  # fmt: skip

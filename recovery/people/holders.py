@@ -6,7 +6,7 @@ from recovery.models import Person, RoleIn
 from recovery.people.roles import RIGHTS, Right, rules_of
 
 
-def able(right: Right, environment: str) -> QuerySet[Person]:
+def holders_of_right(right: Right, environment: str) -> QuerySet[Person]:
     """People, no service accounts, none switched off, whose role there has the right. Withheld resets aside."""
     roles = [role.value for role, may in RIGHTS.items() if right in may]
     there = RoleIn.objects.filter(environment=rules_of(environment))

@@ -7,7 +7,7 @@ from typing import Final
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils import timezone
 
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.audit.token_use import note_use
 from recovery.errors import Denied
 from recovery.models import Person, Token
@@ -43,15 +43,15 @@ def actor_for_token(text: str, *, via: str, request_id: str = "", address: str =
     `address` is where the call came from; whoever tries many wrong ones from there has to wait.
     """
     source = f"{via}:{address}"
-    limits.check("token", source)
-    token = Token.objects.select_related("user").filter(sha256=sha256(text.strip())).first()
+    limits.check_limit("token", source)
+    token = Token.objects.select_related("user").filter(sha256=sha256_hex(text.strip())).first()
     problem = _token_problem(token)
     if token is None or problem:
-        limits.count("token", source)
+        limits.count_try("token", source)
         who = Stranger(
             name=token.user.get_username() if token else "(unknown token)", via=via, request_id=request_id
         )
-        record(
+        append_entry(
             action="token.refused", outcome="denied", by=who, target_kind="token",
             target=token.name if token else "", says=problem,
         )  # fmt: skip
@@ -72,7 +72,7 @@ def scope_of(token: Token) -> Scope | None:
     )
 
 
-def sha256(text: str) -> str:
+def sha256_hex(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

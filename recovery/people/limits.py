@@ -22,7 +22,7 @@ LIMITS: Final[dict[str, tuple[int, int]]] = {
 """Kind: (how many, within how many seconds)."""
 
 
-def check(kind: str, source: str) -> None:
+def check_limit(kind: str, source: str) -> None:
     """Raise Denied (code `too_many`) when too much of this kind was counted from there lately."""
     seconds = LIMITS[kind][1]
     if is_over(kind, source):
@@ -37,7 +37,7 @@ def is_over(kind: str, source: str) -> bool:
     return (cache.get(_key(kind, source)) or 0) >= LIMITS[kind][0]
 
 
-def count(kind: str, source: str) -> None:
+def count_try(kind: str, source: str) -> None:
     """Count one more."""
     key = _key(kind, source)
     if cache.add(key, 1, timeout=LIMITS[kind][1]):

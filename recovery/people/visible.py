@@ -7,14 +7,14 @@ from recovery.models import Flow
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
 
 
-def environments(by: Actor) -> list[str]:
+def visible_environments(by: Actor) -> list[str]:
     """Where `by` sees flows, of the environments with rules of their own."""
     return [e for e in ENVIRONMENTS if by.may(Right.VIEW, e)]
 
 
-def where(by: Actor, path: str = "") -> Q:
+def filter_visible(by: Actor, path: str = "") -> Q:
     """A filter to what `by` sees; `path` leads to the pipeline (`pipeline__`, `flow__pipeline__`)."""
-    seen = environments(by)
+    seen = visible_environments(by)
     if len(seen) == len(ENVIRONMENTS):
         return Q()  # no condition: the database reads its table as it lies
     found = Q(**{f"{path}environment__in": seen})
@@ -23,16 +23,16 @@ def where(by: Actor, path: str = "") -> Q:
     return found
 
 
-def entries(by: Actor) -> Q:
+def filter_entries(by: Actor) -> Q:
     """A filter to the audit entries that `by` sees: of those environments, and those of no environment.
 
     Who reads the log at all is told by the right to read it, which goes by the default role, on every page and command.
     """
-    seen = where(by)
+    seen = filter_visible(by)
     return seen | Q(environment="") if seen else seen
 
 
-def check(flow: Flow | None, by: Actor, missing: str) -> Flow:
+def require_visible_flow(flow: Flow | None, by: Actor, missing: str) -> Flow:
     """The flow, if `by` sees it. Raises NotFound with the same words for one that is not there."""
     if flow is None or not by.may(Right.VIEW, flow.pipeline.environment):
         raise NotFound(missing)

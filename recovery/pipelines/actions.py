@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from django.utils import timezone
 
 from recovery import reach, references
-from recovery.audit.actions import Attempt, attempt
+from recovery.audit.actions import Attempt, audited_attempt
 from recovery.encryption import encrypted
 from recovery.errors import NotFound, Refused, WrongUse
 from recovery.models import Hold, Pipeline, Recovery, Workspace
@@ -67,7 +67,7 @@ def register_workspace(
         "url": url.rstrip("/"), "token_ref": token_ref, "questions_url": questions_url.rstrip("/"),
         "environment": environment,
     }  # fmt: skip
-    with attempt(action="workspace.register", by=by, target_kind="workspace", target=name) as trying:
+    with audited_attempt(action="workspace.register", by=by, target_kind="workspace", target=name) as trying:
         by.check_setup()
         _check_name(name)
         _check_address(wanted["url"])
@@ -102,7 +102,7 @@ def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
     Raises Denied, WrongUse; Refused: `taken` (the name), `same_address`, `token_elsewhere`, `outbound`.
     """
     name = " ".join(name.split())
-    with attempt(action="workspace.add", by=by, target_kind="workspace", target=name[:80]) as trying:
+    with audited_attempt(action="workspace.add", by=by, target_kind="workspace", target=name[:80]) as trying:
         by.check(Right.MANAGE)
         _check_name(name)
         if given.url is None or not (given.token or given.token_ref):
@@ -257,7 +257,9 @@ def workspace_named(name: str) -> Workspace:
 @contextmanager
 def _managing(action: str, name: str, by: Actor, reason: str = "") -> Iterator[tuple[Attempt, Workspace]]:
     """One act on a workspace that is there: the right is checked, the row is locked. Raises Denied, NotFound."""
-    with attempt(action=action, by=by, target_kind="workspace", target=name[:80], reason=reason) as trying:
+    with audited_attempt(
+        action=action, by=by, target_kind="workspace", target=name[:80], reason=reason
+    ) as trying:
         by.check(Right.MANAGE)
         row = Workspace.objects.select_for_update().get(pk=workspace_named(name).pk)
         trying.environment = row.environment

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from recovery.errors import NotFound
 from recovery.models import Flow, Pipeline, Workspace
 from recovery.people.roles import SYSTEM, Actor
-from recovery.people.visible import where
+from recovery.people.visible import filter_visible
 from recovery.pipelines.inventory import refresh
 
 
@@ -43,7 +43,7 @@ def find_fresh(text: str, by: Actor = SYSTEM) -> Pipeline:
 
 
 def _present(by: Actor) -> QuerySet[Pipeline]:
-    return Pipeline.objects.filter(where(by), gone=False).select_related("workspace")
+    return Pipeline.objects.filter(filter_visible(by), gone=False).select_related("workspace")
 
 
 def _matching(wanted: str, by: Actor) -> list[Pipeline]:

@@ -104,8 +104,8 @@ def place_of(reader: Mapping[str, Any]) -> str:
     told = _told(reader)
     topics = next((told[n] for n in ("subscribe", "subscribepattern", "assign") if n in told), "")
     if topics:
-        return cleansing.text(f"{topics} at {_servers(reader) or 'unknown servers'}")
-    return cleansing.text(str(reader.get("path") or reader.get("location") or "unknown place"))
+        return cleansing.cleanse_text(f"{topics} at {_servers(reader) or 'unknown servers'}")
+    return cleansing.cleanse_text(str(reader.get("path") or reader.get("location") or "unknown place"))
 
 
 def all_noted_ids(flow: Flow) -> dict[str, dict[str, str]]:

@@ -20,7 +20,7 @@ from django.utils import timezone
 from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.names import shown
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from recovery.pipelines import across, behind, folding, listing, losses, retagging
 from recovery.pipelines.asking import Asked, Clients, Reply
 from recovery.pipelines.client import ApiDenied
@@ -365,7 +365,7 @@ def _announce_whole_failure(pipeline: Pipeline, failure: UpdateFailure, since: d
     if failure.is_cancelled and Recovery.objects.filter(flow__pipeline=pipeline, active=True).exists():
         return
     moment = f"{since:%Y-%m-%d %H:%M:%S} UTC" if since else None
-    announce(
+    announce_event(
         event="pipeline.failed",
         pipeline=pipeline,
         facts={"condition": failure.condition, "cause": say_failure(failure), "failing_since": moment},
@@ -385,7 +385,7 @@ def _announce_failure(flow_id: int) -> None:
     since = flow.failing_since
     moment = f"{since:%Y-%m-%d %H:%M:%S} UTC" if since else None
     name = f"{flow_id}:{moment or flow.failed_update}"
-    announce(event="flow.failed", flow=flow, facts={"failing_since": moment}, dedupe=name)
+    announce_event(event="flow.failed", flow=flow, facts={"failing_since": moment}, dedupe=name)
 
 
 def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.Reading]) -> None:

@@ -11,7 +11,7 @@ from django.db.models.fields.json import KT
 
 from recovery.models import Listed, ListVersion, Recovery, Workspace
 from recovery.people.roles import Actor
-from recovery.people.visible import environments, where
+from recovery.people.visible import filter_visible, visible_environments
 from recovery.pipelines import retention
 
 PAGE: Final = 50
@@ -78,7 +78,7 @@ class ListCounts:
 
 def listed_rows(by: Actor) -> QuerySet[Listed]:
     """Every row that `by` sees."""
-    return Listed.objects.filter(where(by))
+    return Listed.objects.filter(filter_visible(by))
 
 
 def needs_attention(now: datetime) -> Q:
@@ -264,7 +264,7 @@ def is_current(version: str, by: Actor, now: datetime) -> bool:
 
 
 def _places(by: Actor) -> str:
-    return "".join(name[0] for name in environments(by))
+    return "".join(name[0] for name in visible_environments(by))
 
 
 def _changes() -> int:

@@ -18,14 +18,14 @@ from django.utils import timezone
 
 from recovery import reach
 from recovery.audit import cleansing
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.contracts import codec
 from recovery.errors import RepriseError
 from recovery.models import Flow, FlowInput, Workspace
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from recovery.pipelines import inputs, retention
 from recovery.pipelines.events import when
 from recovery.pipelines.retention import Standing
@@ -80,7 +80,7 @@ def _progress(flow: Flow, rows: Sequence[FlowInput]) -> list[tuple[FlowInput, So
         report = _report(flow, rows[0].table if rows else "")
         found = [(row, _matching(row, report, len(rows))) for row in rows]
     except RepriseError as problem:
-        found = [(row, cleansing.text(problem.sentence)) for row in rows]
+        found = [(row, cleansing.cleanse_text(problem.sentence)) for row in rows]
     except Exception as bug:
         found = [(row, _fault(bug)) for row in rows]
     return found
@@ -91,10 +91,10 @@ def _report(flow: Flow, table: str) -> CheckpointReport:
     place = checkpoint_of(flow)
     if table:
         try:
-            return reconciled(inspect(place, sink=table))
+            return reconcile_report(inspect_checkpoint(place, sink=table))
         except RepriseError:
             pass  # the position without it is at most one batch behind
-    return inspect(place)
+    return inspect_checkpoint(place)
 
 
 def _matching(row: FlowInput, report: CheckpointReport, noted: int) -> SourceProgress | str:
@@ -130,7 +130,7 @@ def _seen(flow: Flow, row: FlowInput, told: SourceProgress | str, now: datetime)
     try:
         found = unread.look(told, inputs.reader_of(row), noted=ids.noted)
     except RepriseError as problem:
-        return {**values, "problem": cleansing.text(problem.sentence)}
+        return {**values, "problem": cleansing.cleanse_text(problem.sentence)}
     except Malformed as problem:
         return {**values, "problem": f"The position of source {row.index} cannot be read: {problem.why}."}
     except Exception as bug:
@@ -141,7 +141,7 @@ def _seen(flow: Flow, row: FlowInput, told: SourceProgress | str, now: datetime)
         "topic_ids": ids.ids,
         "other_ids": ids.others,
         "readable": found.reach.readable,
-        "why": cleansing.text(found.reach.why),
+        "why": cleansing.cleanse_text(found.reach.why),
         "until": _moment(found.reach.until_ms),
         "unread": _amounts(found.waits),
         "lost": _amounts(found.reach.lost or Distance()),
@@ -208,7 +208,7 @@ def _tell(flow: Flow, known: Collection[int], now: datetime) -> None:
     which = until.isoformat() if until else "gone:" + sha256((row.position or "").encode()).hexdigest()[:16]
     says = f"can be read until {deadline}" if deadline else "can no longer be read"
     facts = {"unread": says, "source": row.place, "position": row.label, "reason": row.why}
-    announce(event="flow.retention", flow=flow, facts=facts, dedupe=f"{flow.pk}:{row.index}:{which}")
+    announce_event(event="flow.retention", flow=flow, facts=facts, dedupe=f"{flow.pk}:{row.index}:{which}")
 
 
 def _amounts(distance: Distance) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from recovery.approvals.rules import asks_less, at_text
 from recovery.approvals.selectors import rule_for
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.models import Pipeline, Recovery
 from recovery.people.roles import SYSTEM
 
@@ -68,7 +68,7 @@ def note(row: Pipeline, move: Move) -> None:
     """The entry, last in the transaction of the change, in the environment that held until now."""
     if move.action:
         before = {"environment": row.environment, "wanted": row.wanted_environment}
-        record(
+        append_entry(
             action=move.action, outcome="done", by=SYSTEM, target_kind="pipeline", target=row.name, says=move.says,
             environment=row.environment, before=before,
             after={"environment": move.environment, "wanted": move.wanted},

@@ -130,7 +130,9 @@ def _token(asking: _Asking) -> Answer:
         pass  # it has no such question; the list has been answered or not
     account = str(asking.account.get("userName") or "")[:200]
     if denied and not account:
-        return Answer(Question.TOKEN, Result.FAILS, (Lack(Missing.TOKEN, detail=cleansing.text(denied)),))
+        return Answer(
+            Question.TOKEN, Result.FAILS, (Lack(Missing.TOKEN, detail=cleansing.cleanse_text(denied)),)
+        )
     lacks = () if account else (Lack(Missing.ACCOUNT),)
     return Answer(Question.TOKEN, Result.HOLDS, lacks, account=account)
 
@@ -167,7 +169,7 @@ def _read_one(asking: _Asking, client: PipelinesClient, entry: Mapping[str, Any]
     try:
         told = client.get_pipeline(pipeline_id)
     except RepriseError as error:
-        return {Missing.PIPELINE: cleansing.text(error.sentence)}
+        return {Missing.PIPELINE: cleansing.cleanse_text(error.sentence)}
     asking.read.append(told)
     found: dict[Missing, str] = {}
     lack = _lack_of(lambda: next(client.events(pipeline_id, limit=1), None), Missing.EVENTS)
@@ -185,9 +187,9 @@ def _lack_of(call: Callable[[], object], code: Missing) -> Lack | None:
     try:
         call()
     except NotFound as error:
-        return None if code is Missing.JOBS else Lack(code, detail=cleansing.text(error.sentence))
+        return None if code is Missing.JOBS else Lack(code, detail=cleansing.cleanse_text(error.sentence))
     except RepriseError as error:
-        return Lack(code, detail=cleansing.text(error.sentence))
+        return Lack(code, detail=cleansing.cleanse_text(error.sentence))
     return None
 
 
@@ -296,7 +298,7 @@ def _look_at_storage(root: str) -> _Storage | str:
                 Store.open(place).entries(limit=1)
                 return there
     except RepriseError as error:
-        return cleansing.text(error.sentence)
+        return cleansing.cleanse_text(error.sentence)
     except OSError as error:
         return str(error.strerror or type(error).__name__)
     return _Storage.NO_ROOT
@@ -328,7 +330,9 @@ def _spark(asking: _Asking) -> Answer:
         driver = whereabouts(answers, [], timeout=SPARK_SECONDS).driver
     except RepriseError as error:
         return Answer(
-            Question.SPARK, Result.FAILS, (Lack(Missing.SPARK, detail=cleansing.text(error.sentence)),)
+            Question.SPARK,
+            Result.FAILS,
+            (Lack(Missing.SPARK, detail=cleansing.cleanse_text(error.sentence)),),
         )
     took = round((time.monotonic() - began) * 1000)
     version = driver.rsplit(" ", 1)[-1]

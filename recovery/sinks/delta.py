@@ -21,7 +21,7 @@ def next_batch_finding(report: SinkReport, next_batch: int, query_id: str | None
     `query_id` None: a new id, which the table has never seen.
     """
     head = report.heads.get(query_id) if report.kind == KIND and query_id else None
-    return deltasink.fit(head, next_batch)
+    return deltasink.explain_misfit(head, next_batch)
 
 
 def facts_of(report: SinkReport) -> SinkReport:

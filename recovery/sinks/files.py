@@ -24,7 +24,7 @@ TABLE = COMPARED = True
 
 def next_batch_finding(report: SinkReport, next_batch: int) -> Finding | None:
     """What goes wrong when a checkpoint writes `next_batch` first; None: it fits, or nobody can tell."""
-    return sinklog.fit(report.head, next_batch) if report.kind == "files" else None
+    return sinklog.explain_batch_misfit(report.head, next_batch) if report.kind == "files" else None
 
 
 def several_writers(table: str, flows: dict[str, str]) -> Finding | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recovery.checkpoints.deltalog import Action, added
+from recovery.checkpoints.deltalog import Action, added_file
 from recovery.checkpoints.formats import Malformed, number, object_of
 from recovery.contracts.amounts import Amount, Bound
 from recovery.sources.base import Distance
@@ -231,7 +231,7 @@ def plain(metadata: Mapping[str, Any], protocol: Mapping[str, Any], schema: str)
 def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Reading) -> Commit:
     """What a stream with these options reads of a commit, by the actions of its file.
 
-    Raises whatever reading such a value raises where they are none of Delta's (`deltalog.readable`).
+    Raises whatever reading such a value raises where they are none of Delta's (`deltalog.require_actions`).
     """
     held = list(actions)
     came, went = ([a[kind] for a in held if a.get(kind)] for kind in ("add", "remove"))
@@ -291,7 +291,7 @@ def _marked(kind: str, went: Action, came: Action) -> DataFile:
     Source: CDCReader.generateFileActionsWithInlineDv.
     """
     old, new = (body.get("deletionVector") or {} for body in (went, came))
-    told = added(came if kind == "add" else went)
+    told = added_file(came if kind == "add" else went)
     rows = None
     if bool(old) != bool(new):
         rows = int((old or new).get("cardinality") or 0) if kind == "add" else 0
@@ -300,7 +300,7 @@ def _marked(kind: str, went: Action, came: Action) -> DataFile:
 
 def _file(body: Mapping[str, Any]) -> DataFile:
     """A removed file with a deletion vector stands for some of its rows: how many, the log does not tell."""
-    told = added(body)
+    told = added_file(body)
     rows = None if told.vector and "deletionTimestamp" in body else told.rows
     return DataFile(told.path, told.size, rows, told.vector, told.plain)
 

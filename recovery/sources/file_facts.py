@@ -10,7 +10,7 @@ from typing import Any
 from recovery.checkpoints import formats
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceEntry, SourceProgress
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
 from recovery.sources.base import Distance, InputFile
 from recovery.sources.comparing import count
@@ -50,7 +50,7 @@ class Facts:
     def entries(self) -> dict[str, SourceEntry]:
         """Log entries by decoded URI, in the order in which Spark read them first; of two of one name the later one,
         whose time is what Spark holds of it."""
-        return {decoded(e.path): e for e in in_order(self.log)}
+        return {decode_uri(e.path): e for e in in_order(self.log)}
 
     @property
     def newest_entry(self) -> int:
@@ -59,11 +59,11 @@ class Facts:
 
     def read_at(self, log_offset: int) -> dict[str, SourceEntry]:
         """What was read at an offset, by decoded URI."""
-        return {decoded(e.path): e for e in in_order(self.log) if e.batch_id <= log_offset}
+        return {decode_uri(e.path): e for e in in_order(self.log) if e.batch_id <= log_offset}
 
     def between(self, low: int, high: int) -> list[str]:
         """What was read after one offset, up to another."""
-        return list(dict.fromkeys(decoded(e.path) for e in in_order(self.log) if low < e.batch_id <= high))
+        return list(dict.fromkeys(decode_uri(e.path) for e in in_order(self.log) if low < e.batch_id <= high))
 
     def key(self, path: str) -> str:
         """By what Spark knows a file again."""

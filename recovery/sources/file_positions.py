@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from recovery.checkpoints.report import SourceEntry
-from recovery.checkpoints.uris import canonical, encoded
+from recovery.checkpoints.uris import canonical_uri, encode_uri
 from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, InputFile, Moved, Part, Precision, Wanted
 from recovery.sources.comparing import NOTHING_READ, ZERO, count, moment, wish
@@ -52,7 +52,7 @@ def _wanted(
     if named == "latest":
         return {*done, *facts.there}, {}
     if named == "file":
-        return _after_file(canonical(wanted.file or ""), done, facts), {}
+        return _after_file(canonical_uri(wanted.file or ""), done, facts), {}
     return _before_time(wanted.at_ms or 0, facts)
 
 
@@ -147,7 +147,7 @@ def _log(read: set[str], upto: int, facts: Facts) -> dict[str, SourceEntry]:
     held = {path: e for path, e in facts.read_at(upto).items() if path in read}
     following = max((e.batch_id for e in held.values()), default=-1) + 1
     more = facts.in_turn([f for f in facts.listing or () if f.path in read and f.path not in held])
-    return held | {f.path: SourceEntry(encoded(f.path), f.mtime_ms, following) for f in more}
+    return held | {f.path: SourceEntry(encode_uri(f.path), f.mtime_ms, following) for f in more}
 
 
 def _files_read(number: int) -> str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
 from recovery.sources import unknown
 from recovery.sources.base import (
@@ -164,7 +164,7 @@ def words(progress: SourceProgress) -> str:
     """How much a source has read, and the newest file."""
     if progress.committed.newest is None:
         return NOTHING_READ
-    newest = name(decoded(progress.committed.newest.path))
+    newest = name(decode_uri(progress.committed.newest.path))
     planned = f"; {len(progress.planned):,} planned, not committed" if progress.planned else ""
     return f"{len(progress.committed):,} read, newest {newest} (log entry {progress.log_offset}){planned}"
 

@@ -10,7 +10,7 @@ def label(kind: str, offset_json: str | None) -> str:
     """An offset in people's words; as it was written, where its kind cannot read it."""
     module = registry.BY_NAME.get(kind)
     if module is None:
-        return said.stands(kind, offset_json)
+        return said.describe_line(kind, offset_json)
     try:
         return module.label(offset_json)
     except Malformed:

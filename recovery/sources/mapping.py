@@ -14,7 +14,7 @@ from typing import Any
 
 from recovery.checkpoints.formats import Malformed, object_of
 from recovery.checkpoints.report import SourceProgress
-from recovery.checkpoints.uris import canonical, decoded
+from recovery.checkpoints.uris import canonical_uri, decode_uri
 from recovery.errors import Refused
 from recovery.sources import registry
 from recovery.sources.base import Distance
@@ -113,7 +113,7 @@ def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> O
     places: set[str] = set()
     if progress.kind == "files":
         ends = (*progress.committed.first, *progress.planned.first, progress.committed.newest)
-        places = {decoded(e.path).rpartition("/")[0] for e in ends if e}
+        places = {decode_uri(e.path).rpartition("/")[0] for e in ends if e}
     elif progress.kind == "kafka":
         places = set(position)
     elif progress.kind == "delta":
@@ -301,7 +301,7 @@ def _plain(of: OldSource | NewSource) -> frozenset[str]:
     """Places in one form: files' directories as decoded URIs without a last slash."""
     if of.kind != "files":
         return of.places
-    return frozenset(canonical(p).rstrip("/") for p in of.places)
+    return frozenset(canonical_uri(p).rstrip("/") for p in of.places)
 
 
 def _meets(one: str, other: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge, Le, MaxLen
 
 from recovery.checkpoints import formats, skeleton
-from recovery.checkpoints.inspection import inspect
+from recovery.checkpoints.inspection import inspect_checkpoint
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.errors import Refused
@@ -63,8 +63,8 @@ def rehearse(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[s
     if staged.problem is not None:
         return {"problem": staged.problem}
     place = f"{request.scratch.rstrip('/')}/checkpoint"
-    first = skeleton.header(_conf(request), request.watermark_ms or 0)
-    skeleton.lay(place, ["v1", first, *["-"] * staged.sources], guard=lambda: None)
+    first = skeleton.header_line(_conf(request), request.watermark_ms or 0)
+    skeleton.lay_skeleton(place, ["v1", first, *["-"] * staged.sources], guard=lambda: None)
     told |= {"cuts": dict(staged.cuts), "seconds": max(1.0, until - time.monotonic())}
     ran = checked(Ran, ask("rehearse", told, seconds=told["seconds"] + GRACE_SECONDS))
     if ran.problem is not None:
@@ -90,7 +90,7 @@ def _conf(request: "RehearsalRequest") -> Mapping[str, str]:
 
 def watermark(place: str) -> int | None:
     """The watermark with which the batch after the last committed one would begin, in epoch ms; None: none yet."""
-    batch = inspect(place).last_committed
+    batch = inspect_checkpoint(place).last_committed
     with reaching(place):
         data = Store.open(place).read(f"commits/{batch}", MAX_SMALL_BYTES)
     return formats.parse_commit(data).watermark_ms or None

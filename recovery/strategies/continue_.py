@@ -1,6 +1,6 @@
 """continue: a seeded reset. Progress is kept to the byte, state is dropped, the new code goes on."""
 
-from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconciled
+from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.contracts.amounts import Bound, RowAmount
@@ -15,7 +15,7 @@ from recovery.strategies.positions import positions
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with this flow's own numbers."""
-    rows, standing, start = facts.counts.waiting, reconciled(facts.checkpoint), _start(facts)
+    rows, standing, start = facts.counts.waiting, reconcile_report(facts.checkpoint), _start(facts)
     last, reread = standing.last_committed, starts.reread(facts, _starts_with(facts))
     forecast = Forecast(
         lost=state_rows.with_state(facts, starts.lost(facts), read_again=reread.rows != 0),
@@ -71,7 +71,7 @@ def judge(facts: Facts) -> Option:
 def _start(facts: Facts) -> Start:
     """A seed goes on with the next number under a new query id."""
     again = starts.reread(facts, "")
-    return sinks.start(facts, reconciled(facts.checkpoint), again, query_id_kept=False)
+    return sinks.start(facts, reconcile_report(facts.checkpoint), again, query_id_kept=False)
 
 
 def _doubled(facts: Facts, start: Start) -> RowAmount:
@@ -174,7 +174,7 @@ def _state_dropped(facts: Facts, operator_id: int, name: str) -> Finding:
 
 
 def _starts_with(facts: Facts) -> str:
-    standing = reconciled(facts.checkpoint)
+    standing = reconcile_report(facts.checkpoint)
     if standing is not facts.checkpoint:
         return (
             f"The table holds batch {standing.last_committed} already, so the seed goes on after it. "

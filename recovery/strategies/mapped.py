@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.sources import mapping, showing
@@ -36,7 +36,7 @@ def proposal(facts: Facts) -> Proposal | None:
     """Who continues whom; None where they are one to one, or nothing can be proposed."""
     if one_to_one(facts) or not all(_told(s) for s in facts.new_code.sources):
         return None
-    held = reconciled(facts.checkpoint).sources
+    held = reconcile_report(facts.checkpoint).sources
     old = [mapping.old_source(s, unread=facts.unread_of.get(s.index)) for s in held]
     new = [mapping.new_source(n, told) for n, told in enumerate(facts.new_code.sources)]
     return mapping.proposed(old, new)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recovery.diagnosis.advice import Meant, asks_meant, recommended, stored_advice
+from recovery.diagnosis.advice import Meant, asks_meant, recommend_advice, stored_advice
 from recovery.strategies.catalogue import EXECUTABLE, is_harmless
 
 Stored = Mapping[str, Any]
@@ -16,7 +16,7 @@ def recommended_strategy(options: Sequence[Stored], diagnosis: Stored, meant: Me
     advice = stored_advice(diagnosis)
     if not asks_meant(advice):
         return next((str(o["strategy"]) for o in options if o.get("recommended")), "")
-    one = recommended(advice, meant)
+    one = recommend_advice(advice, meant)
     if one is None:
         return ""
     harmless = {str(o["strategy"]): o for o in options if is_harmless(o)}

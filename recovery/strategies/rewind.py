@@ -8,7 +8,7 @@ mode, and are whole only if all of their rows are read again. So a person choose
 from dataclasses import replace
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.contracts.amounts import Bound, RowAmount
@@ -116,7 +116,7 @@ def _pointless(facts: Facts) -> Blocker | None:
 
 def _unguided(facts: Facts) -> Blocker | None:
     """Progress that is unclear, or a start that nobody chose."""
-    if reconciled(facts.checkpoint) is not facts.checkpoint:
+    if reconcile_report(facts.checkpoint) is not facts.checkpoint:
         return Blocker(
             BlockerCode.BATCH_UNSETTLED,
             f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put the "

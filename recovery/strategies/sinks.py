@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.sinks import registry
@@ -87,7 +87,7 @@ def start(
 def anew(facts: Facts) -> Start:
     """A start with batch 0 and an empty checkpoint: everything that was read is read again, a planned batch too."""
     rows = facts.counts.processed
-    open_batch = start(facts, reconciled(facts.checkpoint), nothing(""), query_id_kept=False)
+    open_batch = start(facts, reconcile_report(facts.checkpoint), nothing(""), query_id_kept=False)
     return replace(
         open_batch, next_batch=0, reread=Distance(rows=None if rows is None else Amount(value=rows))
     )

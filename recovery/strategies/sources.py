@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from recovery.checkpoints.report import Finding, Severity
-from recovery.checkpoints.starts import seedable
+from recovery.checkpoints.starts import why_not_seedable
 from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.sources import file_facts, files, labels, registry
 from recovery.sources.base import Distance, Fresh, InputFile, SourceFacts
@@ -30,7 +30,7 @@ def block(facts: Facts) -> Blocker | None:
     """Why no stream over these sources can be continued from where it stands or shall start; None when it can."""
     going_on = [s for s in facts.checkpoint.sources if not facts.source_map or s.index in facts.source_map]
     for source in going_on:
-        if why := seedable(source):
+        if why := why_not_seedable(source):
             return Blocker(BlockerCode.SOURCE_NOT_SEEDABLE, why)
     reasons = (_unmet(s) or _unreachable(s) for s in concerned(facts))
     return next((reason for reason in reasons if reason), None)

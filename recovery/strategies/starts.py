@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.starts import SourceStart
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.sources import registry
 from recovery.sources.base import Distance, SourceFacts
@@ -71,13 +71,13 @@ def _seeded(index: int, old: int | None, source: SourceFacts) -> SourceStart:
     if not isinstance(start, FileCandidate):
         return SourceStart(index, old, source.begins)
     committed = [*(f.path for f in source.processed), *source.gone]
-    held, was = {decoded(e.path) for e in start.read}, set(committed)
+    held, was = {decode_uri(e.path) for e in start.read}, set(committed)
     return SourceStart(
         index,
         old,
         start.offset_json,
         again=tuple(path for path in committed if path not in held),
-        skip=tuple(e for e in start.read if decoded(e.path) not in was),
+        skip=tuple(e for e in start.read if decode_uri(e.path) not in was),
     )
 
 
@@ -86,7 +86,7 @@ def read_by(source: SourceFacts) -> int:
     start = source.start
     if not isinstance(start, FileCandidate) or not moved(source):
         return number_of(source)
-    return len({*(decoded(e.path) for e in start.read), *(f.path for f in source.waiting)})
+    return len({*(decode_uri(e.path) for e in start.read), *(f.path for f in source.waiting)})
 
 
 def said(facts: Facts) -> str:

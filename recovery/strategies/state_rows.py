@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recovery.checkpoints.held import HeldState, Uncounted
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.contracts.amounts import Bound, OpenWindow, RowAmount, joint_bound
 from recovery.sources.comparing import count, moment
@@ -73,7 +73,7 @@ def _gone(facts: Facts) -> tuple[Held, ...]:
     Where that code is not known, a missing folder tells it, or a watermark beside no state at all, which seldom is.
     """
     report, old = facts.checkpoint, facts.old_code
-    if reconciled(report).last_committed is None:
+    if reconcile_report(report).last_committed is None:
         return ()
     if old is not None and old.operators is not None:
         there = Counter(o.name for o in report.state_operators)
@@ -183,7 +183,7 @@ def _untold(found: list[Held]) -> str:
 
 def says(facts: Facts, held: Held) -> str:
     """What one operator's state holds; one sentence."""
-    number, closed = held.operator.operator_id, reconciled(facts.checkpoint).closed_ms
+    number, closed = held.operator.operator_id, reconcile_report(facts.checkpoint).closed_ms
     if held.fate is Fate.GONE:
         return _says_gone(held)
     if held.fate is Fate.UNWRITTEN:

@@ -15,8 +15,8 @@ from django.utils import timezone
 from recovery import reach
 from recovery.approvals.rules import asks_less
 from recovery.approvals.selectors import rule_for
-from recovery.audit.actions import attempt
-from recovery.checkpoints import access, inspect
+from recovery.audit.actions import audited_attempt
+from recovery.checkpoints import access, inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport
 from recovery.encryption import decrypted, encrypted
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
@@ -69,7 +69,7 @@ def adopt_stream(*, checkpoint: str, said: Said, by: Actor) -> Stream:
     guard), Denied, WrongUse, Unreachable. What is written is a row and its audit entry, in one transaction.
     """
     place = _place(checkpoint, "The checkpoint")
-    with attempt(
+    with audited_attempt(
         action="stream.adopt", by=by, target_kind="stream", target=place, environment=said.environment or ""
     ) as trying:
         by.check(Right.RECOVER, said.environment)
@@ -206,7 +206,7 @@ def _values(said: Said, known: Stream | None, by: Actor) -> dict[str, Any]:
 
 
 def _read(place: str) -> CheckpointReport:
-    report = inspect(place)
+    report = inspect_checkpoint(place)
     if report.format == "none" or not report.query_id:
         raise NotFound(
             f"There is no checkpoint at {place}: no query id can be read there.", code="no_checkpoint"

@@ -112,7 +112,7 @@ def launched(folder: str) -> Launched:
         output = (place / "output").read_bytes()[-launch.KEPT :].decode(errors="replace")
     except OSError:
         output = ""
-    return Launched(code, took, cleansing.text(output))
+    return Launched(code, took, cleansing.cleanse_text(output))
 
 
 def environment() -> dict[str, str]:
@@ -148,7 +148,7 @@ def _run(words: Sequence[str], seconds: float) -> tuple[int, str]:
                 code="command_late",
             ) from late
         printed.seek(max(0, printed.seek(0, os.SEEK_END) - launch.KEPT))
-        return code, cleansing.text(printed.read(launch.KEPT).decode(errors="replace"))
+        return code, cleansing.cleanse_text(printed.read(launch.KEPT).decode(errors="replace"))
 
 
 def _said(words: Sequence[str], code: int, output: str) -> str:

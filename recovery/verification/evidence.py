@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
 from recovery.verification.below import Refreshed
@@ -206,4 +206,4 @@ def arrivals(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _paths(entries: Iterable[SourceEntry]) -> tuple[str, ...]:
-    return tuple(decoded(e.path) for e in entries)
+    return tuple(decode_uri(e.path) for e in entries)

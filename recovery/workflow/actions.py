@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import name_pipeline
 from recovery.diagnosis.advice import Meant
 from recovery.errors import Refused, RepriseError
@@ -53,7 +53,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
-    with attempt(
+    with audited_attempt(
         action="recovery.open", by=by, target_kind="flow", target=flow.name,
         environment=flow.pipeline.environment, pipeline=name_pipeline(flow.pipeline),
     ) as attempted:  # fmt: skip

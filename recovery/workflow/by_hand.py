@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import name_pipeline
 from recovery.contracts import codec
 from recovery.diagnosis.advice import Meant, meant_of
@@ -117,7 +117,7 @@ def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
     if strategy not in JUDGES and strategy not in NOT_HERE:
         raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
     there = flow.pipeline.environment
-    with attempt(
+    with audited_attempt(
         action="recovery.strategy",
         by=by,
         target_kind="flow",
@@ -127,7 +127,7 @@ def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
     ):
         by.check(Right.RECOVER, flow.pipeline.environment)
     reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
-    with attempt(
+    with audited_attempt(
         action="recovery.strategy",
         by=by,
         target_kind="flow",
@@ -143,7 +143,7 @@ def _is_reachable(flow: Flow, by: Actor) -> None:
     if where_of(flow).storage is Storage.REACHABLE:
         return
     there = flow.pipeline.environment
-    with attempt(
+    with audited_attempt(
         action="recovery.open",
         by=by,
         target_kind="flow",
@@ -168,7 +168,7 @@ def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False) -> Recovery:
         actions.edit_again(recovery_id=opened.pk, by=by)
         opened.refresh_from_db()
     if opened.state != "diagnosing":
-        with attempt(
+        with audited_attempt(
             action="recovery.open", by=by, target_kind="flow", target=flow.name, recovery=opened.label
         ):
             raise Refused(
@@ -224,7 +224,7 @@ def look(
     Raises Denied, WrongUse, Unreachable.
     """
     there, label = flow.pipeline.environment, recovery.label if recovery else ""
-    with attempt(
+    with audited_attempt(
         action="recovery.look",
         by=by,
         target_kind="flow",

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit import cleansing
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Recovery, Workspace
 from recovery.people.roles import Actor, Right
@@ -137,7 +137,7 @@ def request_count(*, flow_id: int, by: Actor) -> BelowCount:
     from recovery.workflow import tasks
 
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
-    with attempt(
+    with audited_attempt(
         action=ASK, by=by, target_kind="flow", target=flow.name, environment=flow.pipeline.environment
     ) as attempted:
         by.check(Right.RECOVER, flow.pipeline.environment)
@@ -171,7 +171,7 @@ def carry_out(flow_id: int, ticket: str) -> None:
     try:
         ended = replace(asked, phase=Phase.COUNTED, counts=_count(flow))
     except RepriseError as problem:
-        ended = replace(asked, phase=Phase.FAILED, problem=cleansing.text(problem.sentence))
+        ended = replace(asked, phase=Phase.FAILED, problem=cleansing.cleanse_text(problem.sentence))
     with transaction.atomic():
         kept = BelowCount.from_json(Flow.objects.select_for_update().get(pk=flow_id).below_count)
         if kept is not None and kept.ticket == ticket:
@@ -208,7 +208,7 @@ def _counted(one: Reader, study: StudyRequest, until: float, *, behind: bool) ->
     try:
         found = defined(request, timeout=left)
     except RepriseError as problem:
-        return replace(count, why=Unknown.PROBLEM, problem=cleansing.text(problem.sentence))
+        return replace(count, why=Unknown.PROBLEM, problem=cleansing.cleanse_text(problem.sentence))
     return _as_count(count, found, behind=behind)
 
 
@@ -216,7 +216,9 @@ def _as_count(count: Count, found: Defined, *, behind: bool) -> Count:
     if behind:  # the definition yields what its late input holds, and not what it should
         return replace(count, rows=found.rows, why=Unknown.INPUT_BEHIND)
     if found.problem:
-        return replace(count, rows=found.rows, why=Unknown.PROBLEM, problem=cleansing.text(found.problem))
+        return replace(
+            count, rows=found.rows, why=Unknown.PROBLEM, problem=cleansing.cleanse_text(found.problem)
+        )
     if found.rows_unsure:
         return replace(count, rows=found.rows, why=Unknown.UNSURE)
     same = replace(count, rows=found.rows, should=found.expected_rows)

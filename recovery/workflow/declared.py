@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.models import Flow
@@ -57,7 +57,7 @@ def look(
         )
     place = sinks.place_of(told)
     if place:
-        report = inspect(checkpoint_place, sink=place)
+        report = inspect_checkpoint(checkpoint_place, sink=place)
     found = sinks.declared(told, query_id=report.query_id, failed_ms=open_since(report))
     return Declared(told, place, found, report)
 

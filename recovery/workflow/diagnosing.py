@@ -3,9 +3,9 @@
 from typing import Any
 
 from recovery import reach
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport
-from recovery.diagnosis import diagnose
+from recovery.diagnosis import diagnose_failure
 from recovery.errors import RepriseError
 from recovery.models import Flow
 from recovery.pipelines.failures import UpdateFailure
@@ -22,7 +22,7 @@ def diagnose_flow(flow: Flow) -> dict[str, Any]:
     What cannot be read (storage, code) makes it say less, never fail: the error itself is known.
     """
     old, new = _code(flow)
-    found: dict[str, Any] = diagnose(
+    found: dict[str, Any] = diagnose_failure(
         causes=flow.error,
         report=_report(flow),
         old_text=old,
@@ -35,13 +35,15 @@ def diagnose_flow(flow: Flow) -> dict[str, Any]:
 
 def diagnose_pipeline(failure: UpdateFailure) -> dict[str, Any]:
     """The diagnosis of a pipeline whose newest update failed before or beside its flows, in the same shape."""
-    found: dict[str, Any] = diagnose(causes=failure.causes, condition=failure.condition, of_flow=False)
+    found: dict[str, Any] = diagnose_failure(
+        causes=failure.causes, condition=failure.condition, of_flow=False
+    )
     return found
 
 
 def _report(flow: Flow) -> CheckpointReport | None:
     try:
-        return inspect(checkpoint_of(flow))
+        return inspect_checkpoint(checkpoint_of(flow))
     except RepriseError:
         return None
 

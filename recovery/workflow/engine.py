@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from recovery import reach
 from recovery.approvals.selectors import glass_over
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.errors import Interrupted, OutcomeUnknown, RepriseError, Unreachable
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
@@ -359,7 +359,7 @@ def _brief(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _audit(step: Step, action: str, outcome: str, says: str, after: Mapping[str, Any] | None = None) -> None:
-    record(
+    append_entry(
         action=action,
         outcome=outcome,
         by=SYSTEM,

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.conf import settings
 
-from recovery.checkpoints import inspect
-from recovery.checkpoints.reconciled import counted
+from recovery.checkpoints import inspect_checkpoint
+from recovery.checkpoints.reconciled import count_batch_committed
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused, RepriseError
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import questions_service
@@ -232,8 +232,8 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
     """The checkpoint as it was when the plan was sealed. A version that went on is cut back to then."""
     planned = body["preconditions"]["checkpoint"]
     if scope != "same":
-        found = inspect(f"{scene.checkpoint_place}/{planned['version']}")
-        return counted(found, body["numbering"]["next_batch"] - 1) if scope == "both" else found
+        found = inspect_checkpoint(f"{scene.checkpoint_place}/{planned['version']}")
+        return count_batch_committed(found, body["numbering"]["next_batch"] - 1) if scope == "both" else found
     new, told = scene.checkpoint, zip(body["inputs"], body["positions"], strict=True)
     at = {_index(new, n, source): p["after"]["offset_json"] for n, (source, p) in enumerate(told)}
     if set(at) != {s.index for s in new.sources}:
@@ -273,7 +273,7 @@ def _planned(
     for n, source in enumerate(body["inputs"]):
         if of_files(source):
             held = held_of(old, n, source)
-            read = tuple(decoded(e.path) for e in held.committed) if held and held.kind == "files" else ()
+            read = tuple(decode_uri(e.path) for e in held.committed) if held and held.kind == "files" else ()
             more = source.get("ignored", ()) if scope == "new" else ()
             found[_index(new, n, source)] = (*read, *source["waiting"], *more)
     return found

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from recovery import variables
-from recovery.checkpoints.access import carried
+from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.storage import MAX_FILES, READERS, Entry, Store, reaching
 from recovery.contracts.codec import seal
@@ -92,7 +92,7 @@ def _below(store: Store, top: Iterable[Entry]) -> Files:
             folders = [f for f in folders if _fresh(store, f, seen)]
             if not folders:
                 return files
-            found = zip(folders, pool.map(carried(lambda f: _entries(store, f)), folders), strict=True)
+            found = zip(folders, pool.map(carry_access(lambda f: _entries(store, f)), folders), strict=True)
             folders = [inner for folder, entries in found for inner in _take(f"{folder}/", entries, files)]
             if len(files) + len(folders) > MAX_FILES:
                 raise Unreachable(f"{store.location} has more than {MAX_FILES} files. Check the path.")

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery import reach
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.held import HeldState, held_states
-from recovery.checkpoints.reconciled import reconciled
-from recovery.checkpoints.repair import RepairPlan, damaged
+from recovery.checkpoints.reconciled import reconcile_report
+from recovery.checkpoints.repair import RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Stream
@@ -127,7 +127,7 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
     told = Whereabouts("", {}) if known else whereabouts_of(flow)
     known = known or {name: table.location for name, table in told.tables.items()}
     own = known.get(flow.dataset) or ""
-    report = inspect(place, sink=own or None)
+    report = inspect_checkpoint(place, sink=own or None)
     updates = answer.get("latest_updates") or []
     active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
     scene = Scene(
@@ -333,7 +333,7 @@ def _output_mode(answer: Study) -> OutputMode | None:
 def _held(scene: Scene) -> tuple[HeldState, ...]:
     """What the state holds where the next batch goes on, of operators that may hold rows of the table."""
     asked = [o for o in scene.checkpoint.state_operators if o.name not in state_rows.WRITTEN_AT_ONCE]
-    last = reconciled(scene.checkpoint).last_committed
+    last = reconcile_report(scene.checkpoint).last_committed
     return held_states(scene.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
 
 
@@ -361,7 +361,7 @@ def _counted(
         apart,
         lambda of: request_for(scene, files, of, key),
         storage=scene.storage,
-        watermark_ms=reconciled(scene.checkpoint).closed_ms,
+        watermark_ms=reconcile_report(scene.checkpoint).closed_ms,
         conf=scene.checkpoint.conf,
     )
 
@@ -457,7 +457,7 @@ def _each_time(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
 
 def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan | None:
     """How the checkpoint could be mended; None where nothing is damaged."""
-    found = damaged(scene.checkpoint)
+    found = damage_to_repair(scene.checkpoint)
     if not found or any(f.code == "TOO_MANY_FILES" for f in found):
         return None
     described = known.sources or (old_known.sources if old_known else ())
@@ -483,7 +483,7 @@ def _inputs(
     """
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
     # reconciled: what the table holds is not read anew
-    return inputs.inputs_of(reconciled(report), described, wishes=wishes, noted=scene.noted)
+    return inputs.inputs_of(reconcile_report(report), described, wishes=wishes, noted=scene.noted)
 
 
 def _inputs_before(

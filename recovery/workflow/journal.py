@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from recovery.audit.actions import Attempt, attempt, record
+from recovery.audit.actions import Attempt, append_entry, audited_attempt
 from recovery.models import Plan, Recovery
 from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
@@ -28,7 +28,7 @@ def trying(
     A denial or refusal takes the body's changes back and is a row of its own. Success is the body's to record, last:
     `trying.done(says)`. Raises Denied, and whatever the body raises.
     """
-    with attempt(
+    with audited_attempt(
         action=action,
         by=by,
         target_kind="flow",
@@ -36,7 +36,7 @@ def trying(
         recovery=recovery.label,
         reason=reason.strip(),
     ) as made:
-        visible.check(
+        visible.require_visible_flow(
             recovery.flow, by, f"There is no recovery {recovery.label}. See the list of recoveries."
         )
         by.check(right, recovery.flow.pipeline.environment)
@@ -54,7 +54,7 @@ def note(
     after: Mapping[str, Any] | None = None,
 ) -> None:
     """Append what became of a recovery; inside the transaction of the change."""
-    record(
+    append_entry(
         action=action,
         outcome=outcome,
         by=by,

@@ -85,7 +85,7 @@ def _deployed(pipeline: Pipeline) -> Deployed:
         libraries, today = read_code(client, spec)
         good = {**today, **(last_good_source(client, pipeline.pipeline_id) or {})}
     except RepriseError as problem:
-        return Deployed({}, problem=cleansing.text(problem.sentence))
+        return Deployed({}, problem=cleansing.cleanse_text(problem.sentence))
     except Exception as bug:
         return Deployed({}, problem=fault(bug, "studied"))
     versions = (good,) if good == today else (good, today)
@@ -120,7 +120,7 @@ def _studied(flow: Flow, code: Deployed) -> str:
         problem = refusal.sentence
     except Exception as bug:
         return fault(bug, "studied")
-    return cleansing.text(problem)
+    return cleansing.cleanse_text(problem)
 
 
 def _ask(flow: Flow, code: Deployed, files: Mapping[str, str]) -> Study:

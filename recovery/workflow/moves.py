@@ -6,10 +6,10 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
-from recovery.approvals.moves import settle
+from recovery.approvals.moves import settle_request
 from recovery.errors import NotFound, Refused
 from recovery.models import Recovery, Step
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from recovery.workflow import guards
 from recovery.workflow.transitions import OPEN, RECOVERY, RECOVERY_ARROWS, STEP, guard_of, may_move
 
@@ -37,9 +37,9 @@ def move(recovery: Recovery, new: str, *, says: str = "", **values: Any) -> None
     if not changed:
         raise Refused(f"Someone else moved {recovery.label} a moment ago. Reload the page.", code="lost_race")
     recovery.refresh_from_db()
-    settle(recovery, new, says or str(values.get("reason") or ""))
+    settle_request(recovery, new, says or str(values.get("reason") or ""))
     if new in TOLD:
-        announce(event=f"recovery.{new}", recovery=recovery, facts={"reason": recovery.reason})
+        announce_event(event=f"recovery.{new}", recovery=recovery, facts={"reason": recovery.reason})
 
 
 def get(recovery_id: int) -> Recovery:

@@ -1,6 +1,6 @@
 """What the definitions of all known flows say against one of them: a checkpoint or a file table that is not its own."""
 
-from recovery.checkpoints.place import shared
+from recovery.checkpoints.place import find_shared_locations
 from recovery.checkpoints.report import Finding
 from recovery.errors import Refused
 from recovery.models import Flow
@@ -24,9 +24,9 @@ def between(flow: Flow, place: str, *, file_table: bool) -> tuple[Finding, ...]:
             there = checkpoint_of(one)
         except Refused:
             continue  # it has no place yet, or none that can be reached
-        if shared({"this": place, "that": there}):
+        if find_shared_locations({"this": place, "that": there}):
             places[_called(one)] = there
-    found = shared(places)
+    found = find_shared_locations(places)
     if file_table and flow.dataset:
         tables = {_called(one): one.dataset for one in (flow, *others)}
         found += [f for f in [several_writers(flow.dataset, tables)] if f]

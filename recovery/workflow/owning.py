@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from recovery.errors import Refused
 from recovery.models import Recovery
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from recovery.people import holders
 from recovery.people.roles import Actor, Right
 from recovery.workflow.moves import only_in
@@ -40,13 +40,13 @@ def give(recovery: Recovery, *, to: str, reason: str, was: str, by: Actor) -> No
     recovery.refresh_from_db()
     facts = {"owner": to, "was": before, "reason": reason}
     name = f"{recovery.label}:{timezone.now().isoformat()}"
-    announce(
+    announce_event(
         event="recovery.handed_over", recovery=recovery, facts=facts, by=by, dedupe=name, people=(to, before)
     )
 
 
 def candidates(recovery: Recovery) -> list[str]:
     """Names of the people who may recover in its environment, its owner left out, in order."""
-    able = holders.able(Right.RECOVER, recovery.flow.pipeline.environment)
+    able = holders.holders_of_right(Right.RECOVER, recovery.flow.pipeline.environment)
     names = able.exclude(user__username=recovery.owner).order_by("user__username")
     return list(names.values_list("user__username", flat=True))

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from django.utils import timezone
 
 from recovery import reach
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.errors import RepriseError
 from recovery.models import Step
 from recovery.pipelines.events import when
@@ -128,7 +128,7 @@ def _active(step: Step) -> str:
 def _checkpoint(step: Step) -> str:
     flow = step.recovery.flow
     with reach.reading(flow.pipeline.workspace):
-        report = inspect(checkpoint_of(flow))
+        report = inspect_checkpoint(checkpoint_of(flow))
     version = "" if report.version is None else f"Version {report.version}: "
     committed = "no batch" if report.last_committed is None else f"batch {report.last_committed}"
     ahead = report.last_planned is not None and report.last_planned != report.last_committed

@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.audit.actions import attempt, record
+from recovery.audit.actions import append_entry, audited_attempt
 from recovery.audit.aims import name_pipeline
 from recovery.errors import NotFound, OutcomeUnknown, Refused, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
@@ -127,7 +127,7 @@ def find_flow_above(pipeline: Pipeline, text: str | None) -> Flow:
 def asked_as(ticket: str, by: Actor) -> tuple[Flow, BelowRefresh]:
     """The request of that ticket, and its flow. Raises NotFound where there is none that `by` may see, or a later
     request has taken its place."""
-    mine = Flow.objects.filter(visible.where(by, "pipeline__"), below_refresh__ticket=ticket)
+    mine = Flow.objects.filter(visible.filter_visible(by, "pipeline__"), below_refresh__ticket=ticket)
     flow = mine.select_related("pipeline").first()
     asked = None if flow is None else BelowRefresh.from_json(flow.below_refresh)
     if flow is None or asked is None:
@@ -168,7 +168,7 @@ def request_refresh(*, flow_id: int, by: Actor) -> BelowRefresh:
     from recovery.workflow import tasks
 
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
-    with attempt(
+    with audited_attempt(
         action=ASK,
         by=by,
         target_kind="flow",
@@ -261,7 +261,7 @@ def _moved_since(flow: Flow, asked: BelowRefresh) -> str:
 def _end(flow: Flow, asked: BelowRefresh, outcome: str, says: str, **changes: Any) -> None:
     with transaction.atomic():
         _keep(flow, asked, **{"phase": Phase.SENT, **changes})
-        record(
+        append_entry(
             action=START, outcome=outcome, by=SYSTEM, behalf=asked.by, target_kind="flow", target=flow.name,
             environment=flow.pipeline.environment, says=says, after={"datasets": list(asked.datasets)},
         )  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recovery.checkpoints.repair import Known, Listed, RepairPlan, plan_repair
-from recovery.checkpoints.uris import encoded
+from recovery.checkpoints.uris import encode_uri
 from recovery.sinks.base import SinkReport
 from recovery.sources.live.files import listing
 
@@ -40,6 +40,6 @@ def _listed(one: Mapping[str, Any]) -> Listed | None:
     )
     if not location or "maxbytespertrigger" in options:
         return None
-    files = tuple((encoded(f.path), f.mtime_ms) for f in listing(location, options=options))
+    files = tuple((encode_uri(f.path), f.mtime_ms) for f in listing(location, options=options))
     most = options.get("maxfilespertrigger")
     return Listed(files, int(most) if most is not None and str(most).isdigit() else None)

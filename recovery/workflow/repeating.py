@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.models import Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.workflow import broker
@@ -117,7 +117,7 @@ def repeat(step: Step, why: Why) -> bool:
         recovery = Recovery.objects.get(pk=step.recovery_id)
         if recovery.state == "needs_attention" and step.plan is not None:
             move(recovery, "running")
-        record(
+        append_entry(
             action="step.repeat",
             outcome="done",
             by=SYSTEM,

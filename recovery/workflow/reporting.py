@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.people.roles import Actor, Right
-from recovery.people.visible import entries
+from recovery.people.visible import filter_entries
 from recovery.pipelines.events import when
 from recovery.plans.accepted import Accepted, stored_accepted
 from recovery.workflow import unknowns
@@ -186,7 +186,7 @@ def _votes(plan: Plan | None) -> tuple[Vote, ...]:
 def _entries(recovery: Recovery, by: Actor) -> tuple[tuple[Entry, ...] | None, bool]:
     if not by.may(Right.READ_AUDIT):
         return None, False
-    found = AuditEntry.objects.filter(entries(by), recovery=recovery.label).order_by("seq")
+    found = AuditEntry.objects.filter(filter_entries(by), recovery=recovery.label).order_by("seq")
     rows = list(found.defer("before", "after")[: MOST_ENTRIES + 1])
     told = tuple(
         Entry(e.seq, e.at.isoformat(), e.actor, e.action, e.outcome, e.says) for e in rows[:MOST_ENTRIES]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts.codec import seal
 from recovery.errors import Refused, RepriseError
@@ -154,7 +154,7 @@ def build(
         "state": "keep" if kept else "drop",
         "code_operators": None if code.operators is None else list(code.operators),
         "state_held": state_keys(facts),
-        "watermark_ms": reconciled(facts.checkpoint).closed_ms,
+        "watermark_ms": reconcile_report(facts.checkpoint).closed_ms,
         "patch": [_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())],
         "editors": _editors(recovery, changed),
         "forecast": shown["forecast"],
@@ -201,7 +201,7 @@ def _standing(facts: Facts, option: Option) -> CheckpointReport:
     """The progress after which this strategy's first new batch comes."""
     if option.strategy == "repair" and facts.repair:
         return facts.repair.after
-    return reconciled(facts.checkpoint) if option.strategy == "continue" else facts.checkpoint
+    return reconcile_report(facts.checkpoint) if option.strategy == "continue" else facts.checkpoint
 
 
 def _change(path: str, before: str, after: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ def recovery_or_404(text: str | int, by: Actor) -> Recovery:
     found = None
     if number is not None:
         found = Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=number).first()
-    visible.check(
+    visible.require_visible_flow(
         found.flow if found else None, by, f"There is no recovery {text}. See the list of recoveries."
     )
     assert found is not None
@@ -29,7 +29,7 @@ def open_recovery_of(flow_id: int) -> Recovery | None:
 
 def recoveries(by: Actor, active: bool | None = None) -> list[Recovery]:
     """Those that `by` may see, newest first; only open or only ended ones when asked."""
-    seen = Recovery.objects.filter(visible.where(by, "flow__pipeline__"))
+    seen = Recovery.objects.filter(visible.filter_visible(by, "flow__pipeline__"))
     rows = seen.select_related("flow__pipeline__workspace").order_by("-pk")
     return list(rows if active is None else rows.filter(active=active))
 

@@ -6,7 +6,7 @@ from typing import Any
 from recovery.approvals import selectors
 from recovery.errors import Refused
 from recovery.models import Recovery, Step
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from recovery.people.roles import Actor
 from recovery.workflow import engine, probing, studies
 from recovery.workflow.moves import move, only_in
@@ -40,7 +40,7 @@ def _begin(recovery: Recovery, by: Actor) -> Started:
     move(recovery, "running")  # its guard asks the environment's rules
     studies.put(recovery, "halt", {})
     engine.wake(first)
-    announce(event="recovery.started", recovery=recovery, by=by)
+    announce_event(event="recovery.started", recovery=recovery, by=by)
     return Started(
         f"Plan {plan.hash[:8]} started.", {"state": before}, {"state": "running", "plan": plan.hash}
     )
@@ -60,7 +60,7 @@ def _resume(recovery: Recovery, by: Actor) -> Started:
         engine.again(step)
     if step.kind != "rollback":
         recovery.refresh_from_db()
-        announce(event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=by)
+        announce_event(event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=by)
     return Started(f"Resumed at step {step.kind}, which was {was['state']}.", was)
 
 

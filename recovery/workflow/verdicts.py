@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from recovery.checkpoints import versions
+from recovery.checkpoints import list_versions
 from recovery.checkpoints.report import CheckpointReport
-from recovery.checkpoints.uris import canonical
+from recovery.checkpoints.uris import canonical_uri
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis.judgement import title_by_error
 from recovery.diagnosis.platforms import SinkKind, Storage, Where
@@ -83,7 +83,7 @@ def known_flow(report: CheckpointReport) -> tuple[Flow, str] | None:
     """
     if report.format == "none":
         return None
-    place = canonical(report.location).rstrip("/")
+    place = canonical_uri(report.location).rstrip("/")
     above, _, last = place.rpartition("/")
     number = whole(last)  # of a version; a checkpoint with a fixed place has none
     root = place if number is None else above
@@ -98,8 +98,8 @@ def known_flow(report: CheckpointReport) -> tuple[Flow, str] | None:
             there = checkpoint_of(flow)
         except Refused:
             continue  # its workspace manages the checkpoint, or it never ran
-        if canonical(there).rstrip("/") == root:
-            in_use = number is None or number == max(versions(there), default=number)
+        if canonical_uri(there).rstrip("/") == root:
+            in_use = number is None or number == max(list_versions(there), default=number)
             return (flow, there) if in_use else None
     return None
 

@@ -10,8 +10,8 @@ from typing import Final
 from django.utils import timezone
 
 from recovery import reach
-from recovery.checkpoints import inspect
-from recovery.checkpoints.access import carried
+from recovery.checkpoints import inspect_checkpoint
+from recovery.checkpoints.access import carry_access
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.sources.base import SourceFacts
@@ -46,7 +46,7 @@ def waiting(flow: Flow, *, seconds: float = 2.0) -> Waiting:
     pool = ThreadPoolExecutor(1, thread_name_prefix="waiting")
     try:
         place = checkpoint_of(flow)
-        found = pool.submit(carried(_look), place, _described(flow)).result(timeout=seconds)
+        found = pool.submit(carry_access(_look), place, _described(flow)).result(timeout=seconds)
     except RepriseError as problem:
         return Waiting(at, why=problem.sentence)
     except TooLong:
@@ -73,7 +73,7 @@ def _described(flow: Flow) -> list[str]:
 
 def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
     """Raises Refused where a source's place or kind is not known, Unreachable where storage does not answer."""
-    sources = inspect(place).sources
+    sources = inspect_checkpoint(place).sources
     if not sources:
         raise Refused("No batch has been committed, so nothing says what was read.", code="nothing_committed")
     found = []

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from recovery.checkpoints.report import CheckpointReport
-from recovery.checkpoints.uris import canonical, decoded
+from recovery.checkpoints.uris import canonical_uri, decode_uri
 from recovery.errors import RepriseError
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
@@ -41,8 +41,8 @@ def marks(scene: Scene) -> dict[str, list[int | None]] | None:
 
 def below(place: str, path: str) -> str:
     """The name of a data file below its table; the whole path where it lies elsewhere. Both decoded."""
-    root = canonical(decoded(place)).rstrip("/") + "/"
-    full = canonical(path)
+    root = canonical_uri(decode_uri(place)).rstrip("/") + "/"
+    full = canonical_uri(path)
     return full.removeprefix(root)
 
 
@@ -137,7 +137,7 @@ def _files(scene: Scene, body: Mapping[str, Any], old: CheckpointReport) -> tupl
             continue
         there = {f.path: f.size for f in listing(source["location"], source["options"])}
         held = [held_of(report, n, source) for report in (old, scene.checkpoint)]
-        ever = dict.fromkeys(decoded(e.path) for s in held if s for e in s.committed)
+        ever = dict.fromkeys(decode_uri(e.path) for s in held if s for e in s.committed)
         files += [path for path in ever if path in there]
         gone += sum(path not in there for path in ever)
         size += sum(there.get(path, 0) for path in ever)

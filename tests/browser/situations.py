@@ -18,7 +18,7 @@ def addresses() -> dict[str, str]:
     from django.contrib.auth.hashers import make_password
     from django.contrib.auth.models import User
 
-    from recovery.audit.actions import record
+    from recovery.audit.actions import append_entry
     from recovery.models import Channel, Pipeline
     from recovery.people.roles import Actor, Role
     from tests import factories as f
@@ -123,11 +123,11 @@ def addresses() -> dict[str, str]:
     f.channels()
     channel = Channel.objects.get(kind="webhook").pk
     by = Actor("responder", Role.RESPONDER, via="page", request_id="req-00112233")
-    record(action="recovery.strategy", outcome="done", by=by, target_kind="flow", target=failed.name, recovery="R-1",
-           says="Strategy continue chosen.", before={"strategy": None, "key": None},
+    append_entry(action="recovery.strategy", outcome="done", by=by, target_kind="flow", target=failed.name,
+           recovery="R-1", says="Strategy continue chosen.", before={"strategy": None, "key": None},
            after={"strategy": "continue", "key": []})  # fmt: skip
-    record(action="recovery.execute", outcome="denied", by=Actor("viewer", Role.VIEWER, via="page"), recovery="R-1",
-           target_kind="flow", target=failed.name, says="viewer may not run recoveries.")  # fmt: skip
+    append_entry(action="recovery.execute", outcome="denied", by=Actor("viewer", Role.VIEWER, via="page"),
+           recovery="R-1", target_kind="flow", target=failed.name, says="viewer may not run recoveries.")  # fmt: skip
     audited = _audited(by)
     return {
         **_people(),
@@ -227,26 +227,26 @@ def _audited(by: Any) -> dict[str, str]:
     from django.utils import timezone
 
     from recovery.audit import keeping, reviews
-    from recovery.audit.actions import record
+    from recovery.audit.actions import append_entry
     from recovery.models import AskedCheck
     from recovery.people.roles import SYSTEM, Actor, Role
     from tests import factories as f
 
     done = f.verified(f.failed_flow(f.pipeline(f.workspace("main-eu"), "payments", environment="production")))
     acts = [
-        record(action="recovery.execute", outcome="done", by=by, recovery=done.label, target_kind="flow",
+        append_entry(action="recovery.execute", outcome="done", by=by, recovery=done.label, target_kind="flow",
                target=done.flow.name, says=f"Started plan 4f9a1c03 of {done.label}.", reason="Ticket CRM-881: " + why,
                before={"state": "planned", "version": 0, "next_batch": 3, "code": f.OLD_CODE},
                after={"state": "running", "version": 1, "next_batch": 3, "code": f.CODE})
         for why in ("dropDuplicates was removed on purpose.", "run again, the probe proved that nothing ran.")
     ]  # fmt: skip
-    record(action="step.run", outcome="done", by=SYSTEM, recovery=done.label, target_kind="step",
+    append_entry(action="step.run", outcome="done", by=SYSTEM, recovery=done.label, target_kind="step",
            target="seed #7, attempt 1", says="Step seed is done.", after={"version": 1})  # fmt: skip
     reviews.sign_off(
         seq=acts[0].seq, note="Plan, rehearsal and proof agree.", by=Actor("auditor", Role.AUDITOR)
     )
-    keeping.sign()
-    keeping.verify(by=Actor("auditor", Role.AUDITOR))
+    keeping.sign_chain()
+    keeping.verify_chain(by=Actor("auditor", Role.AUDITOR))
     now = timezone.now()
     AskedCheck.objects.create(number=1, by="auditor", at=now, alive_at=now, read=412_000, total=1_204_310)
     return {
@@ -274,11 +274,11 @@ def _people() -> dict[str, str]:
     )
     places = {"staging": Grant(Role.RESPONDER), "production": Grant(Role.RESPONDER, reset=False)}
     actions.change_person(person=ada, role="viewer", elsewhere=places, by=boss)
-    secret = actions.invite(person=ada, by=boss)
+    secret = actions.invite_person(person=ada, by=boss)
     bot = actions.create_person(name="svc-deploy", role="responder", password=None, service=True, by=boss)
     actions.create_token(owner=bot.user, name="nightly", days=30, rights=[Right.VIEW, Right.RECOVER],
                          environments=["staging"], by=boss)  # fmt: skip
-    actions.switch(person=Person.objects.get(user__username="auditor"), on=False, by=boss)
+    actions.switch_account(person=Person.objects.get(user__username="auditor"), on=False, by=boss)
     return {
         "password": "/account/password",
         "totp": "/account/authenticator-app",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recovery.diagnosis import diagnose
+from recovery.diagnosis import diagnose_failure
 from recovery.errors import NotFound, Refused
 from recovery.models import Flow, Pipeline, Workspace
 from recovery.pipelines import events as log
@@ -117,7 +117,7 @@ def test_the_failure_is_read_from_the_events_and_explained(client: PipelinesClie
     events = list(client.events(stream.id, filter=f"update_id = '{failed['update_id']}'", limit=None))
     flow = next(name for name in log.definitions(events) if name.endswith(".rows_flow"))
     assert log.statuses(events)[flow].status == "FAILED"
-    found = diagnose(causes=log.failure_of(events, flow))
+    found = diagnose_failure(causes=log.failure_of(events, flow))
     assert found["condition"] == MISMATCH
     assert found["operators"] == {"checkpoint": ["dedupe"], "code": []}
     assert found["title"].startswith("The code no longer has the dropDuplicates step")

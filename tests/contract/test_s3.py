@@ -13,7 +13,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from recovery.checkpoints import fingerprint, inspect, seed, versions
+from recovery.checkpoints import inspect_checkpoint, list_versions, read_fingerprint, seed
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SeedState
 from recovery.checkpoints.storage import Store
@@ -89,36 +89,36 @@ def test_a_store_gives_the_same_report_as_a_disk(
     DAMAGES[damage](folder / "flow/0")
     base, disk = put(folder), str(folder)
     for place in ("flow", "flow/0"):
-        near = inspect(f"{disk}/{place}", sink=f"{disk}/table", deep=True)
-        far = inspect(f"{base}/{place}", sink=f"{base}/table", deep=True)
+        near = inspect_checkpoint(f"{disk}/{place}", sink=f"{disk}/table", deep=True)
+        far = inspect_checkpoint(f"{base}/{place}", sink=f"{base}/table", deep=True)
         assert where(far, base) == where(near, disk)
-        assert fingerprint(f"{base}/{place}") == near.fingerprint
-    assert versions(f"{base}/flow") == versions(f"{disk}/flow") == [0]
-    assert versions(f"{base}/never") == []
+        assert read_fingerprint(f"{base}/{place}") == near.fingerprint
+    assert list_versions(f"{base}/flow") == list_versions(f"{disk}/flow") == [0]
+    assert list_versions(f"{base}/never") == []
 
 
 def test_a_seed_on_a_store_holds_what_one_on_a_disk_holds(put: Callable[[Path], str], tmp_path: Path) -> None:
     folder = built(tmp_path / "lab")
     flows = [f"{put(folder)}/flow", str(folder / "flow")]
-    before = [fingerprint(f"{flow}/0") for flow in flows]
+    before = [read_fingerprint(f"{flow}/0") for flow in flows]
     held = []
     for flow in flows:
-        assert seed.probe(flow, recovery="R-1").state is SeedState.NOTHING
+        assert seed.probe_outcome(flow, recovery="R-1").state is SeedState.NOTHING
         prepared = prepare(flow)
-        assert seed.probe(flow, recovery="R-1").state is SeedState.PREPARED
-        assert versions(flow) == [0]
-        assert seed.publish(flow, prepared, guard=free) == 1
-        assert seed.probe(flow, recovery="R-1").published == 1
-        seed.clean(flow, recovery="R-1")
-        new = inspect(flow)
+        assert seed.probe_outcome(flow, recovery="R-1").state is SeedState.PREPARED
+        assert list_versions(flow) == [0]
+        assert seed.publish_checkpoint(flow, prepared, guard=free) == 1
+        assert seed.probe_outcome(flow, recovery="R-1").published == 1
+        seed.clean_leftovers(flow, recovery="R-1")
+        new = inspect_checkpoint(flow)
         held.append(replace(new, location="", query_id="", fingerprint="", exact_fingerprint="").as_dict())
         with pytest.raises(Refused, match="in place already"):
             prepare(flow)
-        seed.undo(flow, recovery="R-1", sink_head=2)
-        assert versions(flow) == [0]
-        assert seed.probe(flow, recovery="R-1").state is SeedState.UNDONE
+        seed.undo_publish(flow, recovery="R-1", sink_head=2)
+        assert list_versions(flow) == [0]
+        assert seed.probe_outcome(flow, recovery="R-1").state is SeedState.UNDONE
     assert held[0] == held[1]
-    assert [fingerprint(f"{flow}/0") for flow in flows] == before
+    assert [read_fingerprint(f"{flow}/0") for flow in flows] == before
 
 
 @pytest.mark.parametrize("scheme", ["s3a", "s3n"])
@@ -126,10 +126,10 @@ def test_sparks_schemes_name_the_same_place(s3: S3Server, tmp_path: Path, scheme
     key = uuid.uuid4().hex
     upload(built(tmp_path / "lab"), s3.url(key))
     ours, sparks = s3.url(key), s3.url(key, scheme)
-    report = inspect(f"{sparks}/flow", sink=f"{sparks}/table")
-    assert where(report, sparks) == where(inspect(f"{ours}/flow", sink=f"{ours}/table"), ours)
-    assert seed.publish(f"{sparks}/flow", prepare(f"{sparks}/flow"), guard=free) == 1
-    assert seed.probe(f"{ours}/flow", recovery="R-1").published == 1
+    report = inspect_checkpoint(f"{sparks}/flow", sink=f"{sparks}/table")
+    assert where(report, sparks) == where(inspect_checkpoint(f"{ours}/flow", sink=f"{ours}/table"), ours)
+    assert seed.publish_checkpoint(f"{sparks}/flow", prepare(f"{sparks}/flow"), guard=free) == 1
+    assert seed.probe_outcome(f"{ours}/flow", recovery="R-1").published == 1
 
 
 def test_a_version_that_appeared_meanwhile_is_never_written_into(s3: S3Server, tmp_path: Path) -> None:
@@ -144,11 +144,13 @@ def test_a_version_that_appeared_meanwhile_is_never_written_into(s3: S3Server, t
         store.remove("1")
         assert not store.exists("1")
     store.rename(".reprise-R-1", "1")
-    assert versions(flow) == [0, 1]
+    assert list_versions(flow) == [0, 1]
 
 
 def prepare(flow: str) -> seed.Prepared:
-    return seed.prepare(flow, seed.plan_seed(inspect(flow)), recovery="R-1", fence=1, guard=free)
+    return seed.prepare_seed(
+        flow, seed.plan_seed(inspect_checkpoint(flow)), recovery="R-1", fence=1, guard=free
+    )
 
 
 @dataclass
@@ -192,7 +194,7 @@ def test_requests_are_one_listing_and_one_read_for_each_log_file(
     Built(tmp_path / "0", batches=batches, partitions=8, sidecars=False).write()
     upload(tmp_path, s3.url(key))
     requests.seen.clear()
-    report = inspect(s3.url(key))
+    report = inspect_checkpoint(s3.url(key))
     files = [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()]
     read = sorted(k.removeprefix(f"{key}/") for method, k in requests.seen if method == "get_object")
     logs = [f for f in files if not f.startswith("0/state/") or "_metadata" in f]
@@ -211,7 +213,7 @@ def test_a_bucket_that_is_no_checkpoint_is_not_walked(
 ) -> None:
     upload(built(tmp_path / "lab"), s3.url("deep/down"))
     requests.seen.clear()
-    report = inspect("s3://lab")
+    report = inspect_checkpoint("s3://lab")
     assert [f.code for f in report.findings] == ["NOT_A_CHECKPOINT"]
     assert {method for method, _ in requests.seen} == {"list_objects_v2"}
     assert len(requests.seen) <= 2
@@ -219,8 +221,8 @@ def test_a_bucket_that_is_no_checkpoint_is_not_walked(
 
 def test_what_is_missing_is_not_searched_for_above(s3: S3Server, requests: Requests) -> None:
     with pytest.raises(Unreachable, match="s3://lab/a/missing does not exist"):
-        inspect("s3://lab/a/missing")
-    assert versions("s3://lab/a/missing") == []
+        inspect_checkpoint("s3://lab/a/missing")
+    assert list_versions("s3://lab/a/missing") == []
     assert {name for _, name in requests.seen} == {"a/missing/", "a/missing"}
 
 
@@ -229,13 +231,13 @@ def test_markers_of_folders_are_not_files(s3: S3Server, tmp_path: Path, marker: 
     folder, key = built(tmp_path / "lab"), uuid.uuid4().hex
     url = s3.url(key)
     upload(folder, url)
-    without = inspect(f"{url}/flow", sink=f"{url}/table")
+    without = inspect_checkpoint(f"{url}/flow", sink=f"{url}/table")
     call = Store.open(url).fs.fs.call_s3
     for name in ("flow", "flow/0", "flow/0/offsets", "flow/0/commits", "flow/0/sources", "flow/0/sources/0",
                  "flow/0/state", "flow/0/state/0", "flow/0/state/0/0", "table/_spark_metadata"):  # fmt: skip
         call("put_object", Bucket="lab", Key=f"{key}/{marker.format(name)}", Body=b"")
-    assert inspect(f"{url}/flow", sink=f"{url}/table") == without
-    assert seed.publish(f"{url}/flow", prepare(f"{url}/flow"), guard=free) == 1
+    assert inspect_checkpoint(f"{url}/flow", sink=f"{url}/table") == without
+    assert seed.publish_checkpoint(f"{url}/flow", prepare(f"{url}/flow"), guard=free) == 1
     names = {n for n, _ in Store.open(f"{url}/flow").fs.keys(f"lab/{key}/flow")}
     assert not [n for n in names if ".reprise-R-1/" in n]
 
@@ -248,9 +250,9 @@ def test_the_number_of_write_requests_is_known(s3: S3Server, requests: Requests,
     flow = s3.url(uuid.uuid4().hex)
     upload(built(tmp_path / "lab") / "flow", flow)
     requests.writes = 0
-    seed.publish(flow, prepare(flow), guard=free)
+    seed.publish_checkpoint(flow, prepare(flow), guard=free)
     assert requests.writes == WRITES_OF_A_SEED
-    seed.undo(flow, recovery="R-1", sink_head=None)
+    seed.undo_publish(flow, recovery="R-1", sink_head=None)
     assert requests.writes == WRITES_OF_A_SEED + WRITES_OF_AN_UNDO
 
 
@@ -260,23 +262,23 @@ def test_a_worker_killed_at_any_write_leaves_what_the_next_one_recognises(
 ) -> None:
     flow = s3.url(uuid.uuid4().hex)
     upload(built(tmp_path / "lab") / "flow", flow)
-    before = fingerprint(f"{flow}/0")
+    before = read_fingerprint(f"{flow}/0")
     requests.writes, requests.dies_at = 0, nth
     with pytest.raises(RepriseError):
-        seed.publish(flow, prepare(flow), guard=free)
+        seed.publish_checkpoint(flow, prepare(flow), guard=free)
     requests.dies_at = None
-    outcome = seed.probe(flow, recovery="R-1")
-    assert fingerprint(f"{flow}/0") == before
+    outcome = seed.probe_outcome(flow, recovery="R-1")
+    assert read_fingerprint(f"{flow}/0") == before
     assert Store.open(flow).exists("1/metadata") == (outcome.published == 1)
     if outcome.state is SeedState.UNCLEAR:
         assert "a copy or a removal has stopped midway" in outcome.evidence[-1]["says"]
         Store.open(flow).remove("1")  # as the evidence tells a person to do
     if outcome.published is None:
-        seed.clean(flow, recovery="R-1")
-        assert seed.publish(flow, prepare(flow), guard=free) == 1
-    seed.clean(flow, recovery="R-1")
-    assert seed.probe(flow, recovery="R-1").published == 1
-    assert inspect(flow).findings == ()
+        seed.clean_leftovers(flow, recovery="R-1")
+        assert seed.publish_checkpoint(flow, prepare(flow), guard=free) == 1
+    seed.clean_leftovers(flow, recovery="R-1")
+    assert seed.probe_outcome(flow, recovery="R-1").published == 1
+    assert inspect_checkpoint(flow).findings == ()
     assert not [n for n, _ in Store.open(flow).fs.keys(Store.open(flow).root) if ".reprise-R-1/" in n]
 
 
@@ -286,12 +288,12 @@ def test_an_undo_killed_at_any_write_is_recognised(
 ) -> None:
     flow = s3.url(uuid.uuid4().hex)
     upload(built(tmp_path / "lab") / "flow", flow)
-    seed.publish(flow, prepare(flow), guard=free)
+    seed.publish_checkpoint(flow, prepare(flow), guard=free)
     requests.writes, requests.dies_at = 0, nth
     with pytest.raises(RepriseError):
-        seed.undo(flow, recovery="R-1", sink_head=None)
+        seed.undo_publish(flow, recovery="R-1", sink_head=None)
     requests.dies_at = None
-    outcome = seed.probe(flow, recovery="R-1")
+    outcome = seed.probe_outcome(flow, recovery="R-1")
     if Store.open(flow).exists("1/metadata"):
         assert outcome.published == 1
     else:
@@ -299,11 +301,11 @@ def test_an_undo_killed_at_any_write_is_recognised(
 
 
 LOOKS: list[Callable[[str], object]] = [
-    inspect,
-    fingerprint,
-    versions,
-    lambda url: seed.probe(url, recovery="R-1"),
-    lambda url: seed.clean(url, recovery="R-1"),
+    inspect_checkpoint,
+    read_fingerprint,
+    list_versions,
+    lambda url: seed.probe_outcome(url, recovery="R-1"),
+    lambda url: seed.clean_leftovers(url, recovery="R-1"),
 ]
 
 
@@ -358,4 +360,4 @@ def test_a_server_that_is_gone_or_silent_is_one_sentence_in_bounded_time(
 
 def test_an_address_without_a_bucket_is_wrong_use() -> None:
     with pytest.raises(WrongUse, match="s3a:// cannot be opened: it names no bucket"):
-        inspect("s3a://")
+        inspect_checkpoint("s3a://")

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from recovery.checkpoints.mending import Known
-from recovery.checkpoints.placing import publish
-from recovery.checkpoints.repair import plan_repair, prepare
+from recovery.checkpoints.placing import publish_checkpoint
+from recovery.checkpoints.repair import plan_repair, prepare_repair
 from tests.damages import hands
 from tests.damages.bases import Place
 from tests.damages.bases_more import MORE
@@ -91,7 +91,9 @@ def repaired(place: Place) -> None:
     head = max(int(f.name) for f in place.sink_log.iterdir() if f.name.isdigit())
     plan = plan_repair(where, Known(sink_kind="files", sink_head=head), sink=str(place.table))
     assert plan.complete, plan
-    publish(where, prepare(where, plan, recovery="r1", fence=1, guard=lambda: None), guard=lambda: None)
+    publish_checkpoint(
+        where, prepare_repair(where, plan, recovery="r1", fence=1, guard=lambda: None), guard=lambda: None
+    )
 
 
 def family_renamed(place: Place) -> None:

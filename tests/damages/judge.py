@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.absent import KeepsState
 from recovery.checkpoints.report import CheckpointReport, Outcome
 from tests.damages import frozen
@@ -109,7 +109,9 @@ def foretell(place: Place, case: Case) -> Prediction:
 def predict(place: Place, base: Base, case: Case, *, keeps_state: KeepsState) -> CheckpointReport:
     """As a person would ask who knows the code: the flow's directory, and its table where the table is Spark's own."""
     table = str(place.table) if base.file_sink and place.table.exists() else None
-    return inspect(str(place.flow), sink=table, deep=case.deep, inputs=True, keeps_state=keeps_state)
+    return inspect_checkpoint(
+        str(place.flow), sink=table, deep=case.deep, inputs=True, keeps_state=keeps_state
+    )
 
 
 def _content(place: Place) -> dict[str, str]:

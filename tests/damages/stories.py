@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recovery.checkpoints import inspect
-from recovery.checkpoints.place import shared
+from recovery.checkpoints import inspect_checkpoint
+from recovery.checkpoints.place import find_shared_locations
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome
 from recovery.checkpoints.sinklog import several_writers
-from recovery.checkpoints.survey import survey
+from recovery.checkpoints.survey import survey_root
 from tests.damages import frozen, recipes
 from tests.damages.bases import BASES, Base, Place, Rows, run, settings
 from tests.damages.bases_more import MORE, read_each
@@ -104,8 +104,8 @@ def move_to_the_new_name(spark: Any, root: Path) -> None:
 def find_in_new(root: Path) -> Sequence[Finding]:
     _, new = old_and_new(root)
     return [
-        *survey(str(root)).findings,
-        *inspect(str(new.flow), sink=str(new.table)).findings,
+        *survey_root(str(root)).findings,
+        *inspect_checkpoint(str(new.flow), sink=str(new.table)).findings,
     ]
 
 
@@ -130,7 +130,7 @@ def read_one_input_twice(spark: Any, root: Path) -> None:
 
 def find_in_other(root: Path) -> Sequence[Finding]:
     _, other = one_and_other(root)
-    return [*survey(str(root)).findings, *inspect(str(other.flow)).findings]
+    return [*survey_root(str(root)).findings, *inspect_checkpoint(str(other.flow)).findings]
 
 
 def run_both_calls(spark: Any, root: Path) -> StoryEnd:
@@ -169,7 +169,7 @@ def put_one(spark: Any, root: Path) -> None:
 
 def find_in_definitions_of_queries(root: Path) -> Sequence[Finding]:
     place = Place(root)
-    return shared({"one": str(place.checkpoint), "other": f"file://{place.checkpoint}"})
+    return find_shared_locations({"one": str(place.checkpoint), "other": f"file://{place.checkpoint}"})
 
 
 def run_two_queries_on_one_checkpoint(spark: Any, root: Path) -> StoryEnd:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from recovery.checkpoints import inspect, seed
+from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.checkpoints.formats import parse_offsets
 from recovery.checkpoints.starts import SourceStart
 from recovery.spark import session
@@ -108,7 +108,7 @@ class Flow:
 
     def settings(self) -> tuple[dict[str, str], int, str]:
         """Of the last committed batch: its header's settings, its header's watermark, its first source's line."""
-        report = inspect(self.place)
+        report = inspect_checkpoint(self.place)
         read = parse_offsets(Path(report.location, f"offsets/{report.last_committed}").read_bytes())
         assert read.sources[0].offset_json
         return dict(read.conf), read.watermark_ms, read.sources[0].offset_json
@@ -116,10 +116,13 @@ class Flow:
     def begin(self, start: SourceStart, watermark_ms: int, state: str) -> None:
         """The next version of the checkpoint: seeded."""
         plan = seed.plan_seed(
-            inspect(self.place, sink=self.table), starts=[start], watermark_ms=watermark_ms, state=state
+            inspect_checkpoint(self.place, sink=self.table),
+            starts=[start],
+            watermark_ms=watermark_ms,
+            state=state,
         )
-        made = seed.prepare(self.place, plan, recovery="R-1", fence=1, guard=free)
-        self.version = seed.publish(self.place, made, guard=free)
+        made = seed.prepare_seed(self.place, plan, recovery="R-1", fence=1, guard=free)
+        self.version = seed.publish_checkpoint(self.place, made, guard=free)
 
 
 def windows(rows: Sequence[tuple[str, int]], after_ms: int, until_ms: int) -> Counter[tuple[str, int]]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from recovery.checkpoints import inspect, seed
+from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.checkpoints.report import SourceEntry
 from recovery.checkpoints.seed import SourceStart
-from recovery.checkpoints.uris import canonical, encoded
+from recovery.checkpoints.uris import canonical_uri, encode_uri
 from tests.connected_spark import ConnectedSpark
 from tests.kafka import KafkaBroker
 from tests.unit.checkpoints.seeding import free
@@ -95,15 +95,17 @@ class Streams:
         return list(said["answer"])
 
     def seed(self, starts: Sequence[SourceStart] | None, **words: Any) -> Path:
-        plan = seed.plan_seed(inspect(str(self.flow)), starts=starts, **words)
-        made = seed.prepare(str(self.flow), plan, recovery=f"R-{self.checkpoint.name}", fence=1, guard=free)
-        seed.publish(str(self.flow), made, guard=free)
-        report = inspect(str(self.flow))
+        plan = seed.plan_seed(inspect_checkpoint(str(self.flow)), starts=starts, **words)
+        made = seed.prepare_seed(
+            str(self.flow), plan, recovery=f"R-{self.checkpoint.name}", fence=1, guard=free
+        )
+        seed.publish_checkpoint(str(self.flow), made, guard=free)
+        report = inspect_checkpoint(str(self.flow))
         assert report.blockers == ()
         return Path(report.location)
 
     def lines(self) -> list[str | None]:
-        return [s.offset_json for s in inspect(str(self.flow)).sources]
+        return [s.offset_json for s in inspect_checkpoint(str(self.flow)).sources]
 
     def files(self, name: str, **options: str) -> list[Any]:
         """A directory of JSON files as a source."""
@@ -121,10 +123,10 @@ class Streams:
             os.utime(file, (EPOCH_S + n, EPOCH_S + n))
 
     def uri(self, name: str, number: int) -> str:
-        return canonical(str(self.root / name / f"{number:03d}.json"))
+        return canonical_uri(str(self.root / name / f"{number:03d}.json"))
 
     def entry(self, name: str, number: int, log_id: int) -> SourceEntry:
-        return SourceEntry(encoded(self.uri(name, number)), (EPOCH_S + number) * 1000, log_id)
+        return SourceEntry(encode_uri(self.uri(name, number)), (EPOCH_S + number) * 1000, log_id)
 
     def topic(self, name: str, partitions: int = 2, **options: str) -> list[Any]:
         """A new topic as a source; `name` must be unique within the test."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect, seed
+from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.sinks.live import files as sink_files
 from recovery.sources.files import source_facts
 from recovery.sources.live.files import listing
@@ -88,9 +88,9 @@ def keys(*numbers: int, source: int = 0) -> list[int]:
 
 def seed_next(stream: Stream, recovery: str = "R-1") -> None:
     """Seed the next version of the stream's flow and move on to it."""
-    plan = seed.plan_seed(inspect(stream.flow, sink=stream.table))
-    prepared = seed.prepare(stream.flow, plan, recovery=recovery, fence=1, guard=lambda: None)
-    stream.version = seed.publish(stream.flow, prepared, guard=lambda: None)
+    plan = seed.plan_seed(inspect_checkpoint(stream.flow, sink=stream.table))
+    prepared = seed.prepare_seed(stream.flow, plan, recovery=recovery, fence=1, guard=lambda: None)
+    stream.version = seed.publish_checkpoint(stream.flow, prepared, guard=lambda: None)
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def test_a_seed_restarts_the_changed_query_on_exactly_the_unread_rows(
         for n in range(sources):
             stream.put(batches, batches + 1, source=n)
         assert "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA" in stream.run(dedup=False)
-    report = inspect(stream.flow)
+    report = inspect_checkpoint(stream.flow)
     assert (report.last_committed, report.last_planned) == (batches - 1, batches)
     assert [len(s.planned) for s in report.sources] == [1] * sources
 
@@ -137,7 +137,7 @@ def test_a_seed_restarts_the_changed_query_on_exactly_the_unread_rows(
     assert stream.rows() == sorted(k for n in range(sources) for k in keys(*range(batches + 2), source=n))
     first = json.loads((stream.checkpoint / "offsets" / str(batches)).read_text().split("\n")[2])
     assert first["logOffset"] == batches
-    after = inspect(stream.flow, sink=stream.table)
+    after = inspect_checkpoint(stream.flow, sink=stream.table)
     assert (after.last_committed, after.findings) == (batches + 1, ())
     stream.put(batches + 2)
     assert stream.run(dedup=False) == ""
@@ -169,7 +169,7 @@ def test_a_union_whose_second_source_has_read_nothing_yet_is_seeded(spark: Any, 
     assert stream.run(dedup=True) == ""
     stream.put(2, source=1)
     assert stream.run(dedup=False) != ""
-    assert [s.offset_json for s in inspect(stream.flow).sources] == ['{"logOffset":1}', None]
+    assert [s.offset_json for s in inspect_checkpoint(stream.flow).sources] == ['{"logOffset":1}', None]
     seed_next(stream)
     assert stream.run(dedup=False) == ""
     assert stream.rows() == sorted(keys(0, 1) + keys(2, source=1))
@@ -200,7 +200,7 @@ def test_undo_gives_the_old_version_back_until_a_batch_is_committed(spark: Any, 
     seed_next(stream)
     head = sink_files.read(stream.table).head
     assert seed.undo_refusal(stream.flow, recovery="R-1", sink_head=head) is None
-    seed.undo(stream.flow, recovery="R-1", sink_head=head)
+    seed.undo_publish(stream.flow, recovery="R-1", sink_head=head)
     stream.version = 0
     stream.put(2)
     assert stream.run(dedup=True) == ""
@@ -222,15 +222,15 @@ def test_waiting_files_are_listed_in_the_order_in_which_spark_reads_them(spark: 
         os.utime(stream.input() / f"tie {n * 7919 % 97:02d}.json", (EPOCH + 9, EPOCH + 9))
     stream.put(8, 7)
     facts = source_facts(
-        inspect(stream.flow).sources[0],
+        inspect_checkpoint(stream.flow).sources[0],
         listing(str(stream.input()), options={}),
         location=str(stream.input()),
         max_files_per_trigger=None,
     )
     assert stream.run(dedup=False, max_files=None) == ""
-    after = inspect(stream.flow).sources[0].committed
+    after = inspect_checkpoint(stream.flow).sources[0].committed
     facts_after = source_facts(
-        inspect(stream.flow).sources[0],
+        inspect_checkpoint(stream.flow).sources[0],
         listing(str(stream.input()), options={}),
         location=str(stream.input()),
         max_files_per_trigger=None,
@@ -257,7 +257,7 @@ def test_a_listing_is_spark_s_own(spark: Any, tmp_path: Path, listed: ListedInpu
     )
     query.awaitTermination()
     facts = source_facts(
-        inspect(str(tmp_path / "ck")).sources[0],
+        inspect_checkpoint(str(tmp_path / "ck")).sources[0],
         listing(where, options=listed.options),
         location=where,
         max_files_per_trigger=None,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from recovery.checkpoints import deltalog, inspect, seed
+from recovery.checkpoints import deltalog, inspect_checkpoint, seed
 from recovery.checkpoints.storage import Store
 from recovery.contracts.amounts import Amount
 from recovery.sinks import delta as sink
@@ -31,11 +31,11 @@ def test_the_reader_of_the_log_and_delta_rs_say_the_same(lake: DeltaRoom, tmp_pa
         lake.add(table, 10 * number, 2)
     lake.sql(f"DELETE FROM delta.`{table}` WHERE id = 31")  # noqa: S608
     lake.sql(f"OPTIMIZE delta.`{table}`")
-    log = deltalog.listed(Store.open(str(table)))
+    log = deltalog.list_log(Store.open(str(table)))
     assert log
     assert (log.earliest, log.latest, bool(log.checkpoints)) == (0, 7, True)
     for version in (0, 4, 5, 6, 7):
-        theirs, ours = DeltaTable(str(table), version=version), deltalog.state(log, version, files=True)
+        theirs, ours = DeltaTable(str(table), version=version), deltalog.table_state(log, version, files=True)
         assert str(theirs.metadata().id) == ours.table_id
         assert {f.path for f in ours.files.values()} == {Path(u).name for u in theirs.file_uris()}
         told = theirs.get_add_actions(flatten=True)
@@ -73,9 +73,9 @@ def test_inside_a_version_the_seed_is_exact_and_the_option_doubles_as_foretold(
 
 
 def seed_next(flow: Path, table: Path) -> None:
-    plan = seed.plan_seed(inspect(str(flow), sink=str(table)))
-    made = seed.prepare(str(flow), plan, recovery="R-1", fence=1, guard=lambda: None)
-    seed.publish(str(flow), made, guard=lambda: None)
+    plan = seed.plan_seed(inspect_checkpoint(str(flow), sink=str(table)))
+    made = seed.prepare_seed(str(flow), plan, recovery="R-1", fence=1, guard=lambda: None)
+    seed.publish_checkpoint(str(flow), made, guard=lambda: None)
 
 
 def test_inside_the_first_snapshot_only_the_seed_goes_on(
@@ -110,7 +110,7 @@ def test_a_stateful_query_from_delta_to_delta_goes_on_exactly_once(
     assert "planned only" in lake.stream(source, table, flow / "0", breaks=104, **words)
     if crash == "in the table":
         uncommitted(flow / "0")
-    report = inspect(str(flow), sink=str(table))
+    report = inspect_checkpoint(str(flow), sink=str(table))
     assert report.last_planned == (report.last_committed or 0) + 1
     in_table = crash == "in the table"
     held = live_sink.read(str(table), query_id=report.query_id)

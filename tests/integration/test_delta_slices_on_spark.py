@@ -342,10 +342,10 @@ def test_a_version_is_as_large_as_its_files_whatever_came_and_went(bare: Room, b
         "INSERT INTO {t} SELECT 50",
     )
     _, facts = between(table, 0, 5)
-    log = deltalog.listed(Store.open(str(table)))
+    log = deltalog.list_log(Store.open(str(table)))
     assert log
     sizes = [
-        sum(f.size for f in deltalog.state(log, v, files=True).files.values())
+        sum(f.size for f in deltalog.table_state(log, v, files=True).files.values())
         for v in range(facts.latest + 1)
     ]
     assert [live.sized(facts).size_of(v) for v in range(facts.latest + 1)] == sizes

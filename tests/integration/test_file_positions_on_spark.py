@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect, seed
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints import inspect_checkpoint, seed
+from recovery.checkpoints.uris import decode_uri
 from recovery.sources import files
 from recovery.sources.base import Wanted
 from recovery.sources.file_facts import facts_of, unread
@@ -77,18 +77,18 @@ class Flow:
 
 def placed(place: Path, to: files.FileCandidate) -> None:
     """Put a seed at a candidate's position in the place of the checkpoint."""
-    held = {decoded(e.path) for e in to.read}
-    committed = [decoded(e.path) for e in inspect(str(place)).sources[0].committed]
+    held = {decode_uri(e.path) for e in to.read}
+    committed = [decode_uri(e.path) for e in inspect_checkpoint(str(place)).sources[0].committed]
     start = seed.SourceStart(
         0,
         0,
         to.offset_json,
         again=tuple(path for path in committed if path not in held),
-        skip=tuple(e for e in to.read if decoded(e.path) not in committed),
+        skip=tuple(e for e in to.read if decode_uri(e.path) not in committed),
     )
-    plan = seed.plan_seed(inspect(str(place)), starts=[start])
-    ready = seed.prepare(str(place), plan, recovery="R-1", fence=1, guard=free)
-    seed.publish(str(place), ready, guard=free)
+    plan = seed.plan_seed(inspect_checkpoint(str(place)), starts=[start])
+    ready = seed.prepare_seed(str(place), plan, recovery="R-1", fence=1, guard=free)
+    seed.publish_checkpoint(str(place), ready, guard=free)
 
 
 CASES = {
@@ -109,7 +109,7 @@ def test_spark_reads_what_was_forecast(spark: Any, tmp_path: Path, wanted: Wante
     old = tmp_path / "old"
     assert flow.run(old) == sorted(list(range(6)) * ROWS)
     flow.put(6, 7, 8, 9)
-    progress = inspect(str(old)).sources[0]
+    progress = inspect_checkpoint(str(old)).sources[0]
     there = listing(str(flow.source), options={})
     facts = facts_of(progress, there, asked_ms=(EPOCH_S + 99) * 1000, rows={f.path: ROWS for f in there})
     if wanted.file:
@@ -149,7 +149,7 @@ def test_spark_takes_the_files_that_were_said_to_wait_in_that_order(
     flow.put_at(**before)
     flow.batches(place, options)
     flow.put_at(**after)
-    progress = inspect(str(place)).sources[0]
+    progress = inspect_checkpoint(str(place)).sources[0]
     facts = facts_of(progress, listing(str(flow.source), options={}), options=options)
     waits = unread(facts.entries, facts)
     assert waits.unsure == ""

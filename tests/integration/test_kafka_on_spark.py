@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect, seed
+from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.contracts.amounts import Amount
 from recovery.sources import kafka as adapter
 from recovery.sources.base import Distance, Reach
@@ -87,8 +87,8 @@ class Stream:
         hidden.rename(folder / f"{values[0]}.json")
 
     def seed(self) -> seed.Prepared:
-        plan = seed.plan_seed(inspect(self.flow, sink=self.table))
-        made = seed.prepare(self.flow, plan, recovery="R-1", fence=1, guard=free)
+        plan = seed.plan_seed(inspect_checkpoint(self.flow, sink=self.table))
+        made = seed.prepare_seed(self.flow, plan, recovery="R-1", fence=1, guard=free)
         self.version = seed.publish(self.flow, made, guard=free)
         return made
 
@@ -141,7 +141,7 @@ def test_a_seed_goes_on_with_exactly_the_unread_records(
     """The failed update left a planned batch behind: its offsets are not taken for the position."""
     stream.files, stream.swapped = files, swapped
     broken(stream, updates)
-    before = inspect(stream.flow, sink=stream.table)
+    before = inspect_checkpoint(stream.flow, sink=stream.table)
     assert before.last_committed is not None
     assert before.last_planned == before.last_committed + 1
     source = next(s for s in before.sources if s.kind == "kafka")
@@ -153,7 +153,7 @@ def test_a_seed_goes_on_with_exactly_the_unread_records(
     stream.seed()
 
     assert stream.run(stateful=False) == everything(stream, updates)
-    after = inspect(stream.flow, sink=stream.table)
+    after = inspect_checkpoint(stream.flow, sink=stream.table)
     assert (after.version, after.last_committed, after.blockers) == (1, before.last_committed + 1, ())
     stream.kafka.put(stream.topic, ["last"])
     assert stream.run(stateful=False) == sorted([*everything(stream, updates), "last"])
@@ -168,7 +168,7 @@ def test_a_batch_that_only_the_table_has_is_not_written_twice(stream: Stream) ->
     (stream.root / f"flow/0/offsets/.{newest + 1}.crc").unlink()
     (stream.root / f"flow/0/commits/{newest}").unlink()
     (stream.root / f"flow/0/commits/.{newest}.crc").unlink()
-    report = inspect(stream.flow, sink=stream.table)
+    report = inspect_checkpoint(stream.flow, sink=stream.table)
     assert (report.last_committed, report.last_planned) == (newest - 1, newest)
     assert "SINK_UNCOMMITTED_BATCH" in {f.code for f in report.findings}
 
@@ -190,7 +190,7 @@ def test_starting_offsets_on_an_empty_checkpoint_read_exactly_the_unread_records
     broken(stream)
     stream.kafka.widen(stream.topic, 3)
     stream.kafka.put(stream.topic, values(1, of="p2-"), 2)
-    position = inspect(stream.flow).sources[0].offset_json
+    position = inspect_checkpoint(stream.flow).sources[0].offset_json
     facts = live.facts(stream.options, positions=[position])
     option = adapter.option(position, facts)
     stream.version = 1
@@ -208,7 +208,7 @@ def test_starting_offsets_on_an_empty_checkpoint_read_exactly_the_unread_records
 def test_into_the_same_file_table_starting_offsets_lose_what_a_seed_keeps(stream: Stream) -> None:
     """Batch numbers begin at 0 again, and the table skips the numbers that it has: nothing arrives, no error."""
     broken(stream)
-    position = inspect(stream.flow).sources[0].offset_json
+    position = inspect_checkpoint(stream.flow).sources[0].offset_json
     option = adapter.option(position, live.facts(stream.options, positions=[position]))
     stream.version = 1
     read = stream.run(stateful=False, **option.options)
@@ -234,7 +234,7 @@ def test_what_spark_does_where_records_after_the_position_are_gone(
     broken(stream)
     stream.kafka.delete_before(stream.topic, 7, 0)
     until(lambda: stream.kafka.bounds(stream.topic, 0)[0] == 7, "records are not deleted")
-    position = inspect(stream.flow).sources[0].offset_json
+    position = inspect_checkpoint(stream.flow).sources[0].offset_json
     facts = live.facts(stream.options, positions=[position])
     reach = adapter.reach(position, facts)
     assert (reach.readable, reach.parts) == (False, (f"{stream.topic}-0",))
@@ -258,7 +258,7 @@ def test_what_spark_does_where_records_after_the_position_are_gone(
 
 def told(stream: Stream) -> Reach:
     """Of the committed position, as the code of now reads."""
-    position = inspect(stream.flow).sources[0].offset_json
+    position = inspect_checkpoint(stream.flow).sources[0].offset_json
     return adapter.reach(position, live.facts(stream.options, positions=[position]))
 
 

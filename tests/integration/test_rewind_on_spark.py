@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.formats import parse_commit
 from recovery.checkpoints.starts import SourceStart
 from tests.integration.rehearsed_flow import START, WINDOWED, Flow, told, windows
@@ -54,7 +54,7 @@ def test_a_changed_key_goes_on_with_every_open_window_whole_and_none_twice(flow:
     assert told(after - before) == windows(every_row, watermark, expected.watermark_ms)
     if not closing:
         later = parse_commit(
-            Path(flow.place, f"0/commits/{inspect(f'{flow.place}/0').last_committed}").read_bytes()
+            Path(flow.place, f"0/commits/{inspect_checkpoint(f'{flow.place}/0').last_committed}").read_bytes()
         )
         lost = flow.rehearse("later", [*again, *waiting], watermark_ms=later.watermark_ms, conf=conf)
         assert told(flow.rows(lost)) < told(after - before), "windows between the two were never written"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from console.supervisor import jars
-from recovery.checkpoints import inspect, seed
+from recovery.checkpoints import inspect_checkpoint, seed
 from tests.s3 import KEY, SECRET, S3Server
 from tests.spark_child import SparkChild
 from tests.unit.checkpoints.seeding import free
@@ -79,16 +79,16 @@ def test_spark_goes_on_exactly_from_a_seed_on_s3(s3: S3Server) -> None:
         try:
             assert updates.run(0, [1, 2, 2], stateful=True) == [1, 2]
             assert updates.run(0, [2, 3], stateful=True) == [1, 2, 3]
-            report = inspect(flow, sink=table, deep=True)
+            report = inspect_checkpoint(flow, sink=table, deep=True)
             assert [f.code for f in report.findings] == []
             assert (report.version, report.last_committed, len(report.sources[0].committed)) == (0, 1, 2)
             assert [o.name for o in report.state_operators] == ["dedupe"]
             plan = seed.plan_seed(report)
-            made = seed.prepare(flow, plan, recovery="R-1", fence=1, guard=free)
-            assert seed.publish(flow, made, guard=free) == 1
-            assert seed.probe(flow, recovery="R-1").published == 1
+            made = seed.prepare_seed(flow, plan, recovery="R-1", fence=1, guard=free)
+            assert seed.publish_checkpoint(flow, made, guard=free) == 1
+            assert seed.probe_outcome(flow, recovery="R-1").published == 1
             assert updates.run(1, [3, 4], stateful=False) == [1, 2, 3, 3, 4]
-            after = inspect(flow, sink=table, deep=True)
+            after = inspect_checkpoint(flow, sink=table, deep=True)
             assert (after.version, after.last_committed, after.query_id) == (1, 2, made.query_id)
             assert after.blockers == ()
         finally:

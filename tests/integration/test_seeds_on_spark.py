@@ -238,7 +238,7 @@ def test_an_aggregate_with_empty_state_counts_again_what_its_watermark_lets_pass
     assert brokered.kafka
     brokered.kafka.put(source[2]["subscribe"], [f"k {n}00" for n in range(1, 5)])
     assert brokered.run() == [f"k|{n}00|1" for n in range(1, 5)]
-    transplant.prime(str(brokered.flow), str(brokered.root / "scratch"), guard=free)
+    transplant.prime_skeleton(str(brokered.flow), str(brokered.root / "scratch"), guard=free)
     empty = [
         *source[:2],
         {**source[2], "subscribe": brokered.topic("nothing", 1)[2]["subscribe"]},

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.held import held_states
 from recovery.checkpoints.report import Severity
 from tests.state_checkpoints import CASES, Case, put, run, session, write
@@ -56,7 +56,7 @@ def test_what_is_predicted_of_state_is_what_spark_does(
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
     damage.do(checkpoint)
-    report = inspect(str(checkpoint), deep=damage.deep)
+    report = inspect_checkpoint(str(checkpoint), deep=damage.deep)
     codes = {f.code for f in report.findings if f.code.startswith(("STATE", "OPERATOR"))}
     blocked = any(f.severity is Severity.BLOCKER for f in report.findings if f.code in codes)
 
@@ -83,7 +83,9 @@ def test_a_damaged_block_stops_the_query_when_a_key_in_it_is_asked_for_and_no_ol
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
     flip_each(checkpoint, "state/0/*/SSTs/*", 10)
-    codes = {f.code for f in inspect(str(checkpoint), deep=True).findings if f.code.startswith("STATE")}
+    codes = {
+        f.code for f in inspect_checkpoint(str(checkpoint), deep=True).findings if f.code.startswith("STATE")
+    }
     assert codes == {"STATE_BLOCK_DAMAGED"}
     put(root / case.name / "in", 99, keys)
     failure = ""
@@ -108,7 +110,7 @@ def test_operators_are_those_that_spark_s_own_reader_shows(
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
     shown = spark.read.format("state-metadata").load(str(checkpoint)).collect()
-    report = inspect(str(checkpoint))
+    report = inspect_checkpoint(str(checkpoint))
     assert {(r.operatorId, r.operatorName, r.stateStoreName) for r in shown} == {
         (o.operator_id, o.name, store) for o in report.state_operators for store in o.stores
     }
@@ -129,7 +131,7 @@ def test_rows_and_columns_are_those_of_spark_s_own_reader(
     checkpoint = root / case.name / "checkpoint"
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
-    operator = inspect(str(checkpoint)).state_operators[0]
+    operator = inspect_checkpoint(str(checkpoint)).state_operators[0]
     stores = [s for s in operator.stores if "keyToNumValues" not in s]
     count = 0
     for store in stores:
@@ -150,7 +152,7 @@ def test_entries_are_as_many_as_spark_s_own_reader_finds(
     checkpoint = root / case.name / "checkpoint"
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
-    report = inspect(str(checkpoint))
+    report = inspect_checkpoint(str(checkpoint))
     (held,) = held_states(str(checkpoint), report.state_operators, batch=report.last_committed, limit=1 << 30)
     assert held.entries == spark.read.format("statestore").load(str(checkpoint)).count() > 0
 
@@ -176,11 +178,11 @@ def test_a_rollback_in_place_takes_the_old_snapshot_for_its_state_without_an_err
     try:
         for file in sorted(inputs.iterdir())[2:]:  # what was read then is other data now
             file.unlink()
-        assert "STATE_AHEAD" in {f.code for f in inspect(str(checkpoint)).blockers}
+        assert "STATE_AHEAD" in {f.code for f in inspect_checkpoint(str(checkpoint)).blockers}
         if mended:
             for file in checkpoint.glob("state/0/*/*.snapshot"):
                 bare(file).unlink()
-            assert inspect(str(checkpoint)).findings == ()
+            assert inspect_checkpoint(str(checkpoint)).findings == ()
         for number in (50, 51, 52):
             put(inputs, number, [number])
         assert emitted(spark, case, root) == [50, 51, 52]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import filler, inspect, placing, repair, seed, transplant
-from recovery.checkpoints.copying import copy
-from recovery.checkpoints.uris import encoded
+from recovery.checkpoints import filler, inspect_checkpoint, placing, repair, seed, transplant
+from recovery.checkpoints.copying import copy_checkpoint
+from recovery.checkpoints.uris import encode_uri
 from recovery.errors import Refused
 from recovery.sources.live.files import listing
 from tests.damages.hands import remove, write
@@ -65,7 +65,11 @@ class Flow:
         return str(self.root / "flow")
 
     def checkpoint(self) -> Path:
-        return Path(inspect(self.place).location) if (self.root / "flow").exists() else self.root / "flow/0"
+        return (
+            Path(inspect_checkpoint(self.place).location)
+            if (self.root / "flow").exists()
+            else self.root / "flow/0"
+        )
 
     def put(self, *rows: tuple[int, list[int]], folder: str = "in") -> None:
         """(number of the file, its keys) each."""
@@ -105,10 +109,10 @@ class Flow:
 
 
 def put_in_place(flow: Flow, plan: Any) -> None:
-    makers = {repair.RepairPlan: repair.prepare, seed.SeedPlan: seed.prepare}
-    make = makers.get(type(plan), transplant.prepare)
+    makers = {repair.RepairPlan: repair.prepare_repair, seed.SeedPlan: seed.prepare_seed}
+    make = makers.get(type(plan), transplant.prepare_layout)
     ready = make(flow.place, plan, recovery="R-1", fence=1, guard=free)
-    placing.publish(flow.place, ready, guard=free)
+    placing.publish_checkpoint(flow.place, ready, guard=free)
 
 
 @layouts
@@ -118,14 +122,14 @@ def test_a_query_that_gets_its_first_state_goes_on_with_empty_state(
     flow, scratch = Flow(spark, tmp_path, settings), tmp_path / "scratch"
     flow.put((0, [1]), (1, [2]), (2, [3]))
     assert flow.run(plain) == [1, 2, 3]
-    transplant.prime(flow.place, str(scratch), guard=free)
+    transplant.prime_skeleton(flow.place, str(scratch), guard=free)
     assert flow.run(dedup, checkpoint=scratch, folder="nothing") == []
-    put_in_place(flow, seed.plan_seed(inspect(flow.place), state=str(scratch)))
+    put_in_place(flow, seed.plan_seed(inspect_checkpoint(flow.place), state=str(scratch)))
     flow.put((3, [4, 4, 1]), (4, [4, 5]))
     assert flow.run(dedup) == [1, 4, 5], "1 is new to the empty state, 4 comes once"
     flow.put((5, [5, 6]))
     assert flow.run(dedup) == [6]
-    assert inspect(flow.place).findings == ()
+    assert inspect_checkpoint(flow.place).findings == ()
 
 
 @layouts
@@ -137,10 +141,10 @@ def test_state_rebuilt_by_a_replay_knows_every_key_that_was_processed(
     assert flow.run(plain) == [1, 2, 3]
     shutil.copytree(tmp_path / "in", tmp_path / "replayed")
     assert flow.run(dedup, checkpoint=scratch, folder="replayed", at_once=True) == [1, 2, 3]
-    put_in_place(flow, seed.plan_seed(inspect(flow.place), state=str(scratch)))
+    put_in_place(flow, seed.plan_seed(inspect_checkpoint(flow.place), state=str(scratch)))
     flow.put((3, [4, 1, 2, 3]), (4, [4, 5]))
     assert flow.run(dedup) == [4, 5]
-    assert inspect(flow.place).findings == ()
+    assert inspect_checkpoint(flow.place).findings == ()
 
 
 def test_state_of_several_replayed_batches_is_carried_with_its_chain(spark: Any, tmp_path: Path) -> None:
@@ -149,7 +153,7 @@ def test_state_of_several_replayed_batches_is_carried_with_its_chain(spark: Any,
     assert flow.run(plain) == [1, 2, 3, 4, 5]
     flow.put((0, [1, 2, 3]), (1, [4]), (2, [5]), folder="replayed")
     assert flow.run(dedup, checkpoint=scratch, folder="replayed") == [1, 2, 3, 4, 5]
-    put_in_place(flow, seed.plan_seed(inspect(flow.place), state=str(scratch)))
+    put_in_place(flow, seed.plan_seed(inspect_checkpoint(flow.place), state=str(scratch)))
     flow.put((5, [1, 2, 3, 4, 5, 6]))
     assert flow.run(dedup) == [6]
 
@@ -162,10 +166,10 @@ def test_a_rollback_reads_the_later_files_again_with_the_state_of_then(
     flow.put((0, [1]), (1, [1, 2]), (2, [3]), (3, [2, 4]), (4, [5]))
     assert flow.run(dedup) == [1, 2, 3, 4, 5]
     put_in_place(flow, transplant.plan_rollback(flow.place, 2))
-    assert inspect(flow.place).last_committed == 2
+    assert inspect_checkpoint(flow.place).last_committed == 2
     flow.put((5, [1, 4, 6]))
     assert flow.run(dedup) == [4, 5, 6]
-    assert inspect(flow.place).findings == ()
+    assert inspect_checkpoint(flow.place).findings == ()
 
 
 def test_a_batch_whose_state_is_gone_cannot_be_gone_back_to(spark: Any, tmp_path: Path) -> None:
@@ -186,12 +190,12 @@ def test_a_copy_goes_on_by_itself_and_leaves_the_original_where_it_was(
     flow = Flow(spark, tmp_path, settings)
     flow.put((0, [1]), (1, [2]))
     assert flow.run(dedup) == [1, 2]
-    before = inspect(flow.place).fingerprint
-    copied = copy(flow.place, str(tmp_path / "copy"), guard=free)
+    before = inspect_checkpoint(flow.place).fingerprint
+    copied = copy_checkpoint(flow.place, str(tmp_path / "copy"), guard=free)
     assert (copied.last_committed, copied.findings) == (1, ())
     flow.put((2, [1, 3]))
     assert flow.run(dedup, checkpoint=tmp_path / "copy") == [3]
-    assert inspect(flow.place).fingerprint == before
+    assert inspect_checkpoint(flow.place).fingerprint == before
     assert flow.run(dedup) == [3]
 
 
@@ -236,7 +240,7 @@ def test_a_mended_checkpoint_goes_on_with_its_state_and_reads_each_file_once(
     assert plan.complete, plan.left
     put_in_place(flow, plan)
     assert flow.run(dedup) == [4, 5]
-    assert inspect(flow.place).findings == ()
+    assert inspect_checkpoint(flow.place).findings == ()
 
 
 def test_an_inferred_entry_names_its_files_in_the_bytes_that_spark_wrote(spark: Any, tmp_path: Path) -> None:
@@ -247,11 +251,11 @@ def test_an_inferred_entry_names_its_files_in_the_bytes_that_spark_wrote(spark: 
         file.write_text(json.dumps({"k": number}) + "\n")
         os.utime(file, (EPOCH, EPOCH))
     assert flow.run(dedup, at_once=True) == [0, 1, 2]
-    sound = {e.path for e in inspect(flow.place).sources[0].committed}
+    sound = {e.path for e in inspect_checkpoint(flow.place).sources[0].committed}
     flow.put((9, [9]))
     assert flow.run(dedup) == [9]
     write(flow.checkpoint() / "sources/0/0", "v1")
-    there = tuple((encoded(f.path), f.mtime_ms) for f in listing(str(tmp_path / "in"), options={}))
+    there = tuple((encode_uri(f.path), f.mtime_ms) for f in listing(str(tmp_path / "in"), options={}))
     plan = repair.plan_repair(flow.place, repair.Known(listings={"0": repair.Listed(there)}))
     assert {e.path for e in plan.after.sources[0].committed if e.batch_id == 0} == sound
     put_in_place(flow, plan)
@@ -289,7 +293,7 @@ def test_transform_with_state_finds_its_schemas_after_a_copy_and_a_move(spark: A
     flow = Flow(spark, tmp_path, ROCKSDB)
     flow.put((0, [1]), (1, [2]))
     assert flow.run(counted, mode="update") == [101, 201]
-    copy(flow.place, str(tmp_path / "copy"), guard=free)
+    copy_checkpoint(flow.place, str(tmp_path / "copy"), guard=free)
     (tmp_path / "flow/0").rename(tmp_path / "moved")
     (tmp_path / "moved").rename(tmp_path / "flow/5")
     flow.put((2, [1]))
@@ -314,7 +318,7 @@ def test_a_seed_goes_on_after_a_batch_that_only_the_table_has_finished(
     seed_next(stream)
     assert stream.run(dedup=False) == ""
     assert stream.rows() == keys(*range(batches + 2))
-    assert inspect(stream.flow, sink=stream.table).findings == ()
+    assert inspect_checkpoint(stream.flow, sink=stream.table).findings == ()
 
 
 @pytest.mark.parametrize("batches", [1, 3, 9, 12, 25])
@@ -322,12 +326,12 @@ def test_a_seed_into_a_new_table_is_readable_behind_fillers(spark: Any, tmp_path
     stream = Stream(spark, tmp_path)
     stream.put(*range(batches))
     assert stream.run(dedup=True) == ""
-    plan = seed.plan_seed(inspect(stream.flow))
-    ready = seed.prepare(stream.flow, plan, recovery="R-1", fence=1, guard=free)
-    stream.version = seed.publish(stream.flow, ready, guard=free)
+    plan = seed.plan_seed(inspect_checkpoint(stream.flow))
+    ready = seed.prepare_seed(stream.flow, plan, recovery="R-1", fence=1, guard=free)
+    stream.version = seed.publish_checkpoint(stream.flow, ready, guard=free)
     (tmp_path / "table").rename(tmp_path / "old table")
     (tmp_path / "table").mkdir()
-    fill = filler.plan_filler(stream.table, inspect(stream.flow), next_batch=batches)
+    fill = filler.plan_filler(stream.table, inspect_checkpoint(stream.flow), next_batch=batches)
     filler.fill(fill, recovery="R-1", guard=free)
     stream.put(*range(batches, batches + 12))
     assert stream.run(dedup=False) == ""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.plans.accepted import Accepted
 from recovery.sources import wishes as wishing
 from recovery.sources.base import Wanted
@@ -23,7 +23,7 @@ def scene_of(world: World) -> Scene:
         workspace=workspace, environment="test", pipeline_id="p", name="p", spec={"storage": str(world.root)}
     )
     flow = SimpleNamespace(name=world.dataset, short=world.name, dataset=world.dataset, pipeline=pipeline)
-    report = inspect(str(world.place), sink=world.sink.place or None)
+    report = inspect_checkpoint(str(world.place), sink=world.sink.place or None)
     return Scene(
         flow=flow,  # type: ignore[arg-type]
         client=None,  # type: ignore[arg-type]

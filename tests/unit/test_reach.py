@@ -47,7 +47,7 @@ def test_the_operators_folders_are_an_allow_list(settings: Any, tmp_path: Path) 
 
 
 def test_who_is_at_the_machine_opens_any_place(settings: Any) -> None:
-    with access.anywhere():
+    with access.allow_anywhere():
         assert code_at(str(settings.REPRISE_HOME)) == ""
     assert code_at(str(settings.REPRISE_HOME)) == "storage_hidden"
 

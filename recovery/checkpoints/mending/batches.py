@@ -18,7 +18,7 @@ from recovery.checkpoints.seed_files import metadata_of
 UUID = re.compile(rb'"id"\s*:\s*"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
-def metadata(work: Work, found: Finding) -> Mending:
+def mend_metadata(work: Work, found: Finding) -> Mending:
     """The query id: given, still legible, or a new one where the sink does not know a batch by it."""
     query_id, whence = _query_id(work)
     work.layout.write("metadata", metadata_of(query_id))
@@ -92,7 +92,7 @@ def _newest_entry(work: Work, key: str, reached: str | None, batch: int) -> str 
     return json.dumps({"logOffset": newest}, separators=(",", ":"))
 
 
-def stray(work: Work, found: Finding) -> Mending:
+def mend_stray(work: Work, found: Finding) -> Mending:
     """A numeric name that follows on nothing."""
     work.layout.leave_out(_file(found))
     return Mending(found.code, _file(found), found.says, "Left out.")
@@ -188,7 +188,7 @@ def _write_offsets(work: Work, batch: int, template: bytes, ends: Sequence[str |
     work.layout.write(f"offsets/{batch}", "\n".join(text).encode())
 
 
-def commit(work: Work, found: Finding) -> Mending:
+def mend_commit(work: Work, found: Finding) -> Mending:
     """The newest commit cannot be read: rebuilt where its content is known, else left out where that is harmless."""
     batch, name = _batch(found), _file(found)
     body = None if work.in_sink(batch) is False else _commit_body(work, batch)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.layout import laid
+from recovery.checkpoints.layout import lay_out
 from recovery.checkpoints.mending.work import CannotMend, Mending, Work
 from recovery.checkpoints.report import Finding, SourceEntry
 from recovery.checkpoints.tree import MAX_LOG_BYTES
@@ -17,7 +17,7 @@ from recovery.checkpoints.tree import MAX_LOG_BYTES
 SHOWN = 5  # files in a sentence
 
 
-def entry(work: Work, found: Finding) -> Mending:
+def mend_entry(work: Work, found: Finding) -> Mending:
     """A lost, broken or empty entry of a committed batch."""
     assert found.file is not None, "the finding names the entry"
     folder, _, last = found.file.rpartition("/")
@@ -51,12 +51,12 @@ def _names(own: list[SourceEntry]) -> str:
 def _is_compacted(work: Work, folder: str, number: int) -> bool:
     index = filelog.index_of(work.layout.names(folder))
     others = {i: n for i, n in index.items() if i != number}
-    return bool((number + 1) % filelog.interval(others) == 0)
+    return bool((number + 1) % filelog.compact_interval(others) == 0)
 
 
 def _readable(work: Work, folder: str) -> dict[int, list[SourceEntry]]:
     """Entries by log id, from every file of this log that can be read and is not empty."""
-    store = laid(work.layout, work.old)
+    store = lay_out(work.layout, work.old)
     found: dict[int, dict[str, SourceEntry]] = {}
     for name in sorted(work.layout.names(folder)):
         if filelog.parse_name(name) is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
-from recovery.checkpoints.layout import Layout, laid
+from recovery.checkpoints.layout import Layout, lay_out
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, TooLarge
 from recovery.checkpoints.tree import MAX_SMALL_BYTES
@@ -90,7 +90,7 @@ class Work:
     def read(self, name: str) -> bytes:
         """Bytes of a file of the layout. Malformed: gone or too large."""
         try:
-            return laid(self.layout, self.old).read(name, MAX_SMALL_BYTES)
+            return lay_out(self.layout, self.old).read(name, MAX_SMALL_BYTES)
         except FileNotFoundError as error:
             raise Malformed("it is missing") from error
         except TooLarge as error:

@@ -28,7 +28,7 @@ class UnknownCodec(Exception):
     """The stream is compressed in a way that is not read here."""
 
 
-def plain(stream: Readable) -> Iterator[bytes]:
+def plain_blocks(stream: Readable) -> Iterator[bytes]:
     """The plain bytes, block by block. Malformed: cut short or corrupt. UnknownCodec: another codec."""
     start = stream.read(HEAD.size)
     if not start:

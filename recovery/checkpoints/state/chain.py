@@ -28,7 +28,7 @@ class Chain:
         return ((self.base,) if self.base else ()) + self.steps
 
 
-def chain(
+def chain_of_version(
     store: StoreFiles,
     version: int,
     ids: Ids | None = None,
@@ -64,7 +64,7 @@ def kind_of(stores: Iterable[StoreFiles]) -> str | None:
     return next((k for k in ("delta", "changelog", "zip") if k in kinds), None)
 
 
-def loadable(store: StoreFiles, ids: Ids | None = None, without: Collection[str] = ()) -> set[int]:
+def loadable_versions(store: StoreFiles, ids: Ids | None = None, without: Collection[str] = ()) -> set[int]:
     """Every version above 0 whose chain is whole `without` some files. Linear in the number of files."""
     here: dict[int, set[str]] = {}
     for file in store.versioned:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from recovery.checkpoints.access import carried
+from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.formats import Malformed, number, object_of, text_of
-from recovery.checkpoints.state.blocks import UnknownCodec, plain
+from recovery.checkpoints.state.blocks import UnknownCodec, plain_blocks
 from recovery.checkpoints.state.checksums import crc32c
 from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.records import check_records
@@ -53,7 +53,9 @@ class _Answer:
     names: tuple[str, ...] = ()  # SST files that are there as it says
 
 
-def verify(tree: Tree, stores: Iterable[StoreFiles], progress: Progress | None = None) -> Verified:
+def verify_state_files(
+    tree: Tree, stores: Iterable[StoreFiles], progress: Progress | None = None
+) -> Verified:
     """Check every versioned file of these stores and what the zips name. Raises OSError when the store fails."""
     stores = list(stores)
     work = [(store, file) for store in stores for file in store.versioned]
@@ -84,7 +86,7 @@ def _in_parallel(checks: Iterable[Callable[[], _Answer]]) -> Iterator[_Answer]:
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             for check in checks:
-                waiting.append(pool.submit(carried(check)))
+                waiting.append(pool.submit(carry_access(check)))
                 if len(waiting) >= AHEAD:
                     yield waiting.popleft().result()
             while waiting:
@@ -100,7 +102,7 @@ def _check(tree: Tree, store: StoreFiles, file: StateFile) -> _Answer:
             return _zip(tree, store, file, sure)
         if not sure:
             with tree.store.stream(file.name) as stream:
-                check_records(plain(stream), changelog=file.kind == "changelog")
+                check_records(plain_blocks(stream), changelog=file.kind == "changelog")
     except FileNotFoundError:
         return _Answer(file.name, unchecked="it has gone meanwhile")  # a running query cleans up
     except UnknownCodec:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.state.chain import Chain, chain
+from recovery.checkpoints.state.chain import Chain, chain_of_version
 from recovery.checkpoints.state.ids import lineage_of
 from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.needed import Unreadable, read_snapshot, store_ids
@@ -52,7 +52,7 @@ class Examined:
         return self.snapshot.rows if self.snapshot and self.links and not self.links.steps else None
 
 
-def examine(
+def examine_store(
     tree: Tree,
     store: StoreFiles,
     version: int,
@@ -69,7 +69,7 @@ def examine(
         return one
     useless: set[str] = set()
     while True:
-        one.links = chain(store, version, ids, kind, useless)
+        one.links = chain_of_version(store, version, ids, kind, useless)
         base, one.snapshot = one.links.base, None
         if base is None:
             break

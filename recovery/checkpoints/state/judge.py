@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from recovery.checkpoints.access import carried
+from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import Finding
-from recovery.checkpoints.state.chain import chain, kind_of, loadable
+from recovery.checkpoints.state.chain import chain_of_version, kind_of, loadable_versions
 from recovery.checkpoints.state.deep import Verified
-from recovery.checkpoints.state.examine import Bad, Examined, examine
+from recovery.checkpoints.state.examine import Bad, Examined, examine_store
 from recovery.checkpoints.state.history import History
 from recovery.checkpoints.state.ids import ids_of_store
 from recovery.checkpoints.state.names import BASES, DEFAULT, StoreFiles
@@ -59,7 +59,9 @@ def judge_files(scope: Scope, findings: list[Finding]) -> Judged:
     unique = any(f.unique_id for store in scope.stores.values() for f in store.versioned)
     histories = [history.ids_of(number, store, scope.names) if unique else None for store in mine]
     useless = scope.verified.useless if scope.verified else set()
-    back = _back(history, [loadable(s, told, useless) for s, told in zip(mine, histories, strict=True)])
+    back = _back(
+        history, [loadable_versions(s, told, useless) for s, told in zip(mine, histories, strict=True)]
+    )
     words = {"operator": number, "version": version, "back": back[-1] if back else "(none is whole)"}
     found: list[Finding] = []
     kind = kind_of(scope.stores.values())
@@ -68,14 +70,14 @@ def judge_files(scope: Scope, findings: list[Finding]) -> Judged:
 
     def look(store: StoreFiles) -> Examined:
         told = ids_of_store(store, scope.names, ids, store.partition, version)
-        return examine(scope.tree, store, version, told, kind, problems)
+        return examine_store(scope.tree, store, version, told, kind, problems)
 
     examined: list[Examined] = []
     if unique and ids is None:
         found.append(finding("STATE_IDS_MISSING", f"commits/{version - 1}", batch=version - 1, **words))
     else:
         with ThreadPoolExecutor(THREADS) as pool:
-            examined = list(pool.map(carried(look), mine))
+            examined = list(pool.map(carry_access(look), mine))
     found += [f for one in examined for f in _judge_store(one, words)]
     found += _ahead(scope, kind)
     found += _gaps(number, back, mine, histories, kind, history)
@@ -168,7 +170,7 @@ def _gaps(
     lost = [b for b in history.batches if b not in back and back and oldest <= b + 1 <= back[-1]]
     for store, told in zip(mine, histories, strict=True) if lost else ():
         for batch in lost:
-            if missing := chain(store, batch + 1, told, kind).missing:
+            if missing := chain_of_version(store, batch + 1, told, kind).missing:
                 first, last = lost[0], lost[-1]
                 span = {"first": first + 1, "last": last + 1, "first_batch": first, "last_batch": last}
                 return [finding("STATE_GAP", missing, operator=number, **span)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.state.chain import chain
+from recovery.checkpoints.state.chain import chain_of_version
 from recovery.checkpoints.state.ids import ids_of_store, lineage_of
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata, metadata_file, parse_metadata
 from recovery.checkpoints.state.names import NUMBER, StateFile, StoreFiles, stores_of
@@ -45,7 +45,7 @@ def files_needed(
             continue
         try:
             unique_id = ids_of_store(store, names, ids, partition, version)
-            links = chain(store, version, store_ids(tree, store, version, unique_id))
+            links = chain_of_version(store, version, store_ids(tree, store, version, unique_id))
             base = links.base
             snapshot = read_snapshot(tree, base) if base and base.kind == "zip" else None
         except Unreadable as problem:

@@ -8,7 +8,7 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed
 from recovery.checkpoints.report import Finding, StateOperator, StateSchema, StateVersion
 from recovery.checkpoints.state import described
-from recovery.checkpoints.state.deep import Progress, Verified, verify
+from recovery.checkpoints.state.deep import Progress, Verified, verify_state_files
 from recovery.checkpoints.state.history import History
 from recovery.checkpoints.state.judge import Judged, Scope, judge_files
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata, metadata_file, parse_metadata
@@ -72,7 +72,7 @@ def read_operators(
     stores = stores_of(tree)
     history = History(tree, standing.commit, standing.committed)
     each = (store for number in sorted(stores) for store in stores[number].values())
-    verified = verify(tree, each, progress) if deep else None
+    verified = verify_state_files(tree, each, progress) if deep else None
     return tuple(
         _operator(tree, n, standing, stores.get(n, {}), history, verified, findings) for n in sorted(present)
     )

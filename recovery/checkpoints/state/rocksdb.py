@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed, json_of, object_of, text_of
-from recovery.checkpoints.state.blocks import Readable, plain
+from recovery.checkpoints.state.blocks import Readable, plain_blocks
 
 MAX_METADATA = 1 << 26
 NO_ZIP = "it is not a zip, or is cut short"
@@ -84,7 +84,7 @@ def _snapshot(body: dict[str, Any]) -> Snapshot:
 
 def parse_lineage(stream: Readable) -> tuple[tuple[int, str], ...]:
     """(version, unique id) of the versions before a changelog of format 2, ascending. Malformed: it has none."""
-    blocks = plain(stream)
+    blocks = plain_blocks(stream)
     data = b""
 
     def take(size: int) -> bytes:

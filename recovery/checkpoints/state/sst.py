@@ -118,7 +118,7 @@ def read_entries(stream: Any, size: int) -> Iterator[Entry]:
         raise Unchecked("it removes ranges of keys, which is not read here")
     told = table.properties(named.get("rocksdb.properties"))
     for handle in table.blocks(table.held(index), told):
-        for key, _ in entries(table.held(handle)):
+        for key, _ in block_entries(table.held(handle)):
             if len(key) < TAG:
                 raise Malformed("a key in it is cut short")
             tag = int.from_bytes(key[-TAG:], "little")
@@ -219,7 +219,7 @@ class _Table:
         if handle.size > MAX_HELD:
             raise Unchecked(f"it has an index of {handle.size} bytes, more than is held here")
         *pieces, packed = self._pieces(handle)
-        return unpacked(b"".join(pieces), packed[0])
+        return unpack_block(b"".join(pieces), packed[0])
 
     def _pieces(self, handle: Handle) -> Iterator[bytes]:
         """A block's bytes, at last the byte that says how they are packed. Raises Malformed at the end."""
@@ -247,14 +247,14 @@ class _Table:
     def named(self) -> dict[str, Handle]:
         """The metaindex: name -> block."""
         found = {}
-        for key, value in entries(self.held(self.footer.metaindex)):
+        for key, value in block_entries(self.held(self.footer.metaindex)):
             found[key.decode("utf-8", "replace")] = _handle(value, 0)[0]
         return found
 
     def properties(self, handle: Handle | None) -> dict[str, bytes]:
         if handle is None:
             return {}
-        return {key.decode("utf-8", "replace"): value for key, value in entries(self.held(handle))}
+        return {key.decode("utf-8", "replace"): value for key, value in block_entries(self.held(handle))}
 
     def follow(self, index: bytes, told: dict[str, bytes]) -> None:
         """Check every block that the index names."""
@@ -268,9 +268,9 @@ class _Table:
         if shape > WITH_KEY:
             raise Unchecked(f"its index is of an unknown kind, {shape}")
         delta = told.get("rocksdb.index.value.is.delta.encoded", b"\0")[:1] != b"\0"
-        for handle in handles(index, delta, first_key=shape == WITH_KEY):
+        for handle in block_handles(index, delta, first_key=shape == WITH_KEY):
             if shape == PARTITIONED:
-                yield from handles(self._part(handle), delta)
+                yield from block_handles(self._part(handle), delta)
             else:
                 yield handle
 
@@ -316,13 +316,13 @@ def _without(gap: Handle, start: int, end: int) -> Iterator[Handle]:
         yield Handle(end, stop - end)
 
 
-def unpacked(data: bytes, packed: int) -> bytes:
+def unpack_block(data: bytes, packed: int) -> bytes:
     """A block's plain bytes (CompressionType; but for Snappy a varint before them says how many)."""
     if packed == 0:
         return data
     if packed != ZLIB and packed not in CODECS:
         raise Unchecked(f"its index is compressed in a way that is not read here, {packed}")
-    size, at = varint(data, 0)
+    size, at = read_varint(data, 0)
     if size > MAX_HELD:
         raise Unchecked(f"it has an index of {size} bytes, more than is held here")
     try:
@@ -341,7 +341,7 @@ def unpacked(data: bytes, packed: int) -> bytes:
     return bytes(plain)
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """(value, where it ends) of a number of up to 64 bits."""
     value = 0
     for place in range(10):
@@ -356,8 +356,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _handle(data: bytes, at: int) -> tuple[Handle, int]:
-    offset, at = varint(data, at)
-    size, at = varint(data, at)
+    offset, at = read_varint(data, at)
+    size, at = read_varint(data, at)
     return Handle(offset, size), at
 
 
@@ -374,13 +374,13 @@ def _end(block: bytes) -> int:
     return end
 
 
-def entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+def block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of a block whose entries tell the lengths of both."""
     at, end, key = 0, _end(block), b""
     while at < end:
-        shared, at = varint(block, at)
-        own, at = varint(block, at)
-        length, at = varint(block, at)
+        shared, at = read_varint(block, at)
+        own, at = read_varint(block, at)
+        length, at = read_varint(block, at)
         if shared > len(key) or at + own + length > end:
             raise Malformed("a block of its index is damaged")
         key = key[:shared] + block[at : at + own]
@@ -389,22 +389,22 @@ def entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += length
 
 
-def handles(block: bytes, delta: bool, *, first_key: bool = False) -> Iterator[Handle]:
+def block_handles(block: bytes, delta: bool, *, first_key: bool = False) -> Iterator[Handle]:
     """Blocks that an index names. `delta`: values without lengths, told by the block before where a key is shared."""
     at, end, before = 0, _end(block), Handle(0, 0)
     while at < end:
-        shared, at = varint(block, at)
-        own, at = varint(block, at)
-        length, at = (0, at) if delta else varint(block, at)
+        shared, at = read_varint(block, at)
+        own, at = read_varint(block, at)
+        length, at = (0, at) if delta else read_varint(block, at)
         at += own
         if delta and shared:
-            change, stop = varint(block, at)
+            change, stop = read_varint(block, at)
             size = before.size + (change >> 1 ^ -(change & 1))
             before = Handle(before.offset + before.size + TRAILER.size, size)
         else:
             before, stop = _handle(block, at)
         if delta and first_key:
-            key, stop = varint(block, stop)
+            key, stop = read_varint(block, stop)
             stop += key
         at = stop if delta else at + length
         if at > end or before.size < 0:

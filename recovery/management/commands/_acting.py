@@ -189,14 +189,14 @@ def ended(recovery: Recovery) -> Answer:
 
 def approvals(recovery: Recovery, plan: Plan) -> dict[str, Any]:
     """`{needed, given, missing, voters[], expires_at, awaits}`; `awaits` null: the plan may run now."""
-    standing = selectors.standing(recovery, plan)
-    request, count = selectors.request_of(plan), rules.tally(standing.rule, standing.votes)
+    standing = selectors.approval_standing(recovery, plan)
+    request, count = selectors.request_of(plan), rules.tally_votes(standing.rule, standing.votes)
     no = selectors.run_refusal(recovery, plan)
     return {
         "needed": count.needed,
         "given": count.given,
         "missing": count.missing,
-        "voters": selectors.approvers(standing.rule, request, plan) if count.needed else [],
+        "voters": selectors.names_of_approvers(standing.rule, request, plan) if count.needed else [],
         "expires_at": request.expires_at.isoformat() if request else None,
         "awaits": {"code": no.code, "says": no.says} if no else None,
     }

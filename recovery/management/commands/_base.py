@@ -22,7 +22,7 @@ from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.utils import timezone
 
 from recovery import trace
-from recovery.audit.actions import attempt
+from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import find_aim
 from recovery.errors import RepriseError, Unreachable, WrongUse
 from recovery.names import shown
@@ -125,7 +125,7 @@ class RepriseCommand(BaseCommand):
         if right is not None and not self.actor.may(right):
             name = self.__class__.__module__.rsplit(".", 1)[-1]
             aim = find_aim(options)
-            with attempt(
+            with audited_attempt(
                 action="command.denied",
                 by=self.actor,
                 target_kind="command",

@@ -229,7 +229,7 @@ def _batch_source(source: BatchSource) -> Iterator[str]:
     yield ""
     stands = labels.label(source.kind, source.offset_json)
     yield f"Source {shown(source.key):<5} {source.kind}: {shown(stands)}"
-    yield f"  Took   {shown(said.took(source))}"
+    yield f"  Took   {shown(said.describe_intake(source))}"
     yield f"  From   {shown(source.begins_json or '-') if source.begins else 'not known'}"
     yield f"  To     {shown(source.offset_json or '-')}"
     yield from _files(source.files)
@@ -256,11 +256,11 @@ def difference_lines(of: Difference) -> Iterator[str]:
     yield f"From {old} to {new}"
     for step in of.sources:
         yield ""
-        yield f"Source {shown(step.key):<5} {step.kind}: {shown(said.step(step))}"
+        yield f"Source {shown(step.key):<5} {step.kind}: {shown(said.describe_step(step))}"
         if step.change != "same":
             yield f"  From   {shown(step.before_json or '-')}"
             yield f"  To     {shown(step.after_json or '-')}"
-        for name, before, after in said.partitions(step.before_json, step.after_json)[:SHOWN_FILES]:
+        for name, before, after in said.changed_partitions(step.before_json, step.after_json)[:SHOWN_FILES]:
             yield f"    {shown(name)}: {_or_none(before)} to {_or_none(after)}"
         yield from _files(step.files)
     untold = said.operators_untold(of)

@@ -28,7 +28,7 @@ class VoteCommand(RepriseCommand):
 
     def answer(self, options: dict[str, Any]) -> Answer:
         recovery = recovery_or_404(options["recovery"], self.actor)
-        request = actions.vote(
+        request = actions.cast_vote(
             recovery_id=recovery.pk,
             choice=self.choice,
             reason=options["reason"],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from recovery.audit import archiving, keeping, keys, reviews
-from recovery.audit.evidence import pack
+from recovery.audit.evidence import pack_evidence
 from recovery.audit.listing import Wanted
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import Refused, WrongUse
@@ -91,7 +91,7 @@ class Command(RepriseCommand):
         """The chain, checked from the first entry to the last; or an archive of it."""
         if options["archive"]:
             return self._verified_archive(Path(options["archive"]).expanduser())
-        found = keeping.verify(by=self.actor)
+        found = keeping.verify_chain(by=self.actor)
         if found["ok"]:
             signed = f" Signed up to entry {found['anchored']}." if found["anchored"] else " Not signed yet."
             text = f"The audit log is whole: {found['entries']} entries, head {found['head'][:12]}.{signed}"
@@ -120,7 +120,7 @@ class Command(RepriseCommand):
         fmt, output = options["format"], options["output"]
         if output is None:
             fmt = "json" if self.as_json else fmt
-            pieces = keeping.export(fmt=fmt, by=self.actor, wanted=Wanted.of(given))
+            pieces = keeping.export_log(fmt=fmt, by=self.actor, wanted=Wanted.of(given))
             if self.as_json:
                 entries = json.loads("".join(pieces))
                 return Answer({"format": "json", "count": len(entries), "entries": entries}, "")
@@ -129,7 +129,7 @@ class Command(RepriseCommand):
                 raw.write(piece)
             return Answer({}, "")
         file = _new(output)
-        count = _fill(file, lambda: keeping.export(fmt=fmt, by=self.actor, wanted=Wanted.of(given)), fmt)
+        count = _fill(file, lambda: keeping.export_log(fmt=fmt, by=self.actor, wanted=Wanted.of(given)), fmt)
         return Answer(
             {"format": fmt, "file": str(file), "count": count}, f"Exported {count} entries to {file}."
         )
@@ -142,17 +142,17 @@ class Command(RepriseCommand):
             return Answer(data, f"Entry {options['sign']} is signed off by {made.by}.")
         if options["note"]:
             raise WrongUse("A note belongs to a sign-off: name the entry with --sign.")
-        items = [_item(q) for q in reviews.queue(self.actor, signed=options["signed"])]
+        items = [_item(q) for q in reviews.review_queue(self.actor, signed=options["signed"])]
         rows = [(i["entry"], i["why"], i["at"][:16].replace("T", " "), i["who"], i["says"]) for i in items]
         word = "signed off" if options["signed"] else "waiting"
         text = table(("ENTRY", "WHY", "TIME (UTC)", "WHO", "WHAT"), rows) if rows else f"Nothing is {word}."
-        return Answer({"waiting": reviews.waiting(self.actor), "items": items}, text)
+        return Answer({"waiting": reviews.acts_to_review(self.actor), "items": items}, text)
 
     def packed(self, options: dict[str, Any]) -> Answer:
         file = _new(options["output"])
         try:
             with file.open("wb") as stream:
-                made = pack(label=options["recovery"], stream=stream, by=self.actor)
+                made = pack_evidence(label=options["recovery"], stream=stream, by=self.actor)
         except BaseException:
             file.unlink(missing_ok=True)
             raise
@@ -160,7 +160,7 @@ class Command(RepriseCommand):
 
     def archived(self, options: dict[str, Any]) -> Answer:
         folder = Path(options["to"]).expanduser()
-        made = archiving.archive(days=options["older_than"], folder=folder, by=self.actor)
+        made = archiving.archive_entries(days=options["older_than"], folder=folder, by=self.actor)
         if made is None:
             return Answer(
                 {"entries": 0}, f"No entry is older than {options['older_than']} days. Nothing was removed."
@@ -177,7 +177,7 @@ class Command(RepriseCommand):
                 f"Signed with key {ids['new']} from now on. The old one, {ids['old']}, stays on the list.",
             )
         problem = keeping.problem_with_key()
-        known = {name: key.hex() for name, key in keys.public().items()}
+        known = {name: key.hex() for name, key in keys.public_keys().items()}
         data = {"file": str(keys.list_file()), "keys": known, "problem": problem}
         return Answer(data, problem or "\n".join(f"{n}  {k}" for n, k in known.items()), int(bool(problem)))
 

@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import Any, Final
 
 from recovery.checkpoints import access
-from recovery.diagnosis.advice import Meant, asks_meant, recommended, stored_advice
+from recovery.diagnosis.advice import Meant, asks_meant, recommend_advice, stored_advice
 from recovery.diagnosis.platforms import Storage
 from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
@@ -90,7 +90,7 @@ examples:
         return Answer({**about, "diagnosis": found}, text(flow, found), exit_code=1)
 
 
-@access.anywhere()  # who is at the machine names the places, with that machine's rights
+@access.allow_anywhere()  # who is at the machine names the places, with that machine's rights
 def _answer_of_text(options: dict[str, Any]) -> Answer:
     """Of a text alone, or with its checkpoint. Raises WrongUse."""
     if options["pipeline"] is not None or options["flow"] is not None:
@@ -163,7 +163,7 @@ def next_lines(flow: Flow, found: Mapping[str, Any]) -> list[str]:
         named = next((a.strategy for a in advice if a.strategy), None)
         return [f"Next: {plan} {named}"] if named else [NO_STRATEGY]
     answers = ((Meant.YES, "If the change was meant"), (Meant.NO, "If it was a mistake"))
-    ways = [(says, recommended(advice, meant)) for meant, says in answers]
+    ways = [(says, recommend_advice(advice, meant)) for meant, says in answers]
     lines = [
         f"{says}: {plan} {one.strategy} --meant {one.right_if}"
         for says, one in ways

@@ -12,7 +12,7 @@ from recovery.management.commands._base import Answer, RepriseCommand, ago, last
 from recovery.models import Flow, Pipeline, Workspace
 from recovery.names import shown
 from recovery.people.roles import Right
-from recovery.people.visible import where
+from recovery.people.visible import filter_visible
 from recovery.pipelines import retention
 from recovery.pipelines.alone import health_of
 from recovery.pipelines.behind import NOT_OK, since_of
@@ -55,10 +55,12 @@ class Command(RepriseCommand):
         workspaces = list(
             Workspace.objects.active().order_by("name")
         )  # before the rows: their age is never understated
-        flows = Flow.objects.filter(where(self.actor, "pipeline__"), pipeline__gone=False).select_related(
-            "pipeline__workspace"
+        flows = Flow.objects.filter(
+            filter_visible(self.actor, "pipeline__"), pipeline__gone=False
+        ).select_related("pipeline__workspace")
+        pipelines = Pipeline.objects.filter(filter_visible(self.actor), gone=False).select_related(
+            "workspace"
         )
-        pipelines = Pipeline.objects.filter(where(self.actor), gone=False).select_related("workspace")
         if options["failing"]:
             flows = flows.filter(state__in=NOT_OK)
             pipelines = pipelines.filter(~Q(failure={}) | Q(judged__in=("", *NOT_OK)))

@@ -6,11 +6,11 @@ from argparse import ArgumentParser
 from dataclasses import replace
 from typing import Any
 
-from recovery.checkpoints import access, inspect
+from recovery.checkpoints import access, inspect_checkpoint
 from recovery.checkpoints.absent import UNTOLD, KeepsState
-from recovery.checkpoints.batches import compare, read_batch
+from recovery.checkpoints.batches import compare_batches, read_batch
 from recovery.checkpoints.report import CheckpointReport
-from recovery.checkpoints.survey import is_storage_root, survey
+from recovery.checkpoints.survey import is_storage_root, survey_root
 from recovery.diagnosis.of_text import diagnose_text, with_failure
 from recovery.errors import WrongUse
 from recovery.management.commands import _error_text
@@ -72,7 +72,7 @@ class Command(RepriseCommand):
             "--beside", type=int, metavar="M", help="With --batch: what differs between these two batches."
         )
 
-    @access.anywhere()  # who is at the machine names the place, with that machine's rights
+    @access.allow_anywhere()  # who is at the machine names the place, with that machine's rights
     def answer(self, options: dict[str, Any]) -> Answer:
         if options["batch"] is not None:
             return _batch(options)
@@ -85,7 +85,7 @@ class Command(RepriseCommand):
                     "--error is of one stream: name its own checkpoint, not a storage root with several."
                 )
             return _survey(options["path"])
-        report = inspect(
+        report = inspect_checkpoint(
             options["path"],
             sink=options["sink"],
             deep=options["deep"],
@@ -142,7 +142,7 @@ def _batch(options: dict[str, Any]) -> Answer:
         one = read_batch(options["path"], options["batch"])
         data = {"batch": one.as_dict(), "difference": None}
         return Answer(data, "\n".join(texts.batch_lines(one)), exit_code=int(bool(one.problems)))
-    found = compare(options["path"], options["batch"], options["beside"])
+    found = compare_batches(options["path"], options["batch"], options["beside"])
     of = found.after if found.after.number == options["batch"] else found.before
     bad = found.before.problems or found.after.problems
     data = {"batch": of.as_dict(), "difference": found.as_dict()}
@@ -151,7 +151,7 @@ def _batch(options: dict[str, Any]) -> Answer:
 
 def _survey(path: str) -> Answer:
     """A pipeline's storage root: its flows and their versions. Exit 1 with a blocker in a newest version."""
-    found = survey(path)
+    found = survey_root(path)
     bad = any(flow.versions and flow.versions[-1].blockers for flow in found.flows)
     return Answer(found.as_dict(), "\n".join(texts.survey_lines(found)), exit_code=int(bad))
 

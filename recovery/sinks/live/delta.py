@@ -22,7 +22,7 @@ def read(location: str, *, query_id: str | None, now_ms: int | None = None) -> S
     """
     with reaching(location):
         try:
-            sink = deltasink.read(Store.open(location), query_id, now_ms=now_ms)
+            sink = deltasink.read_delta_sink(Store.open(location), query_id, now_ms=now_ms)
         except Malformed as problem:
             raise Unreachable(
                 f"The log of {location} cannot be read: {problem.why}. Mend the table."
@@ -154,9 +154,9 @@ def _move(version: int, actions: list[deltalog.Action]) -> _Move:
     kept = [r for r in removes if not r.get("dataChange", True)]
     return _Move(
         version,
-        tuple(deltalog.added(a) for a in adds if a.get("dataChange", True)),
-        tuple(deltalog.added(a) for a in adds if not a.get("dataChange", True)),
-        tuple(deltalog.added(r) for r in kept),
+        tuple(deltalog.added_file(a) for a in adds if a.get("dataChange", True)),
+        tuple(deltalog.added_file(a) for a in adds if not a.get("dataChange", True)),
+        tuple(deltalog.added_file(r) for r in kept),
         taken=len(kept) < len(removes),
         schema=any(a.get("metaData") for a in actions),
     )
@@ -201,11 +201,11 @@ def columns_of(schema: str) -> dict[str, Mapping[str, Any]]:
 
 def _state(location: str, version: int | None) -> deltalog.TableState:
     """The table at a version; None: as it is now. Raises Unreachable."""
-    log = deltalog.listed(Store.open(location))
+    log = deltalog.list_log(Store.open(location))
     if log is None:
         raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
     try:
-        return deltalog.state(log, log.latest if version is None else version)
+        return deltalog.table_state(log, log.latest if version is None else version)
     except (Malformed, deltalog.Gone) as problem:
         raise Unreachable(f"The log of {location} cannot be read at version {version}.") from problem
 
@@ -213,9 +213,9 @@ def _state(location: str, version: int | None) -> deltalog.TableState:
 def bytes_of(location: str) -> int | None:
     """Bytes of the data files of the newest version; None: the log does not tell. Raises Unreachable."""
     with reaching(location):
-        log = deltalog.listed(Store.open(location))
+        log = deltalog.list_log(Store.open(location))
         try:
-            files = deltalog.state(log, log.latest, files=True).files if log else None
+            files = deltalog.table_state(log, log.latest, files=True).files if log else None
         except (Malformed, deltalog.Gone):
             return None
     return None if files is None else sum(f.size for f in files.values())
@@ -224,22 +224,22 @@ def bytes_of(location: str) -> int | None:
 def sizes(location: str) -> dict[str, int]:
     """Bytes of each data file of the newest version, by its path as the log writes it. Raises Unreachable."""
     with reaching(location):
-        log = deltalog.listed(Store.open(location))
+        log = deltalog.list_log(Store.open(location))
         try:
-            files = deltalog.state(log, log.latest, files=True).files if log else {}
+            files = deltalog.table_state(log, log.latest, files=True).files if log else {}
         except (Malformed, deltalog.Gone) as problem:
             raise Unreachable(f"The log of {location} cannot be read.") from problem
     return {f.path: f.size for f in files.values()}
 
 
 def _commits_after(location: str, version: int) -> Iterator[tuple[int, list[deltalog.Action]]]:
-    log = deltalog.listed(Store.open(location))
+    log = deltalog.list_log(Store.open(location))
     if log is None:
         raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
     if log.earliest > version + 1:
         raise Unreachable(f"The log of {location} begins at version {log.earliest}, after {version}.")
     try:
-        yield from deltalog.commits(log, range(version + 1, log.latest + 1))
+        yield from deltalog.read_commits(log, range(version + 1, log.latest + 1))
     except (Malformed, deltalog.Gone) as problem:
         raise Unreachable(f"The log of {location} cannot be read after version {version}.") from problem
 

@@ -3,7 +3,7 @@
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import other_format
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Unreachable
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
@@ -19,7 +19,7 @@ def read(location: str) -> SinkReport:
         table = Store.open(location)
         if not table.is_dir():
             raise Unreachable(f"Table directory {location} does not exist. Check the path and the storage.")
-        log = sinklog.read(table)
+        log = sinklog.read_sink_log(table)
         if not log.present and other_format(table):
             return unknown.report(location)
     return SinkReport(
@@ -27,10 +27,10 @@ def read(location: str) -> SinkReport:
         location=location,
         head=log.head,
         earliest=log.earliest,
-        batches={batch: tuple(decoded(p) for p in paths) for batch, paths in log.batches.items()},
+        batches={batch: tuple(decode_uri(p) for p in paths) for batch, paths in log.batches.items()},
         absorbs_repeats=False,
         findings=log.findings,
         fingerprint=log.fingerprint,
         size_bytes=log.size_bytes,
-        older=tuple(decoded(p) for p in log.older),
+        older=tuple(decode_uri(p) for p in log.older),
     )

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from recovery.checkpoints import deltalog
-from recovery.checkpoints.access import carried
+from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, reaching
 from recovery.errors import Refused, RepriseError, Unreachable
@@ -68,7 +68,7 @@ def table_id(location: str) -> str | None:
     try:
         with reaching(location):
             log = _log(Store.open(location), location)
-            return deltalog.state(log, log.latest).table_id
+            return deltalog.table_state(log, log.latest).table_id
     except (RepriseError, Malformed, deltalog.Gone):
         return None
 
@@ -81,14 +81,14 @@ def sized(facts: DeltaFacts) -> DeltaFacts:
     try:
         with reaching(facts.location):
             log = _log(Store.open(facts.location), facts.location)
-            held = deltalog.state(log, facts.latest, files=True)
+            held = deltalog.table_state(log, facts.latest, files=True)
     except (Unreachable, Malformed, deltalog.Gone):
         return facts
     return replace(facts, size=sum(f.size for f in held.files.values()))
 
 
 def _log(table: Store, location: str) -> deltalog.Log:
-    log = deltalog.listed(table)
+    log = deltalog.list_log(table)
     if log is None:
         raise Unreachable(f"{location} holds no Delta table. Check the path; Spark would refuse it too.")
     if log.staged is not None:
@@ -111,13 +111,13 @@ def _read(
 ) -> DeltaFacts:
     reading = Reading.of(options)
     try:
-        newest = deltalog.state(log, log.latest)
+        newest = deltalog.table_state(log, log.latest)
     except deltalog.Gone as gap:
         raise Unreachable(
             f"{table.location} cannot be read: {gap}. Put its log back; Spark would refuse it too."
         ) from gap
     properties = newest.properties
-    with deltalog.readable("its newest metadata"):
+    with deltalog.require_actions("its newest metadata"):
         as_parquet = plain(newest.metadata, newest.protocol, newest.schema)
     facts = DeltaFacts(
         asked_ms=round(time.time() * 1000) if now_ms is None else now_ms,
@@ -125,7 +125,7 @@ def _read(
         table_id=newest.table_id,
         earliest=log.earliest,
         latest=log.latest,
-        times=deltalog.times(log),
+        times=deltalog.commit_times(log),
         schema=newest.schema,
         column_mapping=properties.get("delta.columnMapping.mode", "none") != "none",
         reading=reading,
@@ -181,8 +181,8 @@ def _with_commits(
     missing = [v for v in range(first, facts.latest + 1) if v not in held]
     count = sum(len(c.files) + len(c.removed) for c in held.values())
     try:
-        for version, actions in deltalog.commits(log, missing):
-            with deltalog.readable(deltalog.name_of(version)):
+        for version, actions in deltalog.read_commits(log, missing):
+            with deltalog.require_actions(deltalog.name_of(version)):
                 told = _commit_time(actions, facts.times[version])
                 commit = held[version] = commit_of(version, told, actions, facts.reading)
             count += len(commit.files) + len(commit.removed)
@@ -213,7 +213,7 @@ def _schemas(
             found[version] = facts.schema
             continue
         try:
-            found[version] = deltalog.state(log, version).schema
+            found[version] = deltalog.table_state(log, version).schema
         except deltalog.Gone:
             continue
     return found
@@ -225,7 +225,7 @@ def _with_snapshots(facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[Delta
     snapshots = {}
     for version in sorted(versions | {facts.latest} if versions else versions):
         try:
-            found = deltalog.state(log, version, files=True)
+            found = deltalog.table_state(log, version, files=True)
         except deltalog.Gone:
             continue
         snapshots[version] = in_reading_order(found.files.values())
@@ -240,7 +240,7 @@ def _with_footers(facts: DeltaFacts, table: Store) -> DeltaFacts:
         return facts
     with ThreadPoolExecutor(READERS) as pool:
         told = dict(
-            zip(unknown, pool.map(carried(lambda path: _footer_rows(table, path)), unknown), strict=True)
+            zip(unknown, pool.map(carry_access(lambda path: _footer_rows(table, path)), unknown), strict=True)
         )
 
     def filled(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
@@ -280,7 +280,7 @@ def _with_gone(facts: DeltaFacts, table: Store, wanted: Sequence[DeltaOffset]) -
     near = [p for p in paths if not _elsewhere(p)]
     if len(near) <= FEW_FILES:
         with ThreadPoolExecutor(READERS) as pool:
-            there = pool.map(carried(lambda p: table.exists(unquote(p))), near)
+            there = pool.map(carry_access(lambda p: table.exists(unquote(p))), near)
             gone = {p for p, found in zip(near, there, strict=True) if not found}
     else:
         files, _, whole = table.walk()

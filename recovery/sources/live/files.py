@@ -10,7 +10,7 @@ from typing import Any
 
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.storage import Entry, Store, reaching
-from recovery.checkpoints.uris import canonical, decoded
+from recovery.checkpoints.uris import canonical_uri, decode_uri
 from recovery.errors import Unreachable
 from recovery.linear import Linear
 from recovery.sources.base import InputFile
@@ -49,7 +49,7 @@ def by_log(location: str) -> bool:
         return False
     with reaching(location):
         root = Store.open(location)
-        return root.is_dir() and sinklog.read(root).present
+        return root.is_dir() and sinklog.read_sink_log(root).present
 
 
 def _is_text(name: str) -> bool:
@@ -141,8 +141,8 @@ def _below(root: Store, recursive: bool, *, by_log: bool) -> list[InputFile]:
             return []  # a wildcard may match a hidden file; Spark drops it all the same
         entry = next(e for e in Store(root.fs, above or "/", above).entries() if e.name == name)
         return [_file(root, "", Entry(name, int(info["size"]), False, entry.mtime_ms))]
-    if by_log and (log := sinklog.read(root)).present:
-        return [InputFile(decoded(f.path), f.size, f.mtime_ms) for f in log.files if f.action == "add"]
+    if by_log and (log := sinklog.read_sink_log(root)).present:
+        return [InputFile(decode_uri(f.path), f.size, f.mtime_ms) for f in log.files if f.action == "add"]
     found = list(_leaves(root, "", 0))
     partitioned = any(any(PARTITION.fullmatch(p) for p in above.split("/")) for above, _ in found)
     if not (recursive or partitioned):
@@ -164,5 +164,5 @@ def _leaves(root: Store, above: str, depth: int) -> Iterator[tuple[str, Entry]]:
 
 def _file(root: Store, name: str, entry: Entry) -> InputFile:
     where = root.path(name)
-    uri = canonical(where) if root.local else canonical(root.fs.unstrip_protocol(where))
+    uri = canonical_uri(where) if root.local else canonical_uri(root.fs.unstrip_protocol(where))
     return InputFile(uri, entry.size, entry.mtime_ms or 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused, RepriseError
 from recovery.sources import delta, file_facts, files, kafka, kept, registry, slices
 from recovery.sources.base import (
@@ -167,7 +167,7 @@ def _with_file_start(
     waits = unread = [f.path for f in found.waiting]
     skipped: list[str] = []
     if start is not None:
-        kept = {decoded(e.path): e for e in start.read}
+        kept = {decode_uri(e.path): e for e in start.read}
         taken = [f.path for f in file_facts.unread(kept, held).new]
         skipped = [p for p in waits if p not in set(taken)]
         waits = taken

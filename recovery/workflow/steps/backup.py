@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.errors import Refused
 from recovery.models import KeptFile, Step
 from recovery.workflow.places import checkpoint_of
@@ -61,7 +61,7 @@ def _as_sealed(path: str, content: bytes, sha256: str) -> None:
 def _checkpoint(context: Context) -> dict[str, Any]:
     """What a rollback must find again. Raises Refused when the checkpoint is no longer the planned one."""
     place = checkpoint_of(context.flow)
-    report = inspect(place, sink=context.body["table_place"] or None)
+    report = inspect_checkpoint(place, sink=context.body["table_place"] or None)
     if report.fingerprint != context.body["preconditions"]["checkpoint"]["fingerprint"]:
         raise Refused(
             f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.checkpoints import fingerprint, placing
+from recovery.checkpoints import placing, read_fingerprint
 from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
@@ -32,7 +32,7 @@ def refusal(recovery: Recovery) -> str | None:
         return "An update is running. Stop it first."
     if "seed" in done:
         place = checkpoint_of(flow)
-        if placing.undone(place, recovery=recovery.label):
+        if placing.is_undone(place, recovery=recovery.label):
             return None  # an attempt that died had come so far; the source may be left to do
         return placing.undo_refusal(place, recovery=recovery.label, sink_head=_head(done["seed"]))
     rerun = recovery.steps.filter(kind="rerun").first()
@@ -55,9 +55,9 @@ def run(context: Context) -> Mapping[str, Any]:
     done = {s.kind: s for s in context.recovery.steps.filter(state="done", plan__isnull=False)}
     before = done.get("backup")
     place = checkpoint_of(context.flow) if "seed" in done else ""
-    if place and not placing.undone(place, recovery=context.recovery.label):
+    if place and not placing.is_undone(place, recovery=context.recovery.label):
         context.watch.guard()
-        placing.undo(place, recovery=context.recovery.label, sink_head=_head(done["seed"]))
+        placing.undo_publish(place, recovery=context.recovery.label, sink_head=_head(done["seed"]))
         context.log(
             f"Version {done['seed'].result['version']} renamed away; the old version is in use again."
         )
@@ -72,7 +72,7 @@ def run(context: Context) -> Mapping[str, Any]:
 
 def _goes_back_to(context: Context, place: str, before: Mapping[str, Any]) -> None:
     """Read back: the checkpoint in use is the one that the backup saw. Raises OutcomeUnknown."""
-    if fingerprint(place) != before["fingerprint"]:
+    if read_fingerprint(place) != before["fingerprint"]:
         raise OutcomeUnknown(
             f"The checkpoint does not read back as it was kept (version {before['version']}, batch "
             f"{before['last_committed']}). Look at it before anything is started.",

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from recovery.checkpoints import inspect, placing, repair
+from recovery.checkpoints import inspect_checkpoint, placing, repair
 from recovery.checkpoints import seed as seeding
 from recovery.checkpoints.placing import Prepared
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
 from recovery.errors import Refused
@@ -34,10 +34,10 @@ PRIME = "prime"  # args.state: empty state, as the code's own query leaves it
 def run(context: Context) -> Mapping[str, Any]:
     """Prepare, read back, rename. Refused when the checkpoint is no longer the planned one."""
     place, label = checkpoint_of(context.flow), context.recovery.label
-    if not placing.probe(place, recovery=label).in_place:
-        placing.clean(place, recovery=label)
+    if not placing.probe_outcome(place, recovery=label).in_place:
+        placing.clean_leftovers(place, recovery=label)
     # beside its table, as when it was planned: a batch that only the table has finished counts as done
-    report = inspect(place, sink=context.body["table_place"] or None)
+    report = inspect_checkpoint(place, sink=context.body["table_place"] or None)
     planned = context.body["preconditions"]["checkpoint"]
     if report.fingerprint != planned["fingerprint"]:
         raise Refused(
@@ -51,7 +51,7 @@ def run(context: Context) -> Mapping[str, Any]:
     context.log(
         f"Undo record written. Prepared from version {report.version}, batch {report.last_committed}."
     )
-    version = placing.publish(place, prepared, guard=context.watch.guard)
+    version = placing.publish_checkpoint(place, prepared, guard=context.watch.guard)
     context.log(f"Renamed to version {version}. Version {report.version} is untouched.")
     return {**_read_back(context, place, version), "from_version": report.version}
 
@@ -66,7 +66,7 @@ def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
     if state != PRIME:
         return _laid(context, place, report, state, watermark_ms)
     if watermark_ms is None:  # windows up to it were written; those that end later were in the state
-        watermark_ms = reconciled(report).closed_ms
+        watermark_ms = reconcile_report(report).closed_ms
     context.log("The code's own query runs over no input, for empty state of its shape.")
     with _primed(context, report, watermark_ms) as found:
         if found.problem is not None:
@@ -98,7 +98,7 @@ def _laid(
         context.log(f"The watermark is set to {plan.watermark_ms} ms since the epoch.")
     if plan.state is not None:
         context.log(f"State is carried over from {plan.state}.")
-    return seeding.prepare(
+    return seeding.prepare_seed(
         place,
         plan,
         recovery=context.recovery.label,
@@ -141,7 +141,7 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
         )
     for mending in plan.mendings:
         context.log(f"{mending.file}: {mending.how}")
-    return repair.prepare(
+    return repair.prepare_repair(
         place,
         plan,
         recovery=context.recovery.label,
@@ -159,7 +159,7 @@ def _wanted(context: Context) -> list[str | None]:
 
 
 def _read_back(context: Context, place: str, version: int | None) -> dict[str, Any]:
-    now = inspect(place)
+    now = inspect_checkpoint(place)
     wanted = _wanted(context)
     found = [s.offset_json for s in now.sources]
     if now.version != version or found != wanted or now.blockers:
@@ -179,10 +179,10 @@ def _read_back(context: Context, place: str, version: int | None) -> dict[str, A
 def probe(step: Step) -> Probed:
     """Decided from disk alone: only the rename makes anything visible to Spark."""
     place = checkpoint_of(step.recovery.flow)
-    seen = placing.probe(place, recovery=step.recovery.label)
+    seen = placing.probe_outcome(place, recovery=step.recovery.label)
     evidence = [dict(line) for line in seen.evidence]
     if seen.published is not None:
-        report = inspect(place)
+        report = inspect_checkpoint(place)
         evidence.append(saw(report.version == seen.published, f"Spark's newest version is {report.version}."))
         return Probed(
             "done",

@@ -54,14 +54,16 @@ def ask(row: Recovery, by: Actor) -> ApprovalRequest:
 
 
 def yes(row: Recovery, by: Actor, **values: Any) -> ApprovalRequest:
-    made = actions.vote(recovery_id=row.pk, choice="approve", reason="Numbers match R-142.", by=by, **values)
+    made = actions.cast_vote(
+        recovery_id=row.pk, choice="approve", reason="Numbers match R-142.", by=by, **values
+    )
     row.refresh_from_db()
     made.refresh_from_db()
     return made
 
 
 def no(row: Recovery, by: Actor) -> ApprovalRequest:
-    made = actions.vote(recovery_id=row.pk, choice="reject", reason="Wait for the export.", by=by)
+    made = actions.cast_vote(recovery_id=row.pk, choice="reject", reason="Wait for the export.", by=by)
     row.refresh_from_db()
     made.refresh_from_db()
     return made

@@ -98,7 +98,7 @@ def test_who_edited_the_code_of_the_plan_does_not_vote_on_it(ada: Actor, ann: Ac
     made.body = {**made.body, "editors": [{"name": "ann", "user_id": ann.user_id}]}
     made.save()
     request = ask(row, ada)
-    assert selectors.approvers(selectors.rule_for("production"), request, made) == ["bob"]
+    assert selectors.names_of_approvers(selectors.rule_for("production"), request, made) == ["bob"]
     with pytest.raises(Refused) as refused:
         yes(row, ann)
     assert refused.value.code == "own_code"
@@ -136,9 +136,9 @@ def test_a_vote_needs_a_reason_and_an_asking_needs_a_plan(ada: Actor, ann: Actor
         yes(row, ann)
     ask(row, ada)
     with pytest.raises(WrongUse, match="reason"):
-        actions.vote(recovery_id=row.pk, choice="approve", reason="  ", by=ann)
+        actions.cast_vote(recovery_id=row.pk, choice="approve", reason="  ", by=ann)
     with pytest.raises(WrongUse, match="approve or reject"):
-        actions.vote(recovery_id=row.pk, choice="maybe", reason="x", by=ann)
+        actions.cast_vote(recovery_id=row.pk, choice="maybe", reason="x", by=ann)
     with refused("asked", Refused):
         ask(row, ada)
     row.plans.update(voided_at=timezone.now())
@@ -286,12 +286,12 @@ def test_time_ends_a_request_and_its_recovery(
     for who in (ann, bob)[:votes]:
         yes(row, who)
     clock.on(hours=8, seconds=-1)
-    assert actions.expire() == 0
+    assert actions.expire_requests() == 0
     clock.on(seconds=1)
     if votes < 2:
         with refused("expired", Refused):
             yes(row, actor("cat"))
-    assert (actions.expire(), actions.expire()) == (1, 0)
+    assert (actions.expire_requests(), actions.expire_requests()) == (1, 0)
     row.refresh_from_db()
     request.refresh_from_db()
     assert (row.state, row.active, request.state) == ("expired", False, "expired")

@@ -35,8 +35,8 @@ WHO |= {name: actor(name) for name in ("ann", "bob")}
 VOTE = {"reason": "because"}
 ACTS = {
     "ask": lambda pk, by: actions.request_approval(recovery_id=pk, by=by),
-    "approve": lambda pk, by: actions.vote(recovery_id=pk, choice="approve", by=by, **VOTE),
-    "reject": lambda pk, by: actions.vote(recovery_id=pk, choice="reject", by=by, **VOTE),
+    "approve": lambda pk, by: actions.cast_vote(recovery_id=pk, choice="approve", by=by, **VOTE),
+    "reject": lambda pk, by: actions.cast_vote(recovery_id=pk, choice="reject", by=by, **VOTE),
     "edit": lambda pk, by: workflow.edit_again(recovery_id=pk, by=by),
     "run": lambda pk, by: workflow.execute(recovery_id=pk, by=by),
     "glass": lambda pk, by: actions.break_glass(recovery_id=pk, reason="now", by=by),

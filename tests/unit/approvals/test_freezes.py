@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.approvals.freezes import Dated, Unreadable, Weekly, covering, parse, parse_all, stored
+from recovery.approvals.freezes import (
+    Dated,
+    Unreadable,
+    Weekly,
+    freeze_covering,
+    parse_all,
+    parse_freeze,
+    read_stored_freeze,
+)
 
 WEEKEND = "Fri 18:00 - Mon 08:00 Europe/Berlin weekend"
 HOLIDAYS = "2026-12-20 00:00 - 2027-01-04 06:00 Europe/Berlin holidays"
@@ -42,9 +50,9 @@ def at(text: str) -> datetime:
 def test_a_window_covers_its_wall_clock(line: str, moment: str, covered: bool | None) -> None:
     if covered is None:
         with pytest.raises(ValueError, match="ends before it begins"):
-            parse(line)
+            parse_freeze(line)
         return
-    assert parse(line).covers(at(moment)) is covered
+    assert parse_freeze(line).covers(at(moment)) is covered
 
 
 @pytest.mark.parametrize(
@@ -56,7 +64,7 @@ def test_a_window_covers_its_wall_clock(line: str, moment: str, covered: bool | 
     ],
 )
 def test_it_says_when_it_is_over(line: str, moment: str, end: str) -> None:
-    assert parse(line).ends(at(moment)) == at(end)
+    assert parse_freeze(line).ends(at(moment)) == at(end)
 
 
 @pytest.mark.parametrize(
@@ -75,36 +83,36 @@ def test_it_says_when_it_is_over(line: str, moment: str, end: str) -> None:
 )
 def test_what_is_no_window_is_refused_with_the_way_to_write_one(line: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        parse(line)
+        parse_freeze(line)
 
 
 def test_of_several_windows_the_one_that_ends_last_is_named() -> None:
     windows = parse_all(f"{WEEKEND}\n\n{HOLIDAYS}\n")
-    found = covering(windows, at("2026-12-20T12:00"))
+    found = freeze_covering(windows, at("2026-12-20T12:00"))
     assert str(found) == HOLIDAYS
-    assert covering(windows, at("2026-11-25T12:00")) is None
+    assert freeze_covering(windows, at("2026-11-25T12:00")) is None
 
 
 @pytest.mark.parametrize(
     "line", ["0026-12-20 00:00 - 0027-01-04 06:00 UTC", "26-12-20 00:00 - 27-01-04 06:00 UTC", ""]
 )
 def test_a_kept_line_that_is_no_window_freezes_always_and_reads_as_it_stands(line: str) -> None:
-    window = stored(line)
+    window = read_stored_freeze(line)
     assert window == Unreadable(line)
     assert window.covers(at("2026-11-20T17:00"))
-    assert covering([parse(WEEKEND), window], at("2026-11-21T00:00")) is window
+    assert freeze_covering([parse_freeze(WEEKEND), window], at("2026-11-21T00:00")) is window
     assert str(window) == line
 
 
 def test_a_kept_line_that_is_a_window_is_that_window() -> None:
-    assert stored(HOLIDAYS) == parse(HOLIDAYS)
+    assert read_stored_freeze(HOLIDAYS) == parse_freeze(HOLIDAYS)
 
 
 @given(st.datetimes(), st.datetimes())
 def test_any_dated_window_is_written_as_it_is_read(start: datetime, end: datetime) -> None:
     window = Dated(start.replace(second=0, microsecond=0), end.replace(second=0, microsecond=0), "UTC", "why")
     if start.year >= 2000 and window.start < window.end and end.year < 9999:
-        assert parse(str(window)) == window
+        assert parse_freeze(str(window)) == window
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d - \d{4}-\d\d-\d\d \d\d:\d\d UTC why", str(window))
 
 
@@ -118,7 +126,7 @@ def test_any_weekly_window_reads_as_it_was_written_and_ends_when_it_covers_no_mo
     if start == end:
         return
     window = Weekly(start, end, "Europe/Berlin", "why")
-    assert parse(str(window)) == window
+    assert parse_freeze(str(window)) == window
     now = moment.replace(tzinfo=UTC)
     if window.covers(now):
         over = window.ends(now)

@@ -51,7 +51,7 @@ class Histories(RuleBasedStateMachine):
         self.people: dict[str, Actor] = {n: actor(n, Role.RESPONDER) for n in RESPONDERS}
         self.people |= {n: actor(n) for n in APPROVERS}
         self.people["root"] = actor("root", Role.ADMIN)
-        self.m_rule = rules.shipped("staging")
+        self.m_rule = rules.shipped_rule("staging")
         self.m_version = 0
 
     def teardown(self) -> None:
@@ -101,7 +101,7 @@ class Histories(RuleBasedStateMachine):
         plan = Recovery.objects.get(pk=self.row.pk).plans.filter(voided_at=None).first()
         digest = "0" * 64 if stale or plan is None else plan.hash
         taken = self._try(
-            lambda: actions.vote(recovery_id=self.row.pk, choice=choice, reason="because", plan_hash=digest,
+            lambda: actions.cast_vote(recovery_id=self.row.pk, choice=choice, reason="because", plan_hash=digest,
                                  by=self.people[who])
         )  # fmt: skip
         states = ("awaiting_approval", "approved") if choice == "reject" else ("awaiting_approval",)
@@ -192,7 +192,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def beat(self) -> None:
         late = self._live() and not self._in_time()
-        assert actions.expire() == int(late)
+        assert actions.expire_requests() == int(late)
         if late:
             self.m_state = "expired"
             self._nobody()

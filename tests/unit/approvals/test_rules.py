@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recovery.approvals import rules
-from recovery.approvals.freezes import parse
+from recovery.approvals.freezes import parse_freeze
 from recovery.approvals.rules import Asked, Cast, Group, Rule, Standing, Who
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)  # a Wednesday
@@ -47,10 +47,10 @@ def standing(**values: Any) -> Standing:
     ],
 )
 def test_the_shipped_rules(environment: str, votes: int, glass: bool) -> None:
-    rule = rules.shipped(environment)
+    rule = rules.shipped_rule(environment)
     assert (rule.environment, rule.votes, rule.break_glass) == (environment, votes, glass)
     assert not rule.requester_may_vote
-    assert rules.problem(rule) is None
+    assert rules.problem_of_rule(rule) is None
 
 
 GROUPS = (Group("data", ("ann", "bob"), 1), Group("risk", ("cat",), 1))
@@ -79,19 +79,22 @@ GROUPS = (Group("data", ("ann", "bob"), 1), Group("risk", ("cat",), 1))
     ],
 )
 def test_a_rule_that_cannot_hold_is_refused(change: dict[str, Any], says: str | None) -> None:
-    found = rules.problem(replace(RULE, **change))
+    found = rules.problem_of_rule(replace(RULE, **change))
     assert (found is None) if says is None else (says in (found or "")), found
 
 
 @pytest.mark.parametrize("environment", ["production", "prod-eu", "Production"])
 def test_no_environment_but_development_and_staging_lets_people_approve_their_own(environment: str) -> None:
-    assert rules.problem(Rule(environment, 2, requester_may_vote=True)) is not None
-    assert rules.problem(Rule("staging", 1, requester_may_vote=True)) is None
+    assert rules.problem_of_rule(Rule(environment, 2, requester_may_vote=True)) is not None
+    assert rules.problem_of_rule(Rule("staging", 1, requester_may_vote=True)) is None
 
 
 def test_a_rule_is_the_same_after_it_was_kept() -> None:
     rule = replace(
-        RULE, groups=GROUPS, freezes=(parse("Fri 18:00 - Mon 08:00 UTC why"),), strategies=("continue",)
+        RULE,
+        groups=GROUPS,
+        freezes=(parse_freeze("Fri 18:00 - Mon 08:00 UTC why"),),
+        strategies=("continue",),
     )
     assert rules.from_dict(rule.as_dict()) == rule
     assert rules.from_dict(RULE.as_dict()) == RULE
@@ -158,16 +161,16 @@ def test_who_may_vote(
     ],
 )
 def test_when_it_is_enough(rule: Rule, voters: list[str], enough: bool, missing: int) -> None:
-    count = rules.tally(rule, [Cast(Who(v), "approve") for v in voters])
+    count = rules.tally_votes(rule, [Cast(Who(v), "approve") for v in voters])
     assert (count.enough, count.missing) == (enough, missing)
 
 
 def test_a_vote_against_it_is_no_vote_for_it() -> None:
-    assert rules.tally(RULE, [Cast(ANN, "approve"), Cast(BOB, "reject")]).given == 1
+    assert rules.tally_votes(RULE, [Cast(ANN, "approve"), Cast(BOB, "reject")]).given == 1
 
 
 DEVELOPMENT = Rule("development", 0)
-FROZEN = (parse("Wed 08:00 - Wed 18:00 UTC release day"),)
+FROZEN = (parse_freeze("Wed 08:00 - Wed 18:00 UTC release day"),)
 
 
 @pytest.mark.parametrize(
@@ -254,5 +257,8 @@ def test_when_votes_can_be_asked_for(what: Standing, code: str | None) -> None:
 
 
 def test_whose_votes_would_count_leaves_out_the_requester_and_who_is_in_no_group() -> None:
-    assert rules.voters(RULE, ["ann", "bob", "cat"], {"bob"}) == ["ann", "cat"]
-    assert rules.voters(replace(RULE, groups=GROUPS), ["ann", "cat", "dan"], {""}) == ["ann", "cat"]
+    assert rules.voters_that_count(RULE, ["ann", "bob", "cat"], {"bob"}) == ["ann", "cat"]
+    assert rules.voters_that_count(replace(RULE, groups=GROUPS), ["ann", "cat", "dan"], {""}) == [
+        "ann",
+        "cat",
+    ]

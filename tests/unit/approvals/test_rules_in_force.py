@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.approvals import actions, changing, rules, selectors
-from recovery.approvals.freezes import parse
+from recovery.approvals.freezes import parse_freeze
 from recovery.errors import Denied, Refused, RepriseError
 from recovery.models import (
     ApprovalRequest,
@@ -33,7 +33,7 @@ def test_the_rules_of_the_place_can_be_changed_by_an_admin_and_void_what_was_giv
     admin, row = actor("root", Role.ADMIN), planned("staging")
     request = ask(row, ada)
     yes(row, ann)
-    stricter = replace(rules.shipped("staging"), votes=2)
+    stricter = replace(rules.shipped_rule("staging"), votes=2)
     changing.change_rule(rule=stricter, version=0, by=admin)
     row.refresh_from_db()
     request.refresh_from_db()
@@ -49,7 +49,7 @@ def test_the_rules_of_the_place_can_be_changed_by_an_admin_and_void_what_was_giv
 
 def test_of_two_admins_who_change_a_rule_the_second_is_told() -> None:
     admin = actor("root", Role.ADMIN)
-    base = rules.shipped("staging")
+    base = rules.shipped_rule("staging")
     changing.change_rule(rule=replace(base, votes=2), version=0, by=admin)
     for version in (0, 7):
         with refused("lost_race", Refused):
@@ -64,12 +64,12 @@ def test_of_two_admins_who_change_a_rule_the_second_is_told() -> None:
     ("rule", "says"),
     [
         (
-            replace(rules.shipped("production"), requester_may_vote=True),
+            replace(rules.shipped_rule("production"), requester_may_vote=True),
             "you cannot approve what you asked for",
         ),
-        (replace(rules.shipped("production"), votes=0), "at least 1"),
-        (replace(rules.shipped("moon"), votes=1), "no environment moon"),
-        (replace(rules.shipped("staging"), strategies=("magic",)), "no strategy magic"),
+        (replace(rules.shipped_rule("production"), votes=0), "at least 1"),
+        (replace(rules.shipped_rule("moon"), votes=1), "no environment moon"),
+        (replace(rules.shipped_rule("staging"), strategies=("magic",)), "no strategy magic"),
     ],
 )
 def test_a_rule_that_cannot_hold_is_refused_and_audited(rule: rules.Rule, says: str) -> None:
@@ -81,7 +81,7 @@ def test_a_rule_that_cannot_hold_is_refused_and_audited(rule: rules.Rule, says: 
 
 def test_who_may_not_manage_changes_no_rule(ada: Actor) -> None:
     with pytest.raises(Denied):
-        changing.change_rule(rule=replace(rules.shipped("staging"), votes=0), version=0, by=ada)
+        changing.change_rule(rule=replace(rules.shipped_rule("staging"), votes=0), version=0, by=ada)
     assert entries() == [("environment.rule", "denied", "ada")]
 
 
@@ -113,7 +113,7 @@ def test_the_database_refuses_what_the_code_refuses(
 
 def test_an_environment_that_nobody_described_follows_productions_rule() -> None:
     changing.change_rule(
-        rule=replace(rules.shipped("production"), votes=3), version=0, by=actor("root", Role.ADMIN)
+        rule=replace(rules.shipped_rule("production"), votes=3), version=0, by=actor("root", Role.ADMIN)
     )
     assert (selectors.rule_for("prod-eu").votes, selectors.rule_for("prod-eu").environment) == (3, "prod-eu")
 
@@ -123,8 +123,8 @@ def test_waiting_time_and_freeze_hold_back_an_approved_plan(
     clock: Clock, ada: Actor, ann: Actor, waits: int
 ) -> None:
     clock.now = clock.now.replace(year=2026, month=11, day=18, hour=12)  # a Wednesday
-    windows = () if waits else (parse("Wed 12:00 - Wed 14:00 UTC release"),)
-    rule = replace(rules.shipped("staging"), waiting_minutes=waits, freezes=windows)
+    windows = () if waits else (parse_freeze("Wed 12:00 - Wed 14:00 UTC release"),)
+    rule = replace(rules.shipped_rule("staging"), waiting_minutes=waits, freezes=windows)
     changing.change_rule(rule=rule, version=0, by=actor("root", Role.ADMIN))
     row = planned("staging")
     ask(row, ada)
@@ -137,7 +137,7 @@ def test_waiting_time_and_freeze_hold_back_an_approved_plan(
 
 
 def test_a_strategy_that_the_place_does_not_allow_is_refused_before_it_is_chosen(ada: Actor) -> None:
-    rule = replace(rules.shipped("staging"), strategies=("revert",))
+    rule = replace(rules.shipped_rule("staging"), strategies=("revert",))
     changing.change_rule(rule=rule, version=0, by=actor("root", Role.ADMIN))
     row = planned("staging")
     with refused("strategy_not_allowed", Refused):

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from recovery.audit import anchor, guard, keeping
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.audit.anchoring import Signed
 from recovery.audit.verifying import check_chain
 from recovery.people.roles import SYSTEM, Actor, Role
@@ -28,7 +28,7 @@ def viewer() -> Actor:
 @pytest.fixture
 def five_entries(db: None) -> None:
     for number in range(1, 6):
-        record(
+        append_entry(
             action="step.run", outcome="done", by=SYSTEM, target=f"step {number}", says=f"Ran step {number}."
         )
 
@@ -38,10 +38,10 @@ def force(five_entries: None) -> Callable[[str], None]:
     """Run SQL behind the guard's back, as somebody who owns the database could."""
 
     def run(sql: str) -> None:
-        guard.remove(connection)
+        guard.remove_triggers(connection)
         with connection.cursor() as cursor:
             cursor.execute(sql)
-        guard.install(connection)
+        guard.install_triggers(connection)
 
     return run
 
@@ -64,7 +64,7 @@ def write(
     def run(count: int) -> None:
         for number in range(count):
             with django_capture_on_commit_callbacks(execute=True):
-                record(
+                append_entry(
                     action="recovery.open", outcome="done", by=SYSTEM, target=f"flow {number}", says=f"Entry {number}.",
                     reason="because", before={"n": number}, after={"n": number + 1},
                 )  # fmt: skip
@@ -80,7 +80,7 @@ def sign(
 
     def run() -> Signed | None:
         with django_capture_on_commit_callbacks(execute=True):
-            return keeping.sign()
+            return keeping.sign_chain()
 
     return run
 
@@ -98,9 +98,9 @@ def signed_log(write: Callable[[int], None], sign: Callable[[], Signed | None]) 
 @contextmanager
 def unguarded() -> Iterator[None]:
     """As somebody who owns the database: its triggers are off meanwhile."""
-    guard.remove(connection)
+    guard.remove_triggers(connection)
     yield
-    guard.install(connection)
+    guard.install_triggers(connection)
 
 
 def problems() -> list[dict[str, Any]]:

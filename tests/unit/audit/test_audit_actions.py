@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from recovery.audit import tags
-from recovery.audit.actions import attempt, record
-from recovery.audit.exporting import cell
-from recovery.audit.keeping import export, verify
+from recovery.audit.actions import append_entry, audited_attempt
+from recovery.audit.exporting import csv_cell
+from recovery.audit.keeping import export_log, verify_chain
 from recovery.audit.listing import Wanted
 from recovery.errors import Denied, OutcomeUnknown, Refused, Unreachable, WrongUse
 from recovery.models import AuditEntry
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_an_entry_holds_who_what_on_what_before_and_after(auditor: Actor) -> None:
-    record(
+    append_entry(
         action="recovery.open", outcome="done", by=auditor, target_kind="flow", target="main.shop.orders",
         recovery="R-7", says="Opened R-7.", before={"state": "failed"}, after={"state": "diagnosing"},
     )  # fmt: skip
@@ -45,19 +45,21 @@ def test_an_entry_holds_who_what_on_what_before_and_after(auditor: Actor) -> Non
 @pytest.mark.parametrize(("action", "outcome"), [("recovery.opne", "done"), ("recovery.open", "fine")])
 def test_an_unregistered_code_is_an_error(action: str, outcome: str) -> None:
     with pytest.raises(ValueError, match=r"registered|is none of"):
-        record(action=action, outcome=outcome, by=SYSTEM, says="x")
+        append_entry(action=action, outcome=outcome, by=SYSTEM, says="x")
     assert not AuditEntry.objects.exists()
 
 
 def test_a_stranger_is_nobody() -> None:
-    record(action="session.refused", outcome="denied", by=Stranger(name="mallory", via="page"), says="No.")
+    append_entry(
+        action="session.refused", outcome="denied", by=Stranger(name="mallory", via="page"), says="No."
+    )
     assert AuditEntry.objects.values_list("actor", "role", "via").get() == ("mallory", "nobody", "page")
 
 
 def test_long_text_is_cut_rather_than_refused() -> None:
-    entry = record(action="step.run", outcome="done", by=SYSTEM, target="x" * 5000, says="y")
+    entry = append_entry(action="step.run", outcome="done", by=SYSTEM, target="x" * 5000, says="y")
     assert len(entry.target) == 400
-    assert verify()["ok"]
+    assert verify_chain()["ok"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_long_text_is_cut_rather_than_refused() -> None:
 def test_a_failed_attempt_leaves_its_row_and_nothing_else(
     auditor: Actor, error: Exception, outcome: str, says: str
 ) -> None:
-    @attempt(action="recovery.open", by=auditor, target_kind="flow", target="f")
+    @audited_attempt(action="recovery.open", by=auditor, target_kind="flow", target="f")
     def body() -> None:
         User.objects.create(username="half-done")
         raise error
@@ -90,7 +92,7 @@ def test_a_failed_attempt_leaves_its_row_and_nothing_else(
 
 
 def test_a_good_attempt_is_one_row_with_what_is_known_by_then(auditor: Actor) -> None:
-    with attempt(action="recovery.open", by=auditor, target_kind="flow") as trying:
+    with audited_attempt(action="recovery.open", by=auditor, target_kind="flow") as trying:
         trying.target, trying.recovery = "main.shop.orders", "R-1"
         trying.done("Opened R-1.", after={"n": 1})
     entry = AuditEntry.objects.get()
@@ -103,7 +105,7 @@ def test_a_good_attempt_is_one_row_with_what_is_known_by_then(auditor: Actor) ->
 
 
 def test_an_attempt_may_decorate_a_function(auditor: Actor) -> None:
-    @attempt(action="plan.seal", by=auditor)
+    @audited_attempt(action="plan.seal", by=auditor)
     def seal() -> None:
         raise Refused("No.")
 
@@ -114,11 +116,11 @@ def test_an_attempt_may_decorate_a_function(auditor: Actor) -> None:
 
 
 def test_every_code_has_words() -> None:
-    assert all(tags.words(code) and "." in code for code in tags.ACTIONS)
+    assert all(tags.words_of_action(code) and "." in code for code in tags.ACTIONS)
 
 
 def exported(fmt: str, by: Actor, **wanted: str) -> str:
-    return "".join(export(fmt=fmt, by=by, wanted=Wanted(**wanted)))
+    return "".join(export_log(fmt=fmt, by=by, wanted=Wanted(**wanted)))
 
 
 @pytest.mark.usefixtures("five_entries")
@@ -135,7 +137,9 @@ class TestExport:
         assert len(exported("csv", auditor, who="nobody").splitlines()) == 1
 
     def test_csv_has_a_header_and_a_line_an_entry(self, auditor: Actor) -> None:
-        record(action="step.run", outcome="done", by=SYSTEM, target="=cmd()", says="a\nb", after={"x": 1})
+        append_entry(
+            action="step.run", outcome="done", by=SYSTEM, target="=cmd()", says="a\nb", after={"x": 1}
+        )
         rows = list(csv.DictReader(io.StringIO(exported("csv", auditor))))
         assert len(rows) == 7
         assert (rows[5]["target"], rows[5]["says"], rows[5]["after"]) == ("'=cmd()", "a\nb", '{"x": 1}')
@@ -143,17 +147,17 @@ class TestExport:
 
     @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\n=1", "  =1", "＝1"])
     def test_what_a_spreadsheet_would_run_is_only_text(self, text: str) -> None:
-        assert cell(text) == f"'{text}"
+        assert csv_cell(text) == f"'{text}"
 
     def test_filters_of_the_list_are_those_of_the_export_and_are_written_down(self, auditor: Actor) -> None:
-        record(action="recovery.open", outcome="denied", by=auditor, says="No.")
+        append_entry(action="recovery.open", outcome="denied", by=auditor, says="No.")
         rows = json.loads(exported("json", auditor, outcome="denied"))
         assert [r["seq"] for r in rows] == [6]
         assert AuditEntry.objects.get(seq=7).after == {"filters": {"outcome": "denied"}}
 
     def test_a_viewer_may_not_and_the_try_is_a_row(self, viewer: Actor) -> None:
         with pytest.raises(Denied, match="may not export the audit log"):
-            export(fmt="json", by=viewer)
+            export_log(fmt="json", by=viewer)
         assert AuditEntry.objects.values_list("actor", "action", "outcome").first() == (
             "viewer",
             "audit.export",
@@ -162,12 +166,12 @@ class TestExport:
 
     def test_another_format_is_refused(self, auditor: Actor) -> None:
         with pytest.raises(WrongUse, match="csv or json"):
-            export(fmt="xml", by=auditor)
+            export_log(fmt="xml", by=auditor)
 
     def test_a_check_by_somebody_is_a_row(self, auditor: Actor, viewer: Actor) -> None:
-        assert verify(by=auditor)["ok"]
+        assert verify_chain(by=auditor)["ok"]
         with pytest.raises(Denied):
-            verify(by=viewer)
+            verify_chain(by=viewer)
         assert list(AuditEntry.objects.values_list("action", "outcome")[:2]) == [
             ("audit.verify", "denied"),
             ("audit.verify", "done"),

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.audit import chain, guard
-from recovery.audit.actions import record
-from recovery.audit.keeping import verify
+from recovery.audit.actions import append_entry
+from recovery.audit.keeping import verify_chain
 from recovery.models import AuditEntry
 from recovery.people.roles import SYSTEM
 
 
 @pytest.mark.django_db
 def test_an_empty_log_is_whole() -> None:
-    assert verify() == {
+    assert verify_chain() == {
         "ok": True,
         "entries": 0,
         "first": 1,
@@ -32,7 +32,7 @@ def test_entries_are_numbered_from_one_and_hashed_over_the_one_before(five_entri
     entries = list(AuditEntry.objects.order_by("seq"))
     assert [e.seq for e in entries] == [1, 2, 3, 4, 5]
     assert [e.prev_hash for e in entries] == [chain.GENESIS, *(e.hash for e in entries[:-1])]
-    found = verify()
+    found = verify_chain()
     assert (found["ok"], found["entries"], found["head"]) == (True, 5, entries[-1].hash)
 
 
@@ -51,7 +51,7 @@ def test_the_database_itself_refuses_to_change_or_delete_an_entry(five_entries: 
         connection.cursor() as cursor,
     ):
         cursor.execute(statement)
-    assert verify()["entries"] == 5
+    assert verify_chain()["entries"] == 5
 
 
 def test_the_model_refuses_to_change_or_delete_an_entry(five_entries: None) -> None:
@@ -67,7 +67,7 @@ def test_the_model_refuses_to_change_or_delete_an_entry(five_entries: None) -> N
 )
 def test_a_changed_column_is_found_at_its_entry(force: Callable[[str], None], column: str) -> None:
     force(f"UPDATE recovery_auditentry SET {column} = 'forged' WHERE seq = 3")  # noqa: S608
-    found = verify()
+    found = verify_chain()
     assert not found["ok"]
     assert found["problems"][0]["seq"] == 3
 
@@ -92,7 +92,7 @@ def test_a_forced_change_is_found_where_it_is(
     force: Callable[[str], None], sql: str, seq: int, words: str
 ) -> None:
     force(sql)
-    found = verify()
+    found = verify_chain()
     assert not found["ok"]
     assert found["problems"][0]["seq"] == seq
     assert words in found["problems"][0]["says"]
@@ -102,30 +102,30 @@ def test_two_entries_that_changed_places_are_found(force: Callable[[str], None])
     force("UPDATE recovery_auditentry SET seq = 99 WHERE seq = 2; ")
     force("UPDATE recovery_auditentry SET seq = 2 WHERE seq = 4")
     force("UPDATE recovery_auditentry SET seq = 4 WHERE seq = 99")
-    assert [p["seq"] for p in verify()["problems"]] == [2, 3, 4, 5]
+    assert [p["seq"] for p in verify_chain()["problems"]] == [2, 3, 4, 5]
 
 
 def test_a_rewritten_entry_with_a_fitting_hash_has_no_seal_and_breaks_the_next_one(
     force: Callable[[str], None],
 ) -> None:
     entry = AuditEntry.objects.filter(seq=3).values(*chain.FIELDS).get()
-    forged = chain.digest({**entry, "says": "forged"})
+    forged = chain.entry_hash({**entry, "says": "forged"})
     force(f"UPDATE recovery_auditentry SET says = 'forged', hash = '{forged}' WHERE seq = 3")  # noqa: S608
-    assert [p["seq"] for p in verify()["problems"]] == [3, 4]
+    assert [p["seq"] for p in verify_chain()["problems"]] == [3, 4]
 
 
 def test_a_missing_guard_is_said(five_entries: None) -> None:
-    guard.remove(connection)
-    found = verify()
+    guard.remove_triggers(connection)
+    found = verify_chain()
     assert not found["ok"]
     assert "triggers are gone" in found["problems"][0]["says"]
 
 
 def test_a_log_with_thousands_of_forged_entries_has_a_short_report(force: Callable[[str], None]) -> None:
     for number in range(150):
-        record(action="step.run", outcome="done", by=SYSTEM, says=f"More {number}.")
+        append_entry(action="step.run", outcome="done", by=SYSTEM, says=f"More {number}.")
     force("UPDATE recovery_auditentry SET says = 'forged'")
-    problems = verify()["problems"]
+    problems = verify_chain()["problems"]
     assert len(problems) == 101
     assert problems[-1]["says"] == "55 more problems."
 
@@ -146,22 +146,22 @@ json_values = st.recursive(
 @given(value=json_values, says=st.text(max_size=30))
 def test_any_value_reads_back_with_the_same_hash(value: object, says: str) -> None:
     with transaction.atomic():
-        entry = record(
+        entry = append_entry(
             action="plan.seal", outcome="done", by=SYSTEM, says=says, before=value, after={"v": value}
         )
         stored = AuditEntry.objects.filter(pk=entry.pk).values(*chain.FIELDS, "hash").get()
-        assert chain.digest(stored) == stored["hash"]
+        assert chain.entry_hash(stored) == stored["hash"]
         transaction.set_rollback(True)
 
 
 def test_what_is_not_json_is_a_bug_and_said_so() -> None:
     with pytest.raises(TypeError, match="object cannot be written"):
-        chain.plain({"x": object()})
+        chain.as_plain_json({"x": object()})
 
 
 def test_dates_sets_and_tuples_become_plain() -> None:
     at = datetime(2026, 11, 21, tzinfo=UTC)
-    assert chain.plain({"a": at, "b": {"z", "a"}, "c": (1.0, 2.5)}) == {
+    assert chain.as_plain_json({"a": at, "b": {"z", "a"}, "c": (1.0, 2.5)}) == {
         "a": "2026-11-21T00:00:00+00:00",
         "b": ["a", "z"],
         "c": [1, 2.5],

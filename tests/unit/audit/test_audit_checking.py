@@ -36,7 +36,7 @@ def test_a_worker_is_woken_after_the_commit_and_leaves_the_result_in_the_name_of
 ) -> None:
     write(3)
     with django_capture_on_commit_callbacks(execute=True):
-        checking.ask(by=auditor)
+        checking.request_check(by=auditor)
         assert sent == []
     assert sent == [1]
     assert AuditCheck.objects.count() == 0, "nothing is read where it is asked for"
@@ -56,11 +56,11 @@ def test_a_wake_up_that_comes_twice_or_late_does_nothing(
     write: Callable[[int], None], sent: list[int], auditor: Actor
 ) -> None:
     write(1)
-    checking.ask(by=auditor)
-    assert checking.run(1) is True
-    assert checking.run(1) is False
-    checking.ask(by=auditor)
-    assert checking.run(1) is False
+    checking.request_check(by=auditor)
+    assert checking.run_check(1) is True
+    assert checking.run_check(1) is False
+    checking.request_check(by=auditor)
+    assert checking.run_check(1) is False
     assert AuditCheck.objects.count() == 1
 
 
@@ -68,12 +68,12 @@ def test_a_second_check_is_refused_while_one_waits_or_reads(
     write: Callable[[int], None], sent: list[int], auditor: Actor
 ) -> None:
     write(1)
-    checking.ask(by=auditor)
+    checking.request_check(by=auditor)
     for _ in ("waiting", "reading"):
         with pytest.raises(Refused, match="auditor asked for it"):
-            checking.ask(by=auditor)
+            checking.request_check(by=auditor)
         AskedCheck.objects.update(alive_at=timezone.now())
-    assert checking.daily() is False
+    assert checking.check_daily() is False
     assert codes() == ["audit.ask.done", "audit.ask.failed", "audit.ask.failed"]
 
 
@@ -85,19 +85,19 @@ def test_the_daily_check_keeps_others_waiting_too(
 
     def slow(**given: Any) -> dict[str, Any]:
         with pytest.raises(Refused, match="reprise asked for it"):
-            checking.ask(by=auditor)
+            checking.request_check(by=auditor)
         inside.append(1)
         return check_chain(**given)
 
     monkeypatch.setattr(keeping, "check_chain", slow)
-    assert checking.daily() is True
+    assert checking.check_daily() is True
     assert inside == [1]
     assert AuditEntry.objects.get(action="audit.verify").behalf == ""
 
 
 def test_who_may_not_read_the_log_has_nothing_checked(sent: list[int], viewer: Actor) -> None:
     with pytest.raises(Denied):
-        checking.ask(by=viewer)
+        checking.request_check(by=viewer)
     assert codes() == ["audit.ask.denied"]
     assert not AskedCheck.objects.exists()
 
@@ -108,7 +108,7 @@ def test_without_a_broker_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, audi
 
     monkeypatch.setattr(broker, "check", away)
     with pytest.raises(Unreachable):
-        checking.ask(by=auditor)
+        checking.request_check(by=auditor)
     assert not AskedCheck.objects.exists()
 
 
@@ -120,7 +120,7 @@ def test_it_says_how_far_it_is(
     write(5)
     monkeypatch.setattr(verifying, "STRIDE", 2)
     monkeypatch.setattr(checking, "EACH", 0.0)
-    checking.ask(by=auditor)
+    checking.request_check(by=auditor)
     seen, update = [], checking._Progress.note
 
     def note(self: Any, entries: int) -> None:
@@ -128,7 +128,7 @@ def test_it_says_how_far_it_is(
         seen.append(AskedCheck.objects.values_list("read", "total").get())
 
     monkeypatch.setattr(checking._Progress, "note", note)
-    checking.run(1)
+    checking.run_check(1)
     assert seen == [(2, 6), (4, 6), (6, 6)]
 
 
@@ -139,17 +139,17 @@ def test_an_error_ends_the_check_says_so_and_lets_another_begin(
         raise OSError("disk")
 
     write(1)
-    checking.ask(by=auditor)
+    checking.request_check(by=auditor)
     with monkeypatch.context() as patched:
         patched.setattr(keeping, "check_chain", torn)
         with pytest.raises(OSError, match="disk"):
-            checking.run(1)
-    row = checking.asked()
+            checking.run_check(1)
+    row = checking.newest_check_request()
     assert row is not None
     assert row.problem == "The check stopped by an error (OSError). Nothing was found out."
     assert codes() == ["audit.ask.done", "audit.verify.failed"]
-    checking.ask(by=auditor)
-    assert checking.run(2) is True
+    checking.request_check(by=auditor)
+    assert checking.run_check(2) is True
 
 
 @pytest.mark.parametrize("by_beat", [True, False])
@@ -157,29 +157,29 @@ def test_a_lost_worker_is_written_down_once_and_another_check_may_begin(
     write: Callable[[int], None], sent: list[int], auditor: Actor, by_beat: bool
 ) -> None:
     write(1)
-    checking.ask(by=auditor)
+    checking.request_check(by=auditor)
     AskedCheck.objects.update(alive_at=timezone.now() - checking.SILENCE - timedelta(seconds=1))
-    assert checking.is_open(checking.asked(), timezone.now()) is False
+    assert checking.is_open(checking.newest_check_request(), timezone.now()) is False
     if by_beat:
-        checking.tend()
-        checking.tend()
-    checking.ask(by=auditor)
+        checking.tend_check_requests()
+        checking.tend_check_requests()
+    checking.request_check(by=auditor)
     lost = AuditEntry.objects.get(action="audit.verify")
     assert (lost.outcome, lost.behalf, lost.says) == ("failed", "auditor", checking.LOST)
-    assert checking.run(1) is False, "the lost worker's late wake-up has no right any more"
+    assert checking.run_check(1) is False, "the lost worker's late wake-up has no right any more"
 
 
 def test_a_lost_wake_up_is_given_again_and_a_fresh_one_is_not(
     write: Callable[[int], None], sent: list[int], auditor: Actor, django_capture_on_commit_callbacks: Capture
 ) -> None:
     write(1)
-    checking.ask(by=auditor)
+    checking.request_check(by=auditor)
     with django_capture_on_commit_callbacks(execute=True):
-        checking.tend()
+        checking.tend_check_requests()
     assert sent == []
     AskedCheck.objects.update(at=timezone.now() - checking.FORGOTTEN - timedelta(seconds=1))
     with django_capture_on_commit_callbacks(execute=True):
-        checking.tend()
+        checking.tend_check_requests()
     assert sent == [1]
 
 

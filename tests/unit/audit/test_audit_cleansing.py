@@ -6,9 +6,9 @@ import pytest
 
 from console.logs import strike
 from recovery.audit import cleansing
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.models import AuditEntry
-from recovery.notify.wording import plain
+from recovery.notify.wording import plain_fact
 from recovery.people.roles import SYSTEM
 
 SECRETS = [
@@ -43,7 +43,7 @@ MARKS = (
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_secret_within_a_sentence_is_withheld_and_the_sentence_stays(secret: str) -> None:
-    found = cleansing.text(f"The server said: {secret} and closed.")
+    found = cleansing.cleanse_text(f"The server said: {secret} and closed.")
     assert cleansing.WITHHELD in found
     assert not any(mark in found for mark in MARKS)
     assert found.startswith("The server said: ")
@@ -64,7 +64,7 @@ def test_a_secret_within_a_sentence_is_withheld_and_the_sentence_stays(secret: s
     ],
 )  # fmt: skip
 def test_other_text_stays_as_it_is(text: str) -> None:
-    assert cleansing.text(text) == text
+    assert cleansing.cleanse_text(text) == text
 
 
 def test_values_are_judged_by_their_name_too_at_any_depth() -> None:
@@ -73,7 +73,7 @@ def test_values_are_judged_by_their_name_too_at_any_depth() -> None:
         "key": ["customer_id"], "token_ref": "env:TOKEN", "credential": "file:/run/secrets/c", "sets": {"a"},
     }  # fmt: skip
     hidden = cleansing.WITHHELD
-    assert cleansing.value(given) == {
+    assert cleansing.cleanse_value(given) == {
         "password": hidden, "api_key": hidden, "nested": [{"Client-Secret": hidden, "kept": "w"}], "token": 17,
         "secret": "", "key": ["customer_id"], "token_ref": "env:TOKEN", "credential": "file:/run/secrets/c",
         "sets": {"a"},
@@ -91,7 +91,7 @@ LONG = [
 def test_the_time_for_a_text_grows_with_its_length_and_no_faster(repeated: str) -> None:
     of = (repeated * 30_000)[:30_000]
     started = time.process_time()
-    for read in (cleansing.text, plain, strike):
+    for read in (cleansing.cleanse_text, plain_fact, strike):
         read(of)
     assert time.process_time() - started < 0.5
 
@@ -99,16 +99,16 @@ def test_the_time_for_a_text_grows_with_its_length_and_no_faster(repeated: str) 
 def test_a_long_text_is_read_only_as_far_as_it_is_kept_and_no_secret_is_cut_in_two() -> None:
     for length in range(1, 60):
         told = "x" * length + " token: rp_" + "a1B2" * 10 + " end" + " more" * 100
-        assert "a1B2" not in cleansing.shortened(told, 20)
-    assert cleansing.shortened("a b c", 20) == "a b c"
-    assert cleansing.shortened("word " * 100, 20).split() == ["word"] * 7 + ["…"]
-    assert cleansing.shortened("a" * 1_000_000, 20) == "…"
+        assert "a1B2" not in cleansing.cleanse_and_shorten(told, 20)
+    assert cleansing.cleanse_and_shorten("a b c", 20) == "a b c"
+    assert cleansing.cleanse_and_shorten("word " * 100, 20).split() == ["word"] * 7 + ["…"]
+    assert cleansing.cleanse_and_shorten("a" * 1_000_000, 20) == "…"
 
 
 @pytest.mark.django_db
 def test_no_part_of_an_entry_holds_a_secret() -> None:
     secret = SECRETS[0]
-    record(
+    append_entry(
         action="setting.change", outcome="done", by=SYSTEM, target=secret, says=f"Set {secret}.", reason=secret,
         before={"password": "old-password"}, after={"url": f"https://u:{secret}@host", "list": [secret]},
     )  # fmt: skip

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from recovery.audit import guard
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.models import AuditEntry
 from recovery.people.roles import Actor, Role
 from tests import factories as f
@@ -40,10 +40,10 @@ def test_a_whole_log_is_exit_0(monkeypatch: pytest.MonkeyPatch, token: str) -> N
 
 
 def test_a_broken_log_is_exit_1_and_says_where(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
-    guard.remove(connection)
+    guard.remove_triggers(connection)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE recovery_auditentry SET actor = 'eve' WHERE seq = 1")
-    guard.install(connection)
+    guard.install_triggers(connection)
     code, found = run_json(monkeypatch, token, "audit", "verify")
     assert (code, found["ok"], found["problems"][0]["seq"]) == (1, False, 1)
     code, out, _ = run(monkeypatch, token, "audit", "verify")
@@ -89,7 +89,7 @@ class TestActs:
 
     def test_the_queue_is_listed_and_signed_off(self, monkeypatch: pytest.MonkeyPatch, token: str) -> None:
         by = Actor("bob", Role.ADMIN)
-        made = record(action="audit.archive", outcome="done", by=by, says="Archived 4 entries.")
+        made = append_entry(action="audit.archive", outcome="done", by=by, says="Archived 4 entries.")
         code, found = run_json(monkeypatch, token, "audit", "review")
         assert (code, found["waiting"], found["items"][0]["entry"]) == (0, 1, made.seq)
         assert "Archived 4 entries." in run(monkeypatch, token, "audit", "review")[1]

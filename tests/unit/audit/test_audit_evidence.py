@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recovery.audit import evidence, keys
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.audit.offline import verify as offline
 from recovery.contracts.codec import seal
 from recovery.errors import Denied, NotFound
@@ -34,13 +34,13 @@ def recovery(kept_outside: Path) -> Recovery:
     made = f.verified(f.failed_flow(f.pipeline(environment="production")))
     plan = made.plans.get()
     made.plans.update(hash=seal(plan.body))
-    record(action="session.sign_in", outcome="done", by=BY, says="Somebody else's business: zebra.")
-    record(
+    append_entry(action="session.sign_in", outcome="done", by=BY, says="Somebody else's business: zebra.")
+    append_entry(
         action="recovery.execute", outcome="done", by=BY, recovery=made.label, says="Started <b>it</b>.",
         reason="Ticket 881", after={"password": "hunter22"},
     )  # fmt: skip
-    record(action="session.sign_out", outcome="done", by=BY, says="Somebody else's business: zebra.")
-    record(action="step.run", outcome="done", by=SYSTEM, recovery=made.label, says="Ran.")
+    append_entry(action="session.sign_out", outcome="done", by=BY, says="Somebody else's business: zebra.")
+    append_entry(action="step.run", outcome="done", by=SYSTEM, recovery=made.label, says="Ran.")
     return made
 
 
@@ -64,7 +64,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, str]:
 
 
 def test_a_pack_is_good_where_there_is_only_python(folder: Path) -> None:
-    key = keys.raw(keys.private()).hex()
+    key = keys.public_bytes(keys.signing_key()).hex()
     code, said = run(folder, "--key", key)
     assert (code, said.splitlines()[-1]) == (0, "GOOD: everything fits.")
     assert "given by you" in said
@@ -180,7 +180,7 @@ def test_the_packs_own_ed25519_judges_as_the_library_does(message: bytes, flip: 
     signature = key.sign(message)
     broken = bytearray(signature)
     broken[flip // 8] ^= 1 << flip % 8
-    assert offline.signed(keys.raw(key), message, signature)
-    assert not offline.signed(keys.raw(key), message, bytes(broken))
-    assert not offline.signed(keys.raw(key), message + b"x", signature)
+    assert offline.signed(keys.public_bytes(key), message, signature)
+    assert not offline.signed(keys.public_bytes(key), message, bytes(broken))
+    assert not offline.signed(keys.public_bytes(key), message + b"x", signature)
     assert not offline.signed(b"\xff" * 32, message, signature)

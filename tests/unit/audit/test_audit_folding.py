@@ -22,7 +22,7 @@ def deny(
 ) -> AuditEntry:
     with acting_from(Origin(address=address)):
         by = Actor(name=name, role=Role.VIEWER, via="page")
-        return actions.record(
+        return actions.append_entry(
             action=action,
             outcome="denied",
             by=by,
@@ -137,7 +137,7 @@ def test_a_count_of_a_former_release_is_written_too() -> None:
 def test_a_stranger_is_known_by_the_address_whatever_the_name() -> None:
     with acting_from(Origin(address="10.9.9.9")):
         for number in range(folding.MOST * 2):
-            actions.record(
+            actions.append_entry(
                 action="session.refused", outcome="denied", by=Stranger(name=f"n{number}", via="page"),
                 target_kind="person", target=f"n{number}", says="No.",
             )  # fmt: skip
@@ -150,11 +150,11 @@ def test_the_chain_holds_with_counted_denials() -> None:
             deny(target=target)
     end_windows()
     assert AuditEntry.objects.count() == 4
-    assert keeping.kept(Actor(name="reprise", role=Role.SYSTEM, via="task")).ok
+    assert keeping.verify_and_keep(Actor(name="reprise", role=Role.SYSTEM, via="task")).ok
 
 
 def test_other_outcomes_are_never_counted() -> None:
     by = Actor(name="vera", role=Role.VIEWER, via="page")
     for _ in range(3):
-        actions.record(action="audit.export", outcome="failed", by=by, says="No.")
+        actions.append_entry(action="audit.export", outcome="failed", by=by, says="No.")
     assert AuditEntry.objects.count() == 3

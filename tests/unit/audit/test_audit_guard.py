@@ -70,7 +70,7 @@ def test_a_trigger_of_the_same_name_that_refuses_nothing_is_no_trigger() -> None
 def test_a_cut_that_our_key_has_not_signed_lets_entries_go_and_is_found() -> None:
     entry = AuditEntry.objects.get(seq=4)
     AuditAnchor(
-        kind=anchoring.CUT, seq=4, hash=entry.hash, at=timezone.now(), key_id=next(iter(keys.public())),
+        kind=anchoring.CUT, seq=4, hash=entry.hash, at=timezone.now(), key_id=next(iter(keys.public_keys())),
         signature="00" * 64,
     ).save(force_insert=True)  # fmt: skip
     with connection.cursor() as cursor:

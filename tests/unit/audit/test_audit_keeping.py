@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from recovery.audit import archiving, chain, checking, keeping, keys, reviewing, reviews, seals, tags, tasks
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.audit.verifying import check_chain
 from recovery.errors import Denied, NotFound, Refused, Unreachable, WrongUse
 from recovery.models import AuditAnchor, AuditCheck, AuditEntry, SignOff
@@ -33,31 +33,31 @@ def pem(key: Any) -> str:
 
 class TestKeys:
     def test_a_key_is_made_once_for_its_owner_alone(self, kept_outside: Path) -> None:
-        assert keys.raw(keys.private()) == keys.raw(keys.private())
+        assert keys.public_bytes(keys.signing_key()) == keys.public_bytes(keys.signing_key())
         assert (kept_outside / "audit.key").stat().st_mode & 0o777 == 0o600
-        assert list(keys.public().values()) == [keys.raw(keys.private())]
+        assert list(keys.public_keys().values()) == [keys.public_bytes(keys.signing_key())]
 
     def test_a_key_from_outside_is_used_and_listed(self, settings: Any, kept_outside: Path) -> None:
         key = Ed25519PrivateKey.generate()
         settings.REPRISE_AUDIT_KEY = pem(key)
-        assert keys.raw(keys.private()) == keys.raw(key)
-        assert keys.key_id(keys.raw(key)) in keys.public()
+        assert keys.public_bytes(keys.signing_key()) == keys.public_bytes(key)
+        assert keys.key_id(keys.public_bytes(key)) in keys.public_keys()
         assert not (kept_outside / "audit.key").exists()
         with pytest.raises(Refused, match="REPRISE_AUDIT_KEY"):
-            keys.renew()
+            keys.renew_key()
 
     @pytest.mark.parametrize("text", ["nonsense", pem(generate_private_key(SECP256R1()))])
     def test_what_is_no_such_key_is_said(self, settings: Any, text: str) -> None:
         settings.REPRISE_AUDIT_KEY = text
         with pytest.raises(Unreachable, match="key that signs the audit log"):
-            keys.private()
+            keys.signing_key()
         assert "key that signs" in keeping.problem_with_key()
 
     def test_a_line_whose_id_is_not_its_keys_is_not_believed(self) -> None:
-        keys.private()
+        keys.signing_key()
         text = keys.list_file().read_text()
         keys.list_file().write_text("0" * 16 + text[16:] + "nonsense\n")
-        assert keys.public() == {}
+        assert keys.public_keys() == {}
 
     def test_another_key_goes_on_where_the_old_one_signed(
         self, write: Callable[[int], None], sign: Callable[[], Any],
@@ -71,7 +71,7 @@ class TestKeys:
         sign()
         found = check_chain()
         assert (found["ok"], found["anchors"]) == (True, 3)
-        assert set(keys.public()) == set(ids.values())
+        assert set(keys.public_keys()) == set(ids.values())
         assert list(AuditAnchor.objects.order_by("pk").values_list("kind", "key_id")) == [
             ("mark", ids["old"]), ("key", ids["old"]), ("mark", ids["new"]),
         ]  # fmt: skip
@@ -88,9 +88,9 @@ class TestChecks:
     ) -> None:
         write(2)
         tasks.verify_daily()
-        assert checking.daily() is False
+        assert checking.check_daily() is False
         AuditCheck.objects.update(at=timezone.now() - timedelta(days=1))
-        assert checking.daily() is True
+        assert checking.check_daily() is True
         assert AuditCheck.objects.count() == 2
         assert AuditEntry.objects.filter(action="audit.verify", outcome="done").count() == 2
 
@@ -98,14 +98,14 @@ class TestChecks:
         write(3)
         with unguarded():
             AuditEntry.objects.filter(seq=2).update(says="forged")
-        assert keeping.verify(by=AUDITOR)["ok"] is False
+        assert keeping.verify_chain(by=AUDITOR)["ok"] is False
         assert AuditEntry.objects.order_by("-seq").first().code == "audit.verify.failed"  # type: ignore[union-attr]
         assert AuditCheck.objects.get().problems[0]["seq"] == 2
 
     def test_old_checks_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(keeping, "KEPT_CHECKS", 3)
         for _ in range(5):
-            keeping.verify(by=AUDITOR)
+            keeping.verify_chain(by=AUDITOR)
         assert AuditCheck.objects.count() == 3
 
     def test_the_regular_signature_comes_without_being_asked(self, write: Callable[[int], None]) -> None:
@@ -120,7 +120,7 @@ class TestChecks:
             fields = {**dict.fromkeys(chain.FIELDS, ""), "seq": seq, "format": 1, "at": timezone.now(),
                       "actor": "ada", "action": "step.run", "outcome": "done", "before": None, "after": {"n": 1},
                       "prev_hash": prev}  # fmt: skip
-            prev = chain.digest(fields)
+            prev = chain.entry_hash(fields)
             AuditEntry(**fields, hash=prev).save(force_insert=True)
         write(2)
         assert check_chain()["ok"]
@@ -138,7 +138,7 @@ class TestChecks:
 
         fields = {**dict.fromkeys(chain.FIELDS, ""), "seq": 1, "format": 1, "at": datetime(2026, 11, 21, tzinfo=UTC),
                   "before": None, "after": {"b": 1, "a": [True]}, "prev_hash": chain.GENESIS}  # fmt: skip
-        assert chain.digest(fields) == "f039fb05ec1fdcda039e1ff1f8a86da6aa97d45d557808869d19808ae9d7ed13"
+        assert chain.entry_hash(fields) == "f039fb05ec1fdcda039e1ff1f8a86da6aa97d45d557808869d19808ae9d7ed13"
 
 
 class TestArchiving:
@@ -151,8 +151,8 @@ class TestArchiving:
             for entry in AuditEntry.objects.order_by("seq").values(*chain.FIELDS):
                 age = timedelta(days=100) if entry["seq"] <= 4 else timedelta(0)
                 new = {**entry, "at": entry["at"] - age, "prev_hash": prev}
-                prev = chain.digest(new)
-                made = {**new, "hash": prev, "seal": seals.seal(entry["seq"], prev)}
+                prev = chain.entry_hash(new)
+                made = {**new, "hash": prev, "seal": seals.seal_entry(entry["seq"], prev)}
                 AuditEntry.objects.filter(seq=entry["seq"]).update(**made)
         for file in Path(keys.list_file().parent).glob("*.head"):
             file.unlink()
@@ -161,7 +161,7 @@ class TestArchiving:
 
     def archive(self, folder: Path, capture: Callable[..., Any], **values: Any) -> archiving.Archived | None:
         with capture(execute=True):
-            return archiving.archive(**{"days": 90, "folder": folder, "by": ADMIN, **values})
+            return archiving.archive_entries(**{"days": 90, "folder": folder, "by": ADMIN, **values})
 
     @pytest.mark.usefixtures("old")
     def test_what_is_old_goes_into_a_signed_file_and_the_rest_is_still_proven(
@@ -242,11 +242,11 @@ class TestArchiving:
         self, tmp_path: Path, write: Callable[[int], None]
     ) -> None:
         write(2)
-        assert archiving.archive(days=30, folder=tmp_path, by=ADMIN) is None
+        assert archiving.archive_entries(days=30, folder=tmp_path, by=ADMIN) is None
         with pytest.raises(WrongUse, match="30 days"):
-            archiving.archive(days=29, folder=tmp_path, by=ADMIN)
+            archiving.archive_entries(days=29, folder=tmp_path, by=ADMIN)
         with pytest.raises(Denied):
-            archiving.archive(days=30, folder=tmp_path, by=AUDITOR)
+            archiving.archive_entries(days=30, folder=tmp_path, by=AUDITOR)
 
     @pytest.mark.usefixtures("old")
     def test_a_broken_chain_and_an_open_review_are_not_archived(self, tmp_path: Path) -> None:
@@ -254,12 +254,12 @@ class TestArchiving:
 
         ReviewItem(seq=2, why="production", at=timezone.now()).save(force_insert=True)
         with pytest.raises(Refused, match="Entry 2 waits for its review"):
-            archiving.archive(days=90, folder=tmp_path, by=ADMIN)
+            archiving.archive_entries(days=90, folder=tmp_path, by=ADMIN)
         reviews.sign_off(seq=2, note="Fine.", by=AUDITOR)
         with unguarded():
             AuditEntry.objects.filter(seq=5).update(says="forged")
         with pytest.raises(Refused, match="the chain is broken"):
-            archiving.archive(days=90, folder=tmp_path, by=ADMIN)
+            archiving.archive_entries(days=90, folder=tmp_path, by=ADMIN)
 
 
 class TestReviews:
@@ -286,32 +286,34 @@ class TestReviews:
     def test_one_table_says_what_is_reviewed(
         self, action: str, outcome: str, environment: str, why: str
     ) -> None:
-        assert reviewing.why(action, outcome, environment) == why
+        assert reviewing.why_reviewed(action, outcome, environment) == why
 
     def test_an_act_waits_until_it_is_signed_off_and_once_only(self) -> None:
         label = f.opened(f.failed_flow(f.pipeline(environment="production"))).label
         by = Actor("bob", Role.RESPONDER)
-        record(action="plan.seal", outcome="done", by=Actor("cleo", Role.RESPONDER), recovery=label, says="x")
-        made = record(action="recovery.execute", outcome="done", by=by, recovery=label, says="x")
-        assert reviews.waiting(AUDITOR) == 1
-        assert reviews.queue(AUDITOR)[0].took_part == {"bob", "cleo"}
+        append_entry(
+            action="plan.seal", outcome="done", by=Actor("cleo", Role.RESPONDER), recovery=label, says="x"
+        )
+        made = append_entry(action="recovery.execute", outcome="done", by=by, recovery=label, says="x")
+        assert reviews.acts_to_review(AUDITOR) == 1
+        assert reviews.review_queue(AUDITOR)[0].took_part == {"bob", "cleo"}
         for name in ("bob", "cleo"):
             with pytest.raises(Refused, match="took part"):
                 reviews.sign_off(seq=made.seq, note="Mine.", by=Actor(name, Role.ADMIN))
         with pytest.raises(Denied):
             reviews.sign_off(seq=made.seq, note="x", by=Actor("dan", Role.RESPONDER))
         reviews.sign_off(seq=made.seq, note=" Plan and proof agree. ", by=AUDITOR)
-        assert reviews.waiting(AUDITOR) == 0
+        assert reviews.acts_to_review(AUDITOR) == 0
         assert SignOff.objects.get().note == "Plan and proof agree."
         with pytest.raises(Refused, match="was signed off by grace"):
             reviews.sign_off(seq=made.seq, note="again", by=Actor("hal", Role.AUDITOR))
         assert AuditEntry.objects.filter(action="audit.review").count() == 5
 
     def test_what_is_not_in_the_queue_and_a_note_too_long_are_refused(self) -> None:
-        record(action="step.run", outcome="done", by=SYSTEM, says="x")
+        append_entry(action="step.run", outcome="done", by=SYSTEM, says="x")
         with pytest.raises(NotFound):
             reviews.sign_off(seq=1, note="x", by=AUDITOR)
-        record(action="audit.archive", outcome="done", by=ADMIN, says="x")
+        append_entry(action="audit.archive", outcome="done", by=ADMIN, says="x")
         with pytest.raises(WrongUse, match="1 to 2000"):
             reviews.sign_off(seq=3, note="x" * 2001, by=AUDITOR)
 

@@ -19,11 +19,11 @@ COLUMNS = ("seq", "at", "actor", "role", "via", "request_id", "action", "outcome
 CHECK = """
 import os; os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 import django; django.setup()
-from recovery.audit.actions import record
-from recovery.audit.keeping import verify
+from recovery.audit.actions import append_entry
+from recovery.audit.keeping import verify_chain
 from recovery.people.roles import SYSTEM
-record(action="step.run", outcome="done", by=SYSTEM, says="new")
-import json; print(json.dumps(verify()))
+append_entry(action="step.run", outcome="done", by=SYSTEM, says="new")
+import json; print(json.dumps(verify_chain()))
 """
 
 

@@ -9,7 +9,7 @@ from django.test import RequestFactory
 from console.celery import HEADER, bind_request_id, send_request_id, unbind_request_id
 from recovery import trace
 from recovery.audit import origin, tasks
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.audit.origin import Origin, acting_from, client_address
 from recovery.models import AuditEntry, Token, TokenSighting
 from recovery.people.actions import actor_for_token
@@ -48,40 +48,43 @@ class TestEntries:
         keys = iter(["", "k" * 32])
         source = Origin("task-7", "192.0.2.1", lambda: next(keys))
         with trace.bound("req-7"), acting_from(source):
-            before = record(action="session.sign_in", outcome="done", by=ADA, says="x")
-            after = record(action="session.sign_in", outcome="done", by=ADA, says="x")
+            before = append_entry(action="session.sign_in", outcome="done", by=ADA, says="x")
+            after = append_entry(action="session.sign_in", outcome="done", by=ADA, says="x")
         assert (after.request_id, after.task_id, after.address) == ("req-7", "task-7", "192.0.2.1")
         assert before.session == ""
         assert len(after.session) == 16
         assert "k" not in after.session
-        assert origin.current() == Origin()
+        assert origin.current_origin() == Origin()
 
     def test_a_task_acts_on_behalf_of_who_asked_last(self) -> None:
         label = f.opened(f.failed_flow(f.pipeline(environment="staging"))).label
-        record(action="recovery.execute", outcome="done", by=ADA, recovery=label, says="x")
-        record(
+        append_entry(action="recovery.execute", outcome="done", by=ADA, recovery=label, says="x")
+        append_entry(
             action="recovery.execute",
             outcome="denied",
             by=Actor("eve", Role.VIEWER),
             recovery=label,
             says="x",
         )
-        record(
+        append_entry(
             action="recovery.cancel",
             outcome="done",
             by=Actor("bob", Role.RESPONDER),
             recovery=label,
             says="x",
         )
-        made = record(action="step.run", outcome="done", by=SYSTEM, recovery=label, says="x")
+        made = append_entry(action="step.run", outcome="done", by=SYSTEM, recovery=label, says="x")
         assert (made.actor, made.behalf, made.environment) == ("reprise", "ada", "staging")
 
     def test_nobody_stands_behind_a_person_or_a_stranger(self) -> None:
         label = f.opened(f.failed_flow()).label
-        record(action="recovery.open", outcome="done", by=ADA, recovery=label, says="x")
-        assert record(action="recovery.stop", outcome="done", by=ADA, recovery=label, says="x").behalf == ""
-        assert record(action="step.run", outcome="done", by=SYSTEM, says="x").behalf == ""
-        assert record(action="token.refused", outcome="denied", by=Stranger(), says="x").behalf == ""
+        append_entry(action="recovery.open", outcome="done", by=ADA, recovery=label, says="x")
+        assert (
+            append_entry(action="recovery.stop", outcome="done", by=ADA, recovery=label, says="x").behalf
+            == ""
+        )
+        assert append_entry(action="step.run", outcome="done", by=SYSTEM, says="x").behalf == ""
+        assert append_entry(action="token.refused", outcome="denied", by=Stranger(), says="x").behalf == ""
 
 
 def test_the_id_of_a_request_goes_along_to_its_tasks_and_theirs() -> None:
@@ -92,14 +95,14 @@ def test_the_id_of_a_request_goes_along_to_its_tasks_and_theirs() -> None:
     task.push_request(**headers)
     try:
         bind_request_id(task_id="t-1", task=task)
-        assert (trace.current(), origin.current().task_id) == ("req-9", "t-1")
+        assert (trace.current(), origin.current_origin().task_id) == ("req-9", "t-1")
         again: dict[str, Any] = {}
         send_request_id(headers=again)
         assert again[HEADER] == "req-9"
         unbind_request_id(task_id="t-1")
     finally:
         task.pop_request()
-    assert (trace.current(), origin.current()) == ("", Origin())
+    assert (trace.current(), origin.current_origin()) == ("", Origin())
 
 
 @pytest.mark.django_db

@@ -15,14 +15,14 @@ WRITE = """
 import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 import django; django.setup()
-from recovery.audit.actions import record
-from recovery.audit.keeping import verify
+from recovery.audit.actions import append_entry
+from recovery.audit.keeping import verify_chain
 from recovery.people.roles import SYSTEM
 if sys.argv[1] == "write":
     for n in range(int(sys.argv[2])):
-        record(action="step.run", outcome="done", by=SYSTEM, says=f"{os.getpid()} {n}")
+        append_entry(action="step.run", outcome="done", by=SYSTEM, says=f"{os.getpid()} {n}")
 else:
-    import json; print(json.dumps(verify()))
+    import json; print(json.dumps(verify_chain()))
 """
 
 

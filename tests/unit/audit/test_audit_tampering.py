@@ -54,9 +54,9 @@ def rewrite(first: int, **values: Any) -> None:
         )
         for entry in AuditEntry.objects.filter(seq__gte=first).order_by("seq").values(*chain.FIELDS):
             new = {**entry, **(values if entry["seq"] == first else {}), "prev_hash": prev}
-            prev = chain.digest(new)
+            prev = chain.entry_hash(new)
             AuditEntry.objects.filter(seq=entry["seq"]).update(
-                **{**new, "hash": prev, "seal": seals.seal(entry["seq"], prev)}
+                **{**new, "hash": prev, "seal": seals.seal_entry(entry["seq"], prev)}
             )
 
 
@@ -131,7 +131,7 @@ def test_new_entries_over_a_cut_end_do_not_hide_it(write: Callable[[int], None])
 def test_an_entry_put_in_with_a_number_of_its_own_is_found() -> None:
     fields = AuditEntry.objects.filter(seq=4).values(*chain.FIELDS).get()
     new = {**fields, "seq": 0}
-    AuditEntry(**new, hash=chain.digest(new)).save(force_insert=True)
+    AuditEntry(**new, hash=chain.entry_hash(new)).save(force_insert=True)
     assert problems()[0] == {"seq": 0, "says": "Entry 0 has no place in the chain: inserted after the fact."}
 
 
@@ -141,7 +141,7 @@ def test_an_entry_put_in_between_is_found_by_its_seal_and_where_one_behind_it_wa
             AuditEntry.objects.filter(seq=seq).update(seq=seq + 1)
         fields = AuditEntry.objects.filter(seq=3).values(*chain.FIELDS).get()
         new = {**fields, "seq": 4, "says": "never happened", "prev_hash": AuditEntry.objects.get(seq=3).hash}
-        AuditEntry(**new, hash=chain.digest(new)).save(force_insert=True)
+        AuditEntry(**new, hash=chain.entry_hash(new)).save(force_insert=True)
     rewrite(5)
     assert [p["seq"] for p in problems()] == [4, 6, 8]
 
@@ -165,7 +165,7 @@ def append(*, format: int = chain.FORMAT, seal: str | None = None, **values: Any
         "says": "never happened",
         **values,
     }
-    made = AuditEntry(**new, hash=chain.digest(new), seal=seal)
+    made = AuditEntry(**new, hash=chain.entry_hash(new), seal=seal)
     made.save(force_insert=True)
     return made
 
@@ -196,7 +196,7 @@ class TestSeals:
         assert [p["seq"] for p in found] == [ENTRIES + 1]
         assert says in found[0]["says"]
         with pytest.raises(Refused, match="The audit log was not signed"):
-            keeping.sign()
+            keeping.sign_chain()
 
     def test_the_seal_of_an_entry_that_was_signed_over_is_checked_too(self) -> None:
         forge(2, seal=None)
@@ -248,7 +248,7 @@ def rewrite_as_second_format() -> None:
         prev = chain.GENESIS
         for entry in AuditEntry.objects.order_by("seq").values(*chain.FIELDS):
             new = {**entry, "format": 2, "prev_hash": prev}
-            prev = chain.digest(new)
+            prev = chain.entry_hash(new)
             AuditEntry.objects.filter(seq=entry["seq"]).update(**{**new, "hash": prev, "seal": None})
 
 
@@ -280,9 +280,9 @@ class TestAnchors:
     def test_one_that_came_while_the_log_was_read_is_not_missed(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        outside = [s for s in anchoring.every() if s.outside]
+        outside = [s for s in anchoring.iterate_statements() if s.outside]
         assert len(outside) == 2
-        monkeypatch.setattr(anchoring, "every", lambda: iter(outside))
+        monkeypatch.setattr(anchoring, "iterate_statements", lambda: iter(outside))
         assert problems() == []
 
     def test_a_lost_file_beside_the_log_is_no_forgery(self, kept_outside: Path) -> None:
@@ -301,7 +301,7 @@ class TestAnchors:
     def test_what_is_forged_is_never_signed_and_the_banner_comes_up(self) -> None:
         forge(7, says="forged")
         with pytest.raises(Refused, match="Entry 7 is not what was written"):
-            keeping.sign()
+            keeping.sign_chain()
         keeping.sign_or_report()
         keeping.sign_or_report()
         assert AuditCheck.objects.values_list("ok", flat=True).get() is False

@@ -3,11 +3,11 @@
 import shutil
 from pathlib import Path
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 
 
 def codes(where: Path, sink: Path | None = None, *, deep: bool = False) -> set[str]:
-    report = inspect(str(where), sink=str(sink) if sink else None, deep=deep)
+    report = inspect_checkpoint(str(where), sink=str(sink) if sink else None, deep=deep)
     return {f.code for f in report.findings}
 
 

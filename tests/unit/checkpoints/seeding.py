@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect, seed
+from recovery.checkpoints import inspect_checkpoint, seed
 from tests.checkpoint_builder import Built
 
 
@@ -24,12 +24,12 @@ def flow(tmp_path: Path) -> Path:
 def prepared(
     flow: Path, *, recovery: str = "R-1", fence: int = 1, guard: Callable[[], None] = free
 ) -> seed.Prepared:
-    plan = seed.plan_seed(inspect(str(flow)))
-    return seed.prepare(str(flow), plan, recovery=recovery, fence=fence, guard=guard)
+    plan = seed.plan_seed(inspect_checkpoint(str(flow)))
+    return seed.prepare_seed(str(flow), plan, recovery=recovery, fence=fence, guard=guard)
 
 
 def seeded(flow: Path, **words: Any) -> int:
-    return seed.publish(str(flow), prepared(flow, **words), guard=words.get("guard", free))
+    return seed.publish_checkpoint(str(flow), prepared(flow, **words), guard=words.get("guard", free))
 
 
 def tree(where: Path) -> dict[str, bytes]:

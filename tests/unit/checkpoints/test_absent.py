@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.absent import KeepsState
 from recovery.checkpoints.report import CheckpointReport, Outcome
 from tests.damages import frozen
@@ -66,24 +66,24 @@ def test_what_no_file_tells_is_not_promised(
     tmp_path: Path, make: object, base: str, keeps_state: KeepsState, outcome: Outcome, codes: set[str]
 ) -> None:
     where = make(base, tmp_path)  # type: ignore[operator]
-    assert said_of_state(inspect(str(where), keeps_state=keeps_state)) == (outcome, codes)
+    assert said_of_state(inspect_checkpoint(str(where), keeps_state=keeps_state)) == (outcome, codes)
 
 
 def test_who_compares_the_operators_of_the_code_is_told_of_lost_state_alone(tmp_path: Path) -> None:
-    assert said_of_state(inspect(str(bereft("windows", tmp_path / "a")))) == (GOES_ON, set())
-    assert said_of_state(inspect(str(emptied("windows", tmp_path / "b")))) == (FAILS, {MISSING})
+    assert said_of_state(inspect_checkpoint(str(bereft("windows", tmp_path / "a")))) == (GOES_ON, set())
+    assert said_of_state(inspect_checkpoint(str(emptied("windows", tmp_path / "b")))) == (FAILS, {MISSING})
 
 
 def test_asynchronous_progress_tells_that_there_is_none(tmp_path: Path) -> None:
     where = unpack("spark-4.2.0", "async-progress", tmp_path) / "checkpoint"
-    assert said_of_state(inspect(str(where), keeps_state=UNKNOWN)) == (GOES_ON, set())
+    assert said_of_state(inspect_checkpoint(str(where), keeps_state=UNKNOWN)) == (GOES_ON, set())
 
 
 def test_a_commit_of_format_2_that_names_no_operator_tells_that_there_is_none(tmp_path: Path) -> None:
     where = stateless("files to a file table", tmp_path)
     newest = where / "commits/2"
     newest.write_text('v2\n{"nextBatchWatermarkMs":0,"stateUniqueIds":{}}')
-    assert said_of_state(inspect(str(where), keeps_state=UNKNOWN)) == (GOES_ON, set())
+    assert said_of_state(inspect_checkpoint(str(where), keeps_state=UNKNOWN)) == (GOES_ON, set())
 
 
 @pytest.mark.parametrize("keeps_state", list(KeepsState))
@@ -95,4 +95,4 @@ def test_before_a_batch_is_committed_there_is_no_state_to_miss(
         for file in (where / name).iterdir():
             if file.name not in ("0", ".0.crc") or name == "commits":
                 file.unlink()
-    assert said_of_state(inspect(str(where), keeps_state=keeps_state))[1] == set()
+    assert said_of_state(inspect_checkpoint(str(where), keeps_state=keeps_state))[1] == set()

@@ -31,7 +31,7 @@ def code_of(act: Callable[[], object]) -> str:
 
 
 def opened_under(rules: Rules, location: str) -> str:
-    with access.using(Access(rules)):
+    with access.using_access(Access(rules)):
         return code_of(lambda: Store.open(location))
 
 
@@ -123,7 +123,7 @@ def test_a_link_inside_a_checkpoint_leads_nowhere_hidden(
     place.mkdir()
     (place / "0").symlink_to(secret)
     (place / "d").symlink_to(secret.parent)
-    with access.using(Access(Rules(hidden=(str(secret.parent),)))):
+    with access.using_access(Access(Rules(hidden=(str(secret.parent),)))):
         assert code_of(lambda: read(Store.open(str(place)))) == "storage_hidden"
 
 
@@ -136,7 +136,7 @@ def planted(tmp_path: Path) -> Iterator[Store]:
         (tmp_path / name).write_text(name)
     (tmp_path / "flow/way").symlink_to(tmp_path / "console")
     (tmp_path / "flow/0").symlink_to(tmp_path / "console/key")
-    with access.using(Access(Rules(hidden=(str(tmp_path / "console"),)))):
+    with access.using_access(Access(Rules(hidden=(str(tmp_path / "console"),)))):
         yield Store.open(str(tmp_path / "flow"))
 
 
@@ -317,21 +317,21 @@ def until(seconds: float) -> float:
 
 def test_a_silent_store_is_given_up_and_noted(release: threading.Event) -> None:
     noted = Noted()
-    with access.using(Access(until=until(60), breaker=noted)):
-        assert code_of(lambda: access.ask("dead", release.wait)) == "store_silent"
+    with access.using_access(Access(until=until(60), breaker=noted)):
+        assert code_of(lambda: access.ask_store("dead", release.wait)) == "store_silent"
     assert noted.heard == ["silent"]
 
 
 def test_a_deadline_that_is_near_is_not_the_stores_silence(release: threading.Event) -> None:
     noted = Noted()
-    with access.using(Access(until=until(0.0), breaker=noted)):
-        assert code_of(lambda: access.ask("slow", release.wait)) == "store_slow"
+    with access.using_access(Access(until=until(0.0), breaker=noted)):
+        assert code_of(lambda: access.ask_store("slow", release.wait)) == "store_slow"
     assert noted.heard == []
 
 
 def test_without_a_deadline_whoever_asks_waits_for_the_answer() -> None:
-    with access.using(Access(breaker=Noted())):
-        assert access.ask("slow", threading.current_thread) is threading.current_thread()
+    with access.using_access(Access(breaker=Noted())):
+        assert access.ask_store("slow", threading.current_thread) is threading.current_thread()
 
 
 @pytest.mark.parametrize(
@@ -348,15 +348,15 @@ def test_only_silence_is_noted_and_every_error_reaches_who_asked(error: Exceptio
         raise error
 
     noted = Noted()
-    with access.using(Access(until=until(60), breaker=noted)), pytest.raises(type(error)):
-        access.ask("store", fails)
+    with access.using_access(Access(until=until(60), breaker=noted)), pytest.raises(type(error)):
+        access.ask_store("store", fails)
     assert noted.heard == heard
 
 
 def test_the_answer_to_a_trial_is_noted() -> None:
     noted = Noted(trial=True)
-    with access.using(Access(until=until(60), breaker=noted)):
-        assert access.ask("store", lambda: 7) == 7
+    with access.using_access(Access(until=until(60), breaker=noted)):
+        assert access.ask_store("store", lambda: 7) == 7
     assert noted.heard == ["answered"]
 
 
@@ -367,8 +367,8 @@ def test_no_more_than_two_wait_while_a_store_hangs(
     told: list[str] = []
 
     def reader() -> None:
-        with access.using(Access(until=until(60))):
-            told.append(code_of(lambda: access.ask("dead", release.wait)))
+        with access.using_access(Access(until=until(60))):
+            told.append(code_of(lambda: access.ask_store("dead", release.wait)))
 
     readers = [threading.Thread(target=reader) for _ in range(10)]
     for one in readers:
@@ -384,8 +384,8 @@ def test_no_more_than_two_wait_while_a_store_hangs(
 
 
 def test_a_thread_of_a_pool_has_the_same_deadline(release: threading.Event) -> None:
-    with access.using(Access(until=until(0.0))):
-        act = access.carried(lambda: code_of(lambda: access.ask("slow", release.wait)))
+    with access.using_access(Access(until=until(0.0))):
+        act = access.carry_access(lambda: code_of(lambda: access.ask_store("slow", release.wait)))
     told: list[str] = []
     thread = threading.Thread(target=lambda: told.append(act()))
     thread.start()
@@ -399,7 +399,7 @@ def test_every_call_of_a_store_far_away_has_the_deadline(release: threading.Even
     store = Store.open("odd://flow")
     store.write("x", b"1")
     OddStore.before = staticmethod(lambda _operation, _path: release.wait())  # type: ignore[assignment]
-    with access.using(Access(until=until(60), breaker=Noted())):
+    with access.using_access(Access(until=until(60), breaker=Noted())):
         codes = {
             code_of(lambda: store.read("x", 9)),
             code_of(store.entries),

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.checkpoints import said
-from recovery.checkpoints.batches import compare, diff, log_page, read_batch
+from recovery.checkpoints.batches import compare_batches, diff_batches, log_page, read_batch
 from recovery.checkpoints.logpages import PAGE
-from recovery.checkpoints.uses import uses
+from recovery.checkpoints.uses import list_uses
 from recovery.errors import NotFound, Unreachable
 from tests.checkpoint_builder import CONF, STARTED_MS, Built, dumps, put
 
@@ -45,8 +45,8 @@ def test_a_batch_says_what_it_took_and_from_where_to_where(tmp_path: Path) -> No
     )  # fmt: skip
     assert one.files is not None
     assert names(one.files.first) == ["part 000002.json", "part 000003.json"]
-    assert said.took(one) == "2 files, part 000002.json to part 000003.json"
-    assert said.stands(one.kind, one.offset_json) == "log entry 1"
+    assert said.describe_intake(one) == "2 files, part 000002.json to part 000003.json"
+    assert said.describe_line(one.kind, one.offset_json) == "log entry 1"
     assert found.problems == ()
     assert (found.before, found.after) == (0, 2)
 
@@ -55,14 +55,14 @@ def test_a_planned_batch_is_not_committed_and_names_the_files_that_wait(tmp_path
     found = read_batch(built(tmp_path, planned=1), 3)
 
     assert (found.planned, found.committed, found.commit_format) == (True, False, None)
-    assert said.took(found.sources[0]) == "1 file, part 000003.json"
+    assert said.describe_intake(found.sources[0]) == "1 file, part 000003.json"
 
 
 def test_the_first_batch_begins_at_nothing(tmp_path: Path) -> None:
     source = read_batch(built(tmp_path), 0).sources[0]
 
     assert (source.begins, source.begins_json) == (True, None)
-    assert said.took(source) == "1 file, part 000000.json"
+    assert said.describe_intake(source) == "1 file, part 000000.json"
 
 
 @pytest.mark.parametrize("batch", [0, 8, 9, 10, 19, 24])
@@ -87,7 +87,7 @@ def test_where_the_batch_before_is_gone_nothing_is_guessed(tmp_path: Path) -> No
     source = read_batch(where, 1).sources[0]
 
     assert (source.begins, source.files) == (False, None)
-    assert said.took(source).startswith("not known")
+    assert said.describe_intake(source).startswith("not known")
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_no_offset_and_no_log_breaks_the_reading(
     offsets(where, 1, dumps({"logOffset": upto}))
     (where / "sources/0/1").write_bytes(junk)
 
-    found = compare(str(where), 0, 1)
+    found = compare_batches(str(where), 0, 1)
 
     assert len(json.dumps(found.as_dict())) < 100_000
-    assert said.took(found.after.sources[0])
+    assert said.describe_intake(found.after.sources[0])
     shutil.rmtree(where)
 
 
@@ -171,17 +171,19 @@ def test_a_kafka_line_is_kept_and_its_partitions_compared(tmp_path: Path) -> Non
     offsets(tmp_path, 1, KAFKA)
     offsets(tmp_path, 2, KAFKA_LATER)
 
-    found = compare(str(where), 2, 1)
+    found = compare_batches(str(where), 2, 1)
 
     source, step = found.after.sources[0], found.sources[0]
     assert (source.kind, source.offset_json) == ("kafka", KAFKA_LATER)
-    assert said.stands("kafka", KAFKA) == "orders[0] at 123, orders[1] at 45"
-    assert said.partitions(step.before_json, step.after_json) == [
+    assert said.describe_line("kafka", KAFKA) == "orders[0] at 123, orders[1] at 45"
+    assert said.changed_partitions(step.before_json, step.after_json) == [
         ("orders[0]", 123, 143),
         ("orders[2]", None, 7),
     ]
     assert (
-        said.step(step) == said.took(source) == "20 offsets in 1 partition; 1 partition in one of them only"
+        said.describe_step(step)
+        == said.describe_intake(source)
+        == "20 offsets in 1 partition; 1 partition in one of them only"
     )
 
 
@@ -196,11 +198,11 @@ def test_two_batches_differ_in_position_files_header_and_operators(tmp_path: Pat
     )
     put(tmp_path / "commits/3", 'v2\n{"nextBatchWatermarkMs":7,"stateUniqueIds":{"0":[["a"],["b"]]}}')
 
-    found = compare(where, 3, 1)
+    found = compare_batches(where, 3, 1)
 
     assert (found.before.number, found.after.number) == (1, 3)
     assert [(s.key, s.change) for s in found.sources] == [("0", "moved")]
-    assert said.step(found.sources[0]) == "4 files, part 000004.json to part 000007.json"
+    assert said.describe_step(found.sources[0]) == "4 files, part 000004.json to part 000007.json"
     assert [(m.name, m.before, m.after) for m in found.header] == [
         ("commit format", "1", "2"),
         ("next watermark", "0", "7"),
@@ -242,14 +244,14 @@ def test_operators_are_compared_only_where_both_commits_name_them(
     where = built(tmp_path)
     put(tmp_path / "commits/1", before)
     put(tmp_path / "commits/2", after)
-    found = compare(where, 1, 2)
+    found = compare_batches(where, 1, 2)
     assert [(m.name, m.before, m.after) for m in found.operators] == moved
     assert said.operators_untold(found) == says
 
 
 def test_a_batch_beside_itself_differs_in_nothing(tmp_path: Path) -> None:
     one = read_batch(built(tmp_path), 2)
-    found = diff(one, one)
+    found = diff_batches(one, one)
 
     assert [s.change for s in found.sources] == ["same"]
     assert (found.header, found.conf, found.operators) == ((), (), ())
@@ -260,7 +262,10 @@ def test_sources_that_came_and_went_are_said(tmp_path: Path) -> None:
     where = built(tmp_path, sources=2)
     offsets(tmp_path, 2, '{"logOffset":2}')
 
-    assert [(s.key, s.change) for s in compare(where, 1, 2).sources] == [("0", "moved"), ("1", "removed")]
+    assert [(s.key, s.change) for s in compare_batches(where, 1, 2).sources] == [
+        ("0", "moved"),
+        ("1", "removed"),
+    ]
 
 
 def test_the_log_is_paged_newest_first_through_compacted_and_later_entries(tmp_path: Path) -> None:
@@ -311,7 +316,7 @@ def test_versions_say_when_they_were_used_and_which_was_seeded(tmp_path: Path) -
     (tmp_path / "2").mkdir()
     (tmp_path / ".reprise-x").mkdir()
 
-    found = uses(str(tmp_path))
+    found = list_uses(str(tmp_path))
 
     assert [(v.number, v.first_batch, v.last_planned, v.last_committed, v.seeded_at) for v in found] == [
         (2, None, None, None, None),
@@ -329,7 +334,7 @@ def test_a_version_that_was_mended_tells_what_is_of_the_version_before(tmp_path:
     shutil.copytree(tmp_path / "0", tmp_path / "1")
     offsets(tmp_path / "1", 3, '{"logOffset":3}', batchTimestampMs=STARTED_MS + 9_000)
 
-    mended, first = uses(str(tmp_path))
+    mended, first = list_uses(str(tmp_path))
 
     assert (mended.copied_to, mended.seeded_at, mended.from_ms) == (2, None, STARTED_MS + 9_000)
     assert (first.copied_to, first.from_ms) == (None, STARTED_MS)
@@ -340,21 +345,21 @@ def test_a_version_that_cannot_be_read_says_why_and_a_missing_flow_has_none(tmp_
     put(tmp_path / "0/offsets/0", "junk")
     put(tmp_path / "0/metadata", "")
 
-    found = uses(str(tmp_path))[0]
+    found = list_uses(str(tmp_path))[0]
 
     assert (
         found.why
         == "offsets/0 cannot be read: it does not begin with a version line; metadata cannot be read: it is empty"
     )
     assert (found.last_committed, found.from_ms, found.to_ms) == (2, None, STARTED_MS + 2)
-    assert uses(str(tmp_path / "no")) == ()
+    assert list_uses(str(tmp_path / "no")) == ()
 
 
 @pytest.mark.parametrize(("one", "other"), [(0, 29), (3, 27), (10, 11), (28, 29)])
 def test_long_spans_count_what_they_do_not_show(tmp_path: Path, one: int, other: int) -> None:
     where = built(tmp_path, batches=30, files_per_batch=400)  # more than one block in a compacted entry
 
-    files = compare(where, one, other).sources[0].files
+    files = compare_batches(where, one, other).sources[0].files
 
     assert files is not None
     assert files.count == (other - one) * 400
@@ -368,7 +373,7 @@ def test_a_line_of_another_shape_is_counted_like_the_others(tmp_path: Path) -> N
     for single in range(9):
         (tmp_path / f"sources/0/{single}").unlink()
 
-    files = compare(where, 2, 9).sources[0].files
+    files = compare_batches(where, 2, 9).sources[0].files
 
     assert files is not None
     assert (files.count, files.why) == (1400, "")

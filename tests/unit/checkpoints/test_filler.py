@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import filler, inspect, sinklog
+from recovery.checkpoints import filler, inspect_checkpoint, sinklog
 from recovery.checkpoints.storage import Store
 from recovery.errors import Refused
 from tests.checkpoint_builder import Built, put, sink_log
@@ -23,7 +23,7 @@ def holed(root: Path, hole: int = 2, *, empty: bool = True, head: int = 4) -> fi
     sink_log(root / "table", head)
     for name in (str(hole), f"{hole}.compact", f".{hole}.crc", f".{hole}.compact.crc"):
         (root / "table/_spark_metadata" / name).unlink(missing_ok=True)
-    return filler.plan_filler(str(root / "table"), inspect(str(root / "ck")))
+    return filler.plan_filler(str(root / "table"), inspect_checkpoint(str(root / "ck")))
 
 
 def test_a_hole_of_a_batch_that_read_nothing_is_filled_and_taken_back(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_hole_of_a_batch_that_read_nothing_is_filled_and_taken_back(tmp_path: 
     assert plan.names == ("2",)
     before = tree(tmp_path / "table")
     filler.fill(plan, recovery="R-1", guard=free)
-    assert sinklog.read(Store.open(str(tmp_path / "table"))).findings == ()
+    assert sinklog.read_sink_log(Store.open(str(tmp_path / "table"))).findings == ()
     assert (tmp_path / "table/_spark_metadata/2").read_bytes() == b"v1"
     filler.undo_fill(str(tmp_path / "table"), recovery="R-1", guard=free)
     assert tree(tmp_path / "table") == before
@@ -40,7 +40,7 @@ def test_a_hole_of_a_batch_that_read_nothing_is_filled_and_taken_back(tmp_path: 
 def sound(root: Path) -> filler.FillerPlan:
     Built(root / "ck", batches=3).write()
     sink_log(root / "table", 2)
-    return filler.plan_filler(str(root / "table"), inspect(str(root / "ck")))
+    return filler.plan_filler(str(root / "table"), inspect_checkpoint(str(root / "ck")))
 
 
 REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
@@ -65,10 +65,12 @@ def test_a_new_table_begins_with_the_number_that_the_checkpoint_goes_on_with(
 ) -> None:
     Built(tmp_path / "ck").write()
     (tmp_path / "table").mkdir()
-    plan = filler.plan_filler(str(tmp_path / "table"), inspect(str(tmp_path / "ck")), next_batch=next_batch)
+    plan = filler.plan_filler(
+        str(tmp_path / "table"), inspect_checkpoint(str(tmp_path / "ck")), next_batch=next_batch
+    )
     assert plan.names == names
     filler.fill(plan, recovery="R-1", guard=free)
-    log = sinklog.read(Store.open(str(tmp_path / "table")))
+    log = sinklog.read_sink_log(Store.open(str(tmp_path / "table")))
     assert (log.head, log.findings) == (next_batch - 1, ())
     put(tmp_path / f"table/_spark_metadata/{next_batch}", "v1")
     with pytest.raises(Refused, match="after them already"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import fingerprint, inspect
+from recovery.checkpoints import inspect_checkpoint, read_fingerprint
 from tests.checkpoint_builder import Built, put
 from tests.unit.checkpoints.judging import drop
 
@@ -25,10 +25,14 @@ from tests.unit.checkpoints.judging import drop
 )
 def test_the_fingerprint_tells_that_something_moved(tmp_path: Path, change: Callable[[Path], Any]) -> None:
     Built(tmp_path / "ck").write()
-    before = fingerprint(str(tmp_path / "ck"))
-    assert fingerprint(str(tmp_path / "ck")) == before == inspect(str(tmp_path / "ck")).fingerprint
+    before = read_fingerprint(str(tmp_path / "ck"))
+    assert (
+        read_fingerprint(str(tmp_path / "ck"))
+        == before
+        == inspect_checkpoint(str(tmp_path / "ck")).fingerprint
+    )
     change(tmp_path / "ck")
-    assert fingerprint(str(tmp_path / "ck")) != before
+    assert read_fingerprint(str(tmp_path / "ck")) != before
 
 
 @pytest.mark.parametrize(
@@ -45,10 +49,10 @@ def test_maintenance_of_the_state_after_the_query_has_ended_makes_no_plan_stale(
     tmp_path: Path, maintained: Callable[[Path], Any]
 ) -> None:
     Built(tmp_path / "ck").write()
-    before = inspect(str(tmp_path / "ck"))
+    before = inspect_checkpoint(str(tmp_path / "ck"))
     maintained(tmp_path / "ck")
-    after = inspect(str(tmp_path / "ck"))
-    assert after.fingerprint == before.fingerprint == fingerprint(str(tmp_path / "ck"))
+    after = inspect_checkpoint(str(tmp_path / "ck"))
+    assert after.fingerprint == before.fingerprint == read_fingerprint(str(tmp_path / "ck"))
     assert after.exact_fingerprint != before.exact_fingerprint, (
         "what is laid out is read back to the last file"
     )

@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recovery.checkpoints import formats
-from recovery.checkpoints.filelog import derive_interval, interval, needed, parse_sink, parse_source, readable
+from recovery.checkpoints.filelog import (
+    compact_interval,
+    derive_interval,
+    is_log_readable,
+    needed_entries,
+    parse_sink,
+    parse_source,
+)
 from recovery.checkpoints.state.metadata import parse_metadata
 from recovery.checkpoints.state.schema import parse_schema
 
@@ -78,21 +85,21 @@ def test_the_interval_is_derived_as_spark_derives_it(default: int, latest: int, 
 
 
 def test_the_interval_follows_from_the_two_newest_compacted_entries() -> None:
-    assert interval({11: "11.compact", 23: "23.compact", 24: "24"}) == 12
-    assert interval({0: "0"}, 7) == 7
+    assert compact_interval({11: "11.compact", 23: "23.compact", 24: "24"}) == 12
+    assert compact_interval({0: "0"}, 7) == 7
 
 
 def test_a_log_is_readable_when_spark_finds_every_name_it_asks_for() -> None:
     singles = {n: str(n) for n in range(11)}
-    assert readable(singles, 12)
-    assert not readable(singles, 10)
-    assert readable({10: "10.compact"}, 10)
-    assert readable({10: "10.compact"}, 3)
-    assert not readable({5: "5", 7: "7"}, 10)
+    assert is_log_readable(singles, 12)
+    assert not is_log_readable(singles, 10)
+    assert is_log_readable({10: "10.compact"}, 10)
+    assert is_log_readable({10: "10.compact"}, 3)
+    assert not is_log_readable({5: "5", 7: "7"}, 10)
 
 
 def test_a_gap_of_a_billion_entries_is_answered_at_once() -> None:
-    present, missing = needed({0: "0", 10**9: str(10**9)})
+    present, missing = needed_entries({0: "0", 10**9: str(10**9)})
     assert present == [0, 10**9]
     assert len(missing) == 1000
 

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from recovery.checkpoints import formats, inspect, place
-from recovery.checkpoints.reconciled import counted
+from recovery.checkpoints import formats, inspect_checkpoint, place
+from recovery.checkpoints.reconciled import count_batch_committed
 from recovery.checkpoints.writer import ALWAYS, SINCE, written_by
 from tests.checkpoint_builder import CONF, STARTED_MS, Built, dumps, put
 
@@ -25,7 +25,7 @@ def header(batch: int = 0, **changes: Any) -> str:
 
 
 def codes(where: Path, **words: Any) -> set[str]:
-    return {f.code for f in inspect(str(where), **words).findings}
+    return {f.code for f in inspect_checkpoint(str(where), **words).findings}
 
 
 def offsets(conf: dict[str, str], version: int = 1) -> formats.OffsetFile:
@@ -74,7 +74,7 @@ def test_a_later_version_always_writes_what_an_earlier_one_does() -> None:
 
 def test_the_report_says_which_spark_wrote_the_newest_header(tmp_path: Path) -> None:
     Built(tmp_path / "ck").write()
-    assert inspect(str(tmp_path / "ck")).written_by == {"at_least": "4.2", "before": "4.3"}
+    assert inspect_checkpoint(str(tmp_path / "ck")).written_by == {"at_least": "4.2", "before": "4.3"}
 
 
 def test_a_commit_of_format_3_names_its_sinks_the_active_ones_first(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_commit_of_format_3_names_its_sinks_the_active_ones_first(tmp_path: Pa
     }
     body = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {}, "sinkMetadataMap": told}
     put(tmp_path / "ck/commits/2", f"v3\n{dumps(body)}")
-    report = inspect(str(tmp_path / "ck"))
+    report = inspect_checkpoint(str(tmp_path / "ck"))
     assert (report.sinks, report.findings) == (("new", "old"), ())
 
 
@@ -176,7 +176,7 @@ def test_progress_that_was_tracked_asynchronously_says_what_runs_again(tmp_path:
     where = tmp_path / "ck"
     Built(where, batches=9, operators=()).write()
     without(where, *(f"{log}/{n}" for log in ("offsets", "commits") for n in (1, 2, 4, 5, 6)))
-    found = next(f for f in inspect(str(where)).findings if f.code == "ASYNC_PROGRESS")
+    found = next(f for f in inspect_checkpoint(str(where)).findings if f.code == "ASYNC_PROGRESS")
     assert found.says.startswith("5 of the batches 0 to 8 have neither offsets nor a commit")
     assert found.spark
     assert "after batch 8" in found.spark
@@ -205,7 +205,7 @@ def test_a_temporary_place_is_named(monkeypatch: pytest.MonkeyPatch, location: s
 
 
 def test_two_queries_may_not_share_a_checkpoint() -> None:
-    found = place.shared({"a": "file:///ck/1", "b": "/ck/1/", "c": "/ck/2"})
+    found = place.find_shared_locations({"a": "file:///ck/1", "b": "/ck/1/", "c": "/ck/2"})
     assert [(f.code, f.says) for f in found] == [
         ("LOCATION_SHARED", "Queries a, b share the checkpoint /ck/1.")
     ]
@@ -224,7 +224,7 @@ def test_input_files_that_are_gone_are_counted_on_request(tmp_path: Path) -> Non
     (folder / "part 3.json").unlink()
     assert codes(where, inputs=True) == {"BATCH_PLANNED", "INPUT_PLANNED_GONE"}
     (folder / "part 0.json").unlink()
-    found = {f.code: f.says for f in inspect(str(where), inputs=True).findings}
+    found = {f.code: f.says for f in inspect_checkpoint(str(where), inputs=True).findings}
     assert found["INPUT_READ_GONE"].startswith("1 input files that source 0 has read are gone")
     assert codes(where) == {"BATCH_PLANNED"}
 
@@ -236,7 +236,7 @@ def test_input_files_of_a_store_that_nobody_can_open_are_unchecked(tmp_path: Pat
         line = {"path": f"nosuch://host/in/{entry}.json", "timestamp": 1, "batchId": entry}
         put(where / f"sources/0/{entry}", f"v1\n{dumps(line)}")
     assert codes(where, inputs=True) == {"INPUT_UNCHECKED"}
-    json.dumps(inspect(str(where), inputs=True).as_dict())
+    json.dumps(inspect_checkpoint(str(where), inputs=True).as_dict())
 
 
 def test_windows_were_written_up_to_the_watermark_at_which_the_last_batch_ran(tmp_path: Path) -> None:
@@ -246,6 +246,6 @@ def test_windows_were_written_up_to_the_watermark_at_which_the_last_batch_ran(tm
         text = built.offsets(batch).replace('"batchWatermarkMs":0', f'"batchWatermarkMs":{begins}')
         put(tmp_path / f"offsets/{batch}", text)
     put(tmp_path / "commits/2", 'v1\n{"nextBatchWatermarkMs":9000}')
-    found = inspect(str(tmp_path))
+    found = inspect_checkpoint(str(tmp_path))
     assert (found.closed_ms, found.watermark_ms) == (5000, 9000)
-    assert counted(found, 3).closed_ms == 9000, "where the table holds the planned batch"
+    assert count_batch_committed(found, 3).closed_ms == 9000, "where the table holds the planned batch"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.held import HeldState, Uncounted, held_states
 from recovery.checkpoints.report import Column
 from recovery.checkpoints.state.windows import WINDOW, windows_in
@@ -36,7 +36,7 @@ GIB = 1 << 30
 
 
 def held(where: Path, *, limit: int = GIB, batch: int | None = -1) -> list[HeldState]:
-    report = inspect(str(where))
+    report = inspect_checkpoint(str(where))
     last = report.last_committed if batch == -1 else batch
     return list(held_states(str(where), report.state_operators, batch=last, limit=limit))
 
@@ -102,7 +102,7 @@ def test_state_that_is_not_whole_has_no_count(
     tmp_path: Path, name: str, gone: str, problem: Uncounted
 ) -> None:
     where = unpack(name, tmp_path)
-    report = inspect(str(where))
+    report = inspect_checkpoint(str(where))
     _without(where, gone)
     found = held_states(str(where), report.state_operators, batch=report.last_committed, limit=GIB)
     assert [(h.entries, h.problem) for h in found] == [(None, problem)]

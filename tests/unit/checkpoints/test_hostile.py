@@ -13,9 +13,9 @@ from typing import Any
 import fsspec
 import pytest
 
-from recovery.checkpoints import formats, inspect, storage
+from recovery.checkpoints import formats, inspect_checkpoint, storage
 from recovery.checkpoints.filelog import derive_interval
-from recovery.checkpoints.headers import strays
+from recovery.checkpoints.headers import stray_offsets
 from recovery.errors import RepriseError, Unreachable
 from tests.checkpoint_builder import CONF, Built, dumps
 from tests.odd_store import OddStore, slow
@@ -25,7 +25,7 @@ GIGABYTE = 1 << 30
 
 
 def codes(where: Path | str) -> set[str]:
-    return {f.code for f in inspect(str(where)).findings}
+    return {f.code for f in inspect_checkpoint(str(where)).findings}
 
 
 def sparse(file: Path, size: int) -> None:
@@ -99,7 +99,7 @@ def test_links_that_lead_back_are_followed_once(tmp_path: Path) -> None:
     (where / "offsets" / "up").symlink_to(where, target_is_directory=True)
     (where / "commits" / "self").symlink_to("self")
     start = time.process_time()
-    report = inspect(str(where))
+    report = inspect_checkpoint(str(where))
     assert report.last_committed == 2
     assert not report.blockers
     assert time.process_time() - start < 2
@@ -118,7 +118,7 @@ def test_a_directory_of_too_many_files_is_said(tmp_path: Path, monkeypatch: pyte
 
 def test_numbers_that_follow_on_nothing_are_sorted_out_in_one_pass() -> None:
     start = time.process_time()
-    assert len(strays(set(range(0, 400_000, 2)), set())) == 199_999
+    assert len(stray_offsets(set(range(0, 400_000, 2)), set())) == 199_999
     assert time.process_time() - start < 2
 
 
@@ -158,7 +158,7 @@ def odd(tmp_path: Path) -> Iterator[str]:
 
 
 def test_an_odd_store_that_behaves_is_read_like_any_other(odd: str, tmp_path: Path) -> None:
-    far, near = inspect(odd), inspect(str(tmp_path / "ck"))
+    far, near = inspect_checkpoint(odd), inspect_checkpoint(str(tmp_path / "ck"))
     assert (far.last_committed, far.findings) == (near.last_committed, near.findings)
     assert far.sources[0].committed == near.sources[0].committed
     assert far.fingerprint == near.fingerprint
@@ -167,14 +167,14 @@ def test_an_odd_store_that_behaves_is_read_like_any_other(odd: str, tmp_path: Pa
 def test_a_slow_store_is_asked_several_things_at_a_time(odd: str) -> None:
     OddStore.before = slow(0.01)
     start = time.perf_counter()
-    inspect(odd)
+    inspect_checkpoint(odd)
     reads = sum(operation == "open" for operation, _ in OddStore.calls)
     assert reads > 60
     assert time.perf_counter() - start < 0.01 * len(OddStore.calls)
 
 
 def test_no_log_is_read_twice(odd: str) -> None:
-    inspect(odd)
+    inspect_checkpoint(odd)
     opened = [path for operation, path in OddStore.calls if operation == "open"]
     assert sorted(opened) == sorted(set(opened))
 
@@ -196,16 +196,16 @@ def failing(nth: int, error: Exception) -> Callable[[str, str], None]:
 def test_a_store_that_fails_at_any_call_is_one_sentence_or_still_an_answer(
     odd: str, error: Exception
 ) -> None:
-    inspect(odd)
+    inspect_checkpoint(odd)
     total = len(OddStore.calls)
     for nth in range(1, total + 1, 3):
         OddStore.before = failing(nth, error)
         with pytest.raises(Unreachable, match="cannot be read"):
-            inspect(odd)
+            inspect_checkpoint(odd)
 
 
 def test_a_file_that_is_listed_and_gone_is_a_finding_or_nothing(odd: str) -> None:
-    inspect(odd)
+    inspect_checkpoint(odd)
     for path in sorted({path for operation, path in OddStore.calls if operation == "open"}):
 
         def before(operation: str, asked: str, _gone: str = path) -> None:
@@ -213,7 +213,7 @@ def test_a_file_that_is_listed_and_gone_is_a_finding_or_nothing(odd: str) -> Non
                 raise FileNotFoundError(asked)
 
         OddStore.before = staticmethod(before)
-        assert inspect(odd).fingerprint
+        assert inspect_checkpoint(odd).fingerprint
 
 
 LIES: list[tuple[str, Callable[[str, list[Any]], list[Any]]]] = [
@@ -237,14 +237,14 @@ LIES: list[tuple[str, Callable[[str, list[Any]], list[Any]]]] = [
 def test_a_listing_that_lies_is_answered(odd: str, lie: Callable[[str, list[Any]], list[Any]]) -> None:
     OddStore.listing = staticmethod(lie)  # type: ignore[assignment]
     with contextlib.suppress(RepriseError):
-        assert inspect(odd).as_dict()
+        assert inspect_checkpoint(odd).as_dict()
     assert not [path for operation, path in OddStore.calls if ".." in path.split("/")]
 
 
 MEASURE = """
 import sys
-from recovery.checkpoints import inspect
-source = inspect(sys.argv[1]).sources[0]
+from recovery.checkpoints import inspect_checkpoint
+source = inspect_checkpoint(sys.argv[1]).sources[0]
 held = list(source.committed) if sys.argv[2] == "all" else None
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:"))
 print(len(source.committed), peak)
@@ -282,8 +282,8 @@ def test_more_source_lines_than_any_query_has_are_malformed() -> None:
 
 CODES = """
 import sys
-from recovery.checkpoints import inspect
-print([f.code for f in inspect(sys.argv[1]).findings])
+from recovery.checkpoints import inspect_checkpoint
+print([f.code for f in inspect_checkpoint(sys.argv[1]).findings])
 """
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from recovery.checkpoints import inspect, versions
+from recovery.checkpoints import inspect_checkpoint, list_versions
 from recovery.checkpoints.report import Severity
 from recovery.errors import RepriseError, Unreachable
 from tests.checkpoint_builder import Built, input_uri, put, sink_log
@@ -15,7 +15,7 @@ from tests.unit.checkpoints.judging import codes
 
 def test_a_good_checkpoint_has_its_position_its_state_and_no_finding(tmp_path: Path) -> None:
     built = Built(tmp_path / "ck").write()
-    report = inspect(str(tmp_path / "ck"))
+    report = inspect_checkpoint(str(tmp_path / "ck"))
     assert (report.query_id, report.last_committed, report.last_planned) == (built.query_id, 2, 2)
     assert [e.path for e in report.sources[0].committed] == [input_uri(0, n) for n in range(3)]
     assert report.sources[0].offset_json == '{"logOffset":2}'
@@ -37,12 +37,12 @@ def test_the_watermark_is_that_of_the_header_up_to_which_windows_were_written(tm
     put(last, last.read_text().replace('"batchWatermarkMs":0', '"batchWatermarkMs":5'))
     put(newest, newest.read_text().replace('"batchWatermarkMs":0', '"batchWatermarkMs":7'))
     put(tmp_path / "ck/commits/2", 'v1\n{"nextBatchWatermarkMs":7}')
-    assert inspect(str(tmp_path / "ck")).closed_ms == 5
+    assert inspect_checkpoint(str(tmp_path / "ck")).closed_ms == 5
 
 
 def test_the_position_is_that_of_the_last_committed_batch_and_not_of_the_planned_one(tmp_path: Path) -> None:
     Built(tmp_path / "ck", batches=3, planned=1).write()
-    report = inspect(str(tmp_path / "ck"))
+    report = inspect_checkpoint(str(tmp_path / "ck"))
     source = report.sources[0]
     assert (report.last_committed, report.last_planned, source.log_offset) == (2, 3, 2)
     assert (len(source.committed), [e.batch_id for e in source.planned]) == (3, [3])
@@ -53,7 +53,7 @@ def test_the_position_is_that_of_the_last_committed_batch_and_not_of_the_planned
 @pytest.mark.parametrize("planned", [0, 1])
 def test_compacted_logs_give_every_file_once(tmp_path: Path, batches: int, planned: int) -> None:
     Built(tmp_path / "ck", batches=batches, planned=planned, sources=2, files_per_batch=3).write()
-    for source in inspect(str(tmp_path / "ck")).sources:
+    for source in inspect_checkpoint(str(tmp_path / "ck")).sources:
         wanted = [input_uri(source.index, n) for n in range(3 * batches)]
         assert [e.path for e in source.committed] == wanted
         assert len(source.planned) == 3 * planned
@@ -61,7 +61,7 @@ def test_compacted_logs_give_every_file_once(tmp_path: Path, batches: int, plann
 
 def test_offsets_and_commits_in_format_2_are_read(tmp_path: Path) -> None:
     Built(tmp_path / "ck", version=2).write()
-    report = inspect(str(tmp_path / "ck"))
+    report = inspect_checkpoint(str(tmp_path / "ck"))
     assert report.sources[0].offset_json == '{"logOffset":2}'
     assert report.findings == ()
 
@@ -70,17 +70,17 @@ def test_a_flow_directory_shows_its_newest_version(tmp_path: Path) -> None:
     for version, batches in ((0, 2), (2, 4), (10, 6)):
         Built(tmp_path / "flow" / str(version), batches=batches).write()
     (tmp_path / "flow" / ".reprise-R-1").mkdir()
-    report = inspect(str(tmp_path / "flow"))
-    assert versions(str(tmp_path / "flow")) == [0, 2, 10]
+    report = inspect_checkpoint(str(tmp_path / "flow"))
+    assert list_versions(str(tmp_path / "flow")) == [0, 2, 10]
     assert (report.version, report.last_committed) == (10, 5)
     assert report.location.endswith("/flow/10")
-    assert inspect(str(tmp_path / "flow" / "2")).version is None
+    assert inspect_checkpoint(str(tmp_path / "flow" / "2")).version is None
 
 
 def test_an_empty_newest_version_is_an_empty_checkpoint_and_no_damage(tmp_path: Path) -> None:
     Built(tmp_path / "flow" / "0").write()
     (tmp_path / "flow" / "1").mkdir()
-    report = inspect(str(tmp_path / "flow"))
+    report = inspect_checkpoint(str(tmp_path / "flow"))
     assert (report.version, report.format, report.last_committed) == (1, "none", None)
     assert [f.code for f in report.findings] == ["CHECKPOINT_EMPTY"]
 
@@ -94,8 +94,8 @@ def test_a_file_with_the_highest_number_is_in_the_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["{0}", "file:{0}", "file://{0}", "{0}/", "file://{0}/"])
 def test_paths_and_urls_of_a_place_mean_the_same(tmp_path: Path, form: str) -> None:
     Built(tmp_path / "ck").write()
-    found = inspect(form.format(tmp_path / "ck"))
-    assert found.fingerprint == inspect(str(tmp_path / "ck")).fingerprint
+    found = inspect_checkpoint(form.format(tmp_path / "ck"))
+    assert found.fingerprint == inspect_checkpoint(str(tmp_path / "ck")).fingerprint
     assert found.last_committed == 2
 
 
@@ -104,10 +104,10 @@ def test_a_checkpoint_is_read_from_any_store(tmp_path: Path) -> None:
     memory = fsspec.filesystem("memory")
     memory.put(str(tmp_path / "ck"), "/bucket/flow/3", recursive=True)
     try:
-        report = inspect("memory://bucket/flow")
+        report = inspect_checkpoint("memory://bucket/flow")
         assert (report.version, report.last_committed, len(report.sources[0].committed)) == (3, 11, 12)
-        assert versions("memory://bucket/flow") == [3]
-        assert report.fingerprint == inspect(str(tmp_path / "ck")).fingerprint
+        assert list_versions("memory://bucket/flow") == [3]
+        assert report.fingerprint == inspect_checkpoint(str(tmp_path / "ck")).fingerprint
     finally:
         memory.rm("/bucket", recursive=True)
 
@@ -116,11 +116,11 @@ def test_a_place_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for where in (tmp_path / "no", tmp_path / "file"):
         with pytest.raises(Unreachable, match=r"\."):
-            inspect(str(where))
+            inspect_checkpoint(str(where))
     for where in ("", "no-such-scheme://x", "a\0b"):
         with pytest.raises(RepriseError):
-            inspect(where)
-    assert versions(str(tmp_path / "no")) == []
+            inspect_checkpoint(where)
+    assert list_versions(str(tmp_path / "no")) == []
 
 
 def test_a_directory_of_something_else_is_not_a_checkpoint(tmp_path: Path) -> None:
@@ -167,6 +167,6 @@ def test_no_bytes_in_any_file_raise(tmp_path: Path, data: bytes) -> None:
     names += ["state/0/0/_metadata/schema", "../table/_spark_metadata/1"]
     for name in names:
         (tmp_path / "ck" / name).write_bytes(data)
-    report = inspect(str(tmp_path / "ck"), sink=str(tmp_path / "table"), deep=True)
+    report = inspect_checkpoint(str(tmp_path / "ck"), sink=str(tmp_path / "table"), deep=True)
     assert report.blockers
     json.dumps(report.as_dict())

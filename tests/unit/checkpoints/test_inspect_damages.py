@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from tests.checkpoint_builder import Built, put, sink_log
 from tests.unit.checkpoints.judging import codes, drop
 
@@ -109,7 +109,7 @@ def test_deep_reads_what_only_a_rewind_needs(tmp_path: Path) -> None:
     put(tmp_path / "ck/commits/3", "")
     put(tmp_path / "ck/sources/0/3", 'v1\n{"path":')
     assert codes(tmp_path / "ck") == set()
-    report = inspect(str(tmp_path / "ck"), deep=True)
+    report = inspect_checkpoint(str(tmp_path / "ck"), deep=True)
     assert {f.file for f in report.findings} == {"offsets/3", "commits/3", "sources/0/3"}
     assert not report.blockers
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.checkpoints import filelog, formats, inspect, logscan
+from recovery.checkpoints import filelog, formats, inspect_checkpoint, logscan
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceEntry
 from recovery.errors import Unreachable
@@ -66,9 +66,9 @@ def test_counts_and_ends_are_those_of_the_reader_of_every_line(
         wanted = naively(data)
     except Malformed:
         with pytest.raises(Malformed):
-            logscan.tally(cut(data, sizes), reached)
+            logscan.tally_entries(cut(data, sizes), reached)
         return
-    before, after = logscan.tally(cut(data, sizes), reached)
+    before, after = logscan.tally_entries(cut(data, sizes), reached)
     for tally, late in ((before, False), (after, True)):
         entries = [e for e in wanted if late == (reached is None or e.batch_id > reached)]
         assert (tally.count, tally.first) == (len(entries), entries[:100])
@@ -92,12 +92,12 @@ def test_counts_and_ends_are_those_of_the_reader_of_every_line(
 def test_one_line_that_is_not_json_spoils_the_file(line: str) -> None:
     good = written("file:///in/a", 1, 0)
     with pytest.raises(Malformed):
-        logscan.tally([f"v1\n{good}\n{line}\n{good}".encode()], 9)
+        logscan.tally_entries([f"v1\n{good}\n{line}\n{good}".encode()], 9)
 
 
 def test_bytes_that_are_not_utf_8_spoil_the_file() -> None:
     with pytest.raises(Malformed):
-        logscan.tally([b'v1\n{"path":"\xff","timestamp":1,"batchId":0}'], 9)
+        logscan.tally_entries([b'v1\n{"path":"\xff","timestamp":1,"batchId":0}'], 9)
 
 
 def test_a_line_without_end_is_given_up_early() -> None:
@@ -110,7 +110,7 @@ def test_a_line_without_end_is_given_up_early() -> None:
             yield b"\0" * (1 << 16)
 
     with pytest.raises(Malformed, match="a line of more than"):
-        logscan.tally(endless(), 9)
+        logscan.tally_entries(endless(), 9)
     assert len(taken) < 20
 
 
@@ -128,7 +128,7 @@ def test_the_pattern_of_numbers_up_to_one_matches_those_and_no_other(
 
 def test_entries_are_read_again_only_while_they_are_what_was_counted(tmp_path: Path) -> None:
     flow = Built(tmp_path / "flow" / "0", batches=3, planned=1).write().root
-    source = inspect(str(flow)).sources[0]
+    source = inspect_checkpoint(str(flow)).sources[0]
     assert [e.batch_id for e in source.committed] == [0, 1, 2]
     assert [e.batch_id for e in source.planned] == [3]
     log = flow / "sources" / "0" / "1"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect, placing, repair, seed, transplant, versions
-from recovery.checkpoints.copying import copy
+from recovery.checkpoints import inspect_checkpoint, list_versions, placing, repair, seed, transplant
+from recovery.checkpoints.copying import copy_checkpoint
 from recovery.checkpoints.placing import SeedState
 from recovery.checkpoints.repair import Known
 from tests.checkpoint_builder import Built
@@ -19,20 +19,24 @@ KNOWN = Known(query_id="11111111-1111-4111-8111-111111111111", sink_kind="files"
 
 
 def seeded(where: str, fence: int) -> None:
-    ready = seed.prepare(where, seed.plan_seed(inspect(where)), recovery="R-1", fence=fence, guard=free)
-    placing.publish(where, ready, guard=free)
+    ready = seed.prepare_seed(
+        where, seed.plan_seed(inspect_checkpoint(where)), recovery="R-1", fence=fence, guard=free
+    )
+    placing.publish_checkpoint(where, ready, guard=free)
 
 
 def repaired(where: str, fence: int) -> None:
-    ready = repair.prepare(where, repair.plan_repair(where, KNOWN), recovery="R-1", fence=fence, guard=free)
-    placing.publish(where, ready, guard=free)
+    ready = repair.prepare_repair(
+        where, repair.plan_repair(where, KNOWN), recovery="R-1", fence=fence, guard=free
+    )
+    placing.publish_checkpoint(where, ready, guard=free)
 
 
 def rolled_back(where: str, fence: int) -> None:
-    ready = transplant.prepare(
+    ready = transplant.prepare_layout(
         where, transplant.plan_rollback(where, 1), recovery="R-1", fence=fence, guard=free
     )
-    placing.publish(where, ready, guard=free)
+    placing.publish_checkpoint(where, ready, guard=free)
 
 
 QUERY = "6c2a0c56-8f1a-4f0e-9a67-2d1f5b8e7c11"  # its sidecar stays, so that places compare
@@ -65,9 +69,9 @@ class Case:
         return lambda: self.act(str(self.where), 1)
 
     def all_is_well(self) -> None:
-        report = inspect(str(self.where))
+        report = inspect_checkpoint(str(self.where))
         assert (report.last_committed, report.blockers) == (self.batch, ())
-        assert placing.probe(str(self.where), recovery="R-1").in_place
+        assert placing.probe_outcome(str(self.where), recovery="R-1").in_place
         room = self.root if self.fixed else self.where
         assert not [p for p in room.iterdir() if p.name == ".reprise-R-1" or p.name.endswith(".new")]
 
@@ -94,12 +98,12 @@ def test_a_death_at_any_write_leaves_what_the_next_run_finishes(case: Case) -> N
     case.arrange()
     before = tree(case.old)
     for death in deaths(case.first):
-        seen = placing.probe(str(case.where), recovery="R-1")
+        seen = placing.probe_outcome(str(case.where), recovery="R-1")
         assert not seen.unclear, death
         if not seen.in_place:
-            placing.clean(str(case.where), recovery="R-1")
+            placing.clean_leftovers(str(case.where), recovery="R-1")
             assert tree(case.old) == before, death
-            assert placing.probe(str(case.where), recovery="R-1").state is SeedState.NOTHING, death
+            assert placing.probe_outcome(str(case.where), recovery="R-1").state is SeedState.NOTHING, death
             case.act(str(case.where), 2)
         case.all_is_well()
         kept = case.root / ".reprise-R-1-before" if case.fixed else case.old
@@ -112,7 +116,7 @@ def test_a_death_in_an_undo_is_finished_by_the_next_one(case: Case) -> None:
     where = str(case.where)
 
     def undo() -> None:
-        placing.undo(where, recovery="R-1", sink_head=2)
+        placing.undo_publish(where, recovery="R-1", sink_head=2)
 
     def arranged() -> Callable[[], None]:
         case.first()()
@@ -121,15 +125,15 @@ def test_a_death_in_an_undo_is_finished_by_the_next_one(case: Case) -> None:
     for nth, when in [(n, w) for n in range(1, 5) for w in ("before", "after")]:
         if not killed(arranged(), nth, when):
             continue
-        seen = placing.probe(where, recovery="R-1")
+        seen = placing.probe_outcome(where, recovery="R-1")
         assert not seen.unclear
         if seen.in_place:
             undo()
-        placing.clean(where, recovery="R-1")
+        placing.clean_leftovers(where, recovery="R-1")
         assert tree(case.old) == before
-        assert placing.probe(where, recovery="R-1").state is SeedState.UNDONE
+        assert placing.probe_outcome(where, recovery="R-1").state is SeedState.UNDONE
         if not case.fixed:
-            assert versions(where) == [0]
+            assert list_versions(where) == [0]
 
 
 def test_a_death_in_a_copy_leaves_nothing_at_the_new_place_and_the_next_one_finishes(tmp_path: Path) -> None:
@@ -140,13 +144,13 @@ def test_a_death_in_a_copy_leaves_nothing_at_the_new_place_and_the_next_one_fini
     def arranged() -> Callable[[], None]:
         shutil.rmtree(room, ignore_errors=True)
         room.mkdir()
-        return lambda: [copy(str(old), str(new), guard=free), None][1]
+        return lambda: [copy_checkpoint(str(old), str(new), guard=free), None][1]
 
     for death in deaths(arranged):
         if new.exists() and any(new.iterdir()):
             assert tree(new) == before, death
         else:
-            copy(str(old), str(new), guard=free)
+            copy_checkpoint(str(old), str(new), guard=free)
         assert tree(new) == before, death
         assert [p.name for p in room.iterdir()] == ["copy"], death
         assert tree(old) == before, death

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.positions import initial_offsets, read_position
 from tests.checkpoint_builder import CONF, Built, dumps, put
@@ -130,7 +130,7 @@ def test_the_line_is_kept_to_the_byte_beside_its_values(
     where = one_source(tmp_path / "ck", line)
     for name, text in log.items():
         put(where / "sources/0" / name, text)
-    report = inspect(str(where))
+    report = inspect_checkpoint(str(where))
     source = report.sources[0]
     assert (source.kind, source.offset_json) == (kind, line)
     assert {f.code for f in report.findings} == codes

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import fingerprint, inspect, proofs, seed
+from recovery.checkpoints import inspect_checkpoint, proofs, read_fingerprint, seed
 from recovery.checkpoints.storage import Store
 from recovery.errors import Refused
 from tests.unit.checkpoints.seeding import flow, free, prepared
@@ -20,7 +20,7 @@ LOG = "sources/0/1"
 @pytest.fixture(autouse=True)
 def at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been left alone for long: the files of a test are younger than any clock is coarse."""
-    proofs.forget()
+    proofs.forget_digests()
     monkeypatch.setattr(proofs, "UNSURE_NS", -(10**18))
 
 
@@ -56,47 +56,49 @@ def replaced(file: Path) -> None:
 
 
 def test_a_second_fingerprint_reads_nothing(flow: Path, reads: list[str]) -> None:
-    first = fingerprint(str(flow))
+    first = read_fingerprint(str(flow))
     assert LOG in reads
     reads.clear()
-    assert fingerprint(str(flow)) == first
+    assert read_fingerprint(str(flow)) == first
     assert reads == []
 
 
 @pytest.mark.parametrize("change", [in_place, replaced])
 def test_other_bytes_of_the_same_size_and_time_are_seen(flow: Path, change: Callable[[Path], None]) -> None:
-    first = fingerprint(str(flow))
+    first = read_fingerprint(str(flow))
     change(flow / "0" / LOG)
-    assert fingerprint(str(flow)) != first
+    assert read_fingerprint(str(flow)) != first
 
 
 def test_a_file_that_has_just_moved_proves_nothing(
     flow: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proofs, "UNSURE_NS", 3600 * 10**9)
-    fingerprint(str(flow))
+    read_fingerprint(str(flow))
     reads.clear()
-    fingerprint(str(flow))
+    read_fingerprint(str(flow))
     assert LOG in reads
 
 
 def test_a_seed_reads_only_what_it_has_written_anew(flow: Path, reads: list[str]) -> None:
-    plan = seed.plan_seed(inspect(str(flow)))
+    plan = seed.plan_seed(inspect_checkpoint(str(flow)))
     reads.clear()
-    ready = seed.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
-    seed.publish(str(flow), ready, guard=free)
+    ready = seed.prepare_seed(str(flow), plan, recovery="R-1", fence=1, guard=free)
+    seed.publish_checkpoint(str(flow), ready, guard=free)
     small = {n for n in reads if not n.startswith(("metadata", "offsets/", "commits/"))}
     assert small == set(), "log files are linked: the same inodes as when the plan was made"
     assert {"metadata", "offsets/1", "offsets/2", "commits/2"} <= set(reads)
-    assert inspect(str(flow)).version == 1
-    assert len(inspect(str(flow)).sources[0].committed) == len(inspect(str(flow / "0")).sources[0].committed)
+    assert inspect_checkpoint(str(flow)).version == 1
+    assert len(inspect_checkpoint(str(flow)).sources[0].committed) == len(
+        inspect_checkpoint(str(flow / "0")).sources[0].committed
+    )
 
 
 def test_a_link_made_by_somebody_else_is_no_proof(flow: Path, reads: list[str]) -> None:
-    fingerprint(str(flow))
+    read_fingerprint(str(flow))
     reads.clear()
     os.link(flow / "0" / LOG, flow / "elsewhere")
-    fingerprint(str(flow))
+    read_fingerprint(str(flow))
     assert reads == [LOG]
 
 
@@ -105,14 +107,14 @@ def test_a_prepared_log_that_was_changed_is_not_published(flow: Path, change: Ca
     ready = prepared(flow)
     change(flow / ".reprise-R-1" / LOG)
     with pytest.raises(Refused, match=r"nothing was (changed|published)"):
-        seed.publish(str(flow), ready, guard=free)
+        seed.publish_checkpoint(str(flow), ready, guard=free)
 
 
 def test_an_unreadable_log_is_found_however_well_it_is_known(flow: Path) -> None:
-    first = inspect(str(flow))
+    first = inspect_checkpoint(str(flow))
     (flow / "0" / LOG).unlink()
-    assert inspect(str(flow)).fingerprint != first.fingerprint
-    assert {f.code for f in inspect(str(flow)).blockers}
+    assert inspect_checkpoint(str(flow)).fingerprint != first.fingerprint
+    assert {f.code for f in inspect_checkpoint(str(flow)).blockers}
 
 
 def test_what_is_held_is_bounded() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect, placing, repair, versions
+from recovery.checkpoints import inspect_checkpoint, list_versions, placing, repair
 from recovery.checkpoints.repair import Known, Listed
 from recovery.errors import Refused
 from tests.checkpoint_builder import STARTED_MS, Built, dumps, input_uri, put, sink_log
@@ -34,8 +34,8 @@ def cut(checkpoint: Path, name: str, size: int) -> None:
 
 def repaired(flow: Path, known: Known = FILES, recovery: str = "R-1", fence: int = 1) -> int | None:
     plan = repair.plan_repair(str(flow), known)
-    ready = repair.prepare(str(flow), plan, recovery=recovery, fence=fence, guard=free)
-    return placing.publish(str(flow), ready, guard=free)
+    ready = repair.prepare_repair(str(flow), plan, recovery=recovery, fence=fence, guard=free)
+    return placing.publish_checkpoint(str(flow), ready, guard=free)
 
 
 def logs(checkpoint: Path) -> dict[str, bytes]:
@@ -82,7 +82,7 @@ def test_a_damage_is_mended_in_a_new_version_and_the_old_one_is_left_as_it_was(
     before = tree(flow / "0")
     assert repaired(flow) == 1
     assert tree(flow / "0") == before
-    report = inspect(str(flow))
+    report = inspect_checkpoint(str(flow))
     assert (report.version, report.last_committed, report.blockers) == (1, 2, ())
     assert not [f for f in report.findings if f.code.startswith("OPERATOR_METADATA")]
     now = logs(flow / "1")
@@ -96,8 +96,8 @@ def test_a_damage_is_mended_in_a_new_version_and_the_old_one_is_left_as_it_was(
             wanted[name] = data.encode()
     assert now == wanted
     assert not [n for n in tree(flow / "1") if n.rsplit("/", 1)[-1].startswith(".")]
-    placing.undo(str(flow), recovery="R-1", sink_head=2)
-    assert versions(str(flow)) == [0]
+    placing.undo_publish(str(flow), recovery="R-1", sink_head=2)
+    assert list_versions(str(flow)) == [0]
 
 
 AFTER_THE_LAST: list[tuple[str, Damage]] = [
@@ -116,7 +116,7 @@ def test_one_of_the_two_newest_offset_files_is_rebuilt(tmp_path: Path, damage: D
     Built(tmp_path / "flow/0", batches=3).write()
     damage(tmp_path / "flow/0")
     assert repaired(tmp_path / "flow") == 1
-    report = inspect(str(tmp_path / "flow"))
+    report = inspect_checkpoint(str(tmp_path / "flow"))
     assert (report.last_committed, report.last_planned, report.findings) == (2, 2, ())
     assert [s.offset_json for s in report.sources] == ['{"logOffset":2}']
     header = json.loads((tmp_path / "flow/1/offsets/2").read_text().split("\n")[1])
@@ -124,7 +124,7 @@ def test_one_of_the_two_newest_offset_files_is_rebuilt(tmp_path: Path, damage: D
 
 
 def test_the_query_id_is_taken_from_the_person_from_the_broken_file_or_made_anew(flow: Path) -> None:
-    own = inspect(str(flow)).query_id
+    own = inspect_checkpoint(str(flow)).query_id
     cut(flow / "0", "metadata", 44)
     assert repair.plan_repair(str(flow), FILES).after.query_id == own
     drop(flow / "0", "metadata")
@@ -142,7 +142,7 @@ def test_a_planned_batch_that_the_table_holds_is_rebuilt_over_the_same_files(flo
     assert repaired(flow, replace(FILES, sink_head=3)) == 1
     now = logs(flow / "1")["offsets/3"]
     assert now.split(b"\n")[2:] == whole.split(b"\n")[2:]
-    assert inspect(str(flow)).last_planned == 3
+    assert inspect_checkpoint(str(flow)).last_planned == 3
 
 
 def test_watermark_and_named_sources_come_back_in_rebuilt_offsets(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_planned_batch_of_format_2_is_left_out_where_the_table_does_not_hold_i
     assert plan.complete is mended
     if mended:
         assert repaired(tmp_path / "flow", replace(FILES, sink_head=head)) == 1
-        report = inspect(str(tmp_path / "flow"))
+        report = inspect_checkpoint(str(tmp_path / "flow"))
         assert (report.last_committed, report.last_planned, report.blockers) == (1, 1, ())
 
 
@@ -176,7 +176,7 @@ def test_progress_events_tell_where_a_lost_batch_ended(tmp_path: Path) -> None:
     assert not repair.plan_repair(str(tmp_path / "flow"), FILES).complete
     told = replace(FILES, offsets={2: ('{"logOffset":2}', '{"logOffset":2}')})
     assert repaired(tmp_path / "flow", told) == 1
-    assert [s.log_offset for s in inspect(str(tmp_path / "flow")).sources] == [2, 2]
+    assert [s.log_offset for s in inspect_checkpoint(str(tmp_path / "flow")).sources] == [2, 2]
 
 
 def listed(numbers: range, **words: Any) -> Known:
@@ -196,19 +196,19 @@ def listed(numbers: range, **words: Any) -> Known:
 )
 def test_a_lost_log_entry_is_inferred_from_what_lies_there(tmp_path: Path, damage: Damage) -> None:
     Built(tmp_path / "flow/0", batches=3).write()
-    sound = {e.path: e.batch_id for e in inspect(str(tmp_path / "flow")).sources[0].committed}
+    sound = {e.path: e.batch_id for e in inspect_checkpoint(str(tmp_path / "flow")).sources[0].committed}
     damage(tmp_path / "flow/0")
     plan = repair.plan_repair(str(tmp_path / "flow"), listed(range(6), max_files=1))
     assert plan.complete
     assert not plan.exact
     assert {e.path: e.batch_id for e in plan.after.sources[0].committed} == sound
     assert repaired(tmp_path / "flow", listed(range(6))) == 1
-    assert inspect(str(tmp_path / "flow")).findings == ()
+    assert inspect_checkpoint(str(tmp_path / "flow")).findings == ()
 
 
 def test_a_broken_compacted_entry_is_rebuilt_from_the_single_ones(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0", batches=10).write()
-    sound = list(inspect(str(tmp_path / "flow")).sources[0].committed)
+    sound = list(inspect_checkpoint(str(tmp_path / "flow")).sources[0].committed)
     put(tmp_path / "flow/0/sources/0/9.compact", "v1\n{")
     files = tuple((input_uri(0, n), STARTED_MS + (n if n < 10 else 60_000)) for n in range(12))
     known = replace(FILES, sink_head=9, listings={"0": Listed(files)})
@@ -264,7 +264,7 @@ def test_what_cannot_be_mended_is_said_and_nothing_is_written(
     assert not plan.complete
     assert words in " ".join(damage.why for damage in plan.left)
     with pytest.raises(Refused, match="Not everything can be mended"):
-        repair.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
+        repair.prepare_repair(str(flow), plan, recovery="R-1", fence=1, guard=free)
     assert tree(flow) == before
 
 
@@ -272,7 +272,7 @@ def test_a_sound_checkpoint_is_not_repaired(flow: Path) -> None:
     plan = repair.plan_repair(str(flow), FILES)
     assert (plan.mendings, plan.left) == ((), ())
     with pytest.raises(Refused, match="nothing to repair"):
-        repair.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
+        repair.prepare_repair(str(flow), plan, recovery="R-1", fence=1, guard=free)
 
 
 def test_several_damages_are_mended_together(flow: Path, tmp_path: Path) -> None:
@@ -287,15 +287,15 @@ def test_several_damages_are_mended_together(flow: Path, tmp_path: Path) -> None
     }  # fmt: skip
     assert plan.complete
     assert repaired(flow) == 1
-    assert inspect(str(flow), sink=str(tmp_path / "table")).blockers == ()
+    assert inspect_checkpoint(str(flow), sink=str(tmp_path / "table")).blockers == ()
 
 
 def test_state_that_maintenance_writes_after_the_plan_does_not_make_it_stale(flow: Path) -> None:
     put(flow / "0/metadata", "}{")
     plan = repair.plan_repair(str(flow), FILES)
     put(flow / "0/state/0/1/3.snapshot", "whole")
-    ready = repair.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
-    assert placing.publish(str(flow), ready, guard=free) == 1
+    ready = repair.prepare_repair(str(flow), plan, recovery="R-1", fence=1, guard=free)
+    assert placing.publish_checkpoint(str(flow), ready, guard=free) == 1
     assert not (flow / "1/state/0/1/3.snapshot").exists(), "what was judged, and nothing else"
 
 
@@ -305,7 +305,7 @@ def test_state_that_is_gone_since_the_plan_is_said_and_nothing_is_left_behind(fl
     (flow / "0/state/0/1/1.delta").unlink()
     before = tree(flow)
     with pytest.raises(Refused, match="A file of version 0 is gone since the plan") as refused:
-        repair.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
+        repair.prepare_repair(str(flow), plan, recovery="R-1", fence=1, guard=free)
     assert refused.value.code == "stale"
     assert tree(flow) == before
 
@@ -366,5 +366,5 @@ def test_a_checkpoint_with_one_fixed_place_is_mended_there_and_the_old_one_set_a
     drop(tmp_path / "ck", "offsets/1")
     before = tree(tmp_path / "ck")
     assert repaired(tmp_path / "ck") is None
-    assert inspect(str(tmp_path / "ck")).findings == ()
+    assert inspect_checkpoint(str(tmp_path / "ck")).findings == ()
     assert tree(tmp_path / ".reprise-R-1-before") == before

@@ -12,7 +12,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from recovery.checkpoints import inspect, seed, versions
+from recovery.checkpoints import inspect_checkpoint, list_versions, seed
 from recovery.checkpoints.seed import SeedState
 from recovery.errors import Refused, WrongUse
 from tests.checkpoint_builder import Built, put, sink_log
@@ -35,7 +35,7 @@ def test_a_seed_holds_the_committed_progress_and_nothing_else(flow: Path) -> Non
     assert after["offsets/1"] == after["offsets/2"] == before["offsets/2"]
     assert after["commits/2"] == before["commits/2"]
     assert json.loads(after["metadata"])["id"] != json.loads(before["metadata"])["id"]
-    report = inspect(str(flow))
+    report = inspect_checkpoint(str(flow))
     assert (report.version, report.last_committed, report.last_planned, report.findings) == (1, 2, 2, ())
 
 
@@ -46,7 +46,7 @@ def test_a_reset_never_touches_the_old_version(flow: Path) -> None:
 
     before = state()
     seeded(flow)
-    seed.undo(str(flow), recovery="R-1", sink_head=2)
+    seed.undo_publish(str(flow), recovery="R-1", sink_head=2)
     assert state() == before
 
 
@@ -82,7 +82,7 @@ def test_a_compacted_entry_above_the_position_is_cut(
     Built(tmp_path / "flow/0", batches=batches, planned=1, interval=cut_interval).write()
     seeded(tmp_path / "flow")
     assert {p.name for p in (tmp_path / "flow/1/sources/0").iterdir()} == kept
-    old, new = (inspect(str(tmp_path / f"flow/{n}")).sources[0] for n in (0, 1))
+    old, new = (inspect_checkpoint(str(tmp_path / f"flow/{n}")).sources[0] for n in (0, 1))
     assert new.committed == old.committed
     assert len(new.planned) == 0
 
@@ -90,7 +90,7 @@ def test_a_compacted_entry_above_the_position_is_cut(
 def test_two_sources_keep_their_own_positions(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0", batches=12, planned=1, sources=2).write()
     seeded(tmp_path / "flow")
-    assert [len(s.committed) for s in inspect(str(tmp_path / "flow")).sources] == [12, 12]
+    assert [len(s.committed) for s in inspect_checkpoint(str(tmp_path / "flow")).sources] == [12, 12]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_damage_that_a_seed_does_not_carry_on_is_left_behind(
 ) -> None:
     damage(flow / "0")
     assert seeded(flow) == 1
-    assert inspect(str(flow)).findings == ()
+    assert inspect_checkpoint(str(flow)).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_damage_that_a_seed_would_carry_on_is_refused(
 ) -> None:
     damage(flow / "0")
     with pytest.raises(Refused, match=words):
-        seed.plan_seed(inspect(str(flow)))
+        seed.plan_seed(inspect_checkpoint(str(flow)))
 
 
 def test_nothing_committed_means_nothing_to_keep(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_nothing_committed_means_nothing_to_keep(tmp_path: Path) -> None:
     (tmp_path / "other/0").mkdir(parents=True)
     for where in ("flow", "other"):
         with pytest.raises(Refused, match="Nothing was ever committed"):
-            seed.plan_seed(inspect(str(tmp_path / where)))
+            seed.plan_seed(inspect_checkpoint(str(tmp_path / where)))
 
 
 @pytest.mark.parametrize("batches", [1, 3, 9, 10])
@@ -154,10 +154,10 @@ def test_a_seed_goes_on_after_the_last_batch_that_the_table_holds(
     built.write()
     last = batches if held else batches - 1
     sink_log(tmp_path / "table", last)
-    plan = seed.plan_seed(inspect(str(tmp_path / "flow"), sink=str(tmp_path / "table")))
-    ready = seed.prepare(str(tmp_path / "flow"), plan, recovery="R-1", fence=1, guard=free)
-    assert seed.publish(str(tmp_path / "flow"), ready, guard=free) == 1
-    report = inspect(str(tmp_path / "flow"), sink=str(tmp_path / "table"))
+    plan = seed.plan_seed(inspect_checkpoint(str(tmp_path / "flow"), sink=str(tmp_path / "table")))
+    ready = seed.prepare_seed(str(tmp_path / "flow"), plan, recovery="R-1", fence=1, guard=free)
+    assert seed.publish_checkpoint(str(tmp_path / "flow"), ready, guard=free) == 1
+    report = inspect_checkpoint(str(tmp_path / "flow"), sink=str(tmp_path / "table"))
     assert (report.last_committed, report.last_planned, report.findings) == (last, last, ())
     assert [s.log_offset for s in report.sources] == [last] * sources
     assert [len(s.committed) for s in report.sources] == [last + 1] * sources
@@ -171,20 +171,20 @@ def test_a_batch_0_that_only_the_table_has_leaves_nothing_to_go_on_after(tmp_pat
     Built(tmp_path / "flow/0", batches=0, planned=1).write()
     sink_log(tmp_path / "table", 0)
     with pytest.raises(Refused, match="let it finish batch 0"):
-        seed.plan_seed(inspect(str(tmp_path / "flow"), sink=str(tmp_path / "table")))
+        seed.plan_seed(inspect_checkpoint(str(tmp_path / "flow"), sink=str(tmp_path / "table")))
 
 
 def test_a_checkpoint_with_one_fixed_place_is_set_aside_and_put_back_by_an_undo(tmp_path: Path) -> None:
     Built(tmp_path / "ck", planned=1).write()
     before = tree(tmp_path / "ck")
     where = str(tmp_path / "ck")
-    assert seed.publish(where, prepared(tmp_path / "ck"), guard=free) is None
-    assert inspect(where).findings == ()
+    assert seed.publish_checkpoint(where, prepared(tmp_path / "ck"), guard=free) is None
+    assert inspect_checkpoint(where).findings == ()
     assert tree(tmp_path / ".reprise-R-1-before") == before
-    assert seed.probe(where, recovery="R-1").state is SeedState.PUBLISHED
-    seed.undo(where, recovery="R-1", sink_head=2)
+    assert seed.probe_outcome(where, recovery="R-1").state is SeedState.PUBLISHED
+    seed.undo_publish(where, recovery="R-1", sink_head=2)
     assert tree(tmp_path / "ck") == before
-    assert seed.probe(where, recovery="R-1").state is SeedState.UNDONE
+    assert seed.probe_outcome(where, recovery="R-1").state is SeedState.UNDONE
 
 
 def test_one_version_named_by_itself_is_refused(flow: Path) -> None:
@@ -195,7 +195,7 @@ def test_one_version_named_by_itself_is_refused(flow: Path) -> None:
 @pytest.mark.parametrize("label", ["", "../x", "a/b", ".", "R 1", "R-1-undone", "x" * 65])
 def test_a_label_that_is_no_file_name_is_refused(flow: Path, label: str) -> None:
     with pytest.raises(WrongUse):
-        seed.probe(str(flow), recovery=label)
+        seed.probe_outcome(str(flow), recovery=label)
 
 
 def changed_by(flow: Path, change: Callable[[Path], Any]) -> dict[str, bytes]:
@@ -216,43 +216,43 @@ MOVES: list[tuple[str, Callable[[Path], Any], str]] = [
 def test_a_checkpoint_that_moved_since_the_plan_is_left_alone(
     flow: Path, change: Callable[[Path], Any], words: str
 ) -> None:
-    plan = seed.plan_seed(inspect(str(flow)))
-    ready = seed.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
+    plan = seed.plan_seed(inspect_checkpoint(str(flow)))
+    ready = seed.prepare_seed(str(flow), plan, recovery="R-1", fence=1, guard=free)
     now = changed_by(flow, change)
     with pytest.raises(Refused, match=words):
-        seed.publish(str(flow), ready, guard=free)
+        seed.publish_checkpoint(str(flow), ready, guard=free)
     with pytest.raises(Refused, match=words):
-        seed.prepare(str(flow), plan, recovery="R-2", fence=1, guard=free)
+        seed.prepare_seed(str(flow), plan, recovery="R-2", fence=1, guard=free)
     assert tree(flow) == now
 
 
 def test_a_version_that_appears_at_the_very_last_moment_is_not_replaced(flow: Path) -> None:
     ready = prepared(flow)
     with pytest.raises(Refused, match="has appeared meanwhile"):
-        seed.publish(str(flow), ready, guard=lambda: (flow / "1").mkdir())
+        seed.publish_checkpoint(str(flow), ready, guard=lambda: (flow / "1").mkdir())
     assert list((flow / "1").iterdir()) == []
-    assert seed.probe(str(flow), recovery="R-1").state is SeedState.PREPARED
+    assert seed.probe_outcome(str(flow), recovery="R-1").state is SeedState.PREPARED
 
 
 def test_a_prepared_seed_that_was_changed_is_not_published(flow: Path) -> None:
     ready = prepared(flow)
     (flow / ".reprise-R-1/sources/0/2").write_text("v1")
     with pytest.raises(Refused, match="was changed"):
-        seed.publish(str(flow), ready, guard=free)
-    assert versions(str(flow)) == [0]
+        seed.publish_checkpoint(str(flow), ready, guard=free)
+    assert list_versions(str(flow)) == [0]
 
 
 def test_an_attempt_that_was_overtaken_publishes_nothing(flow: Path) -> None:
     first = prepared(flow, fence=1)
     second = prepared(flow, fence=2)
     with pytest.raises(Refused, match="Another attempt"):
-        seed.publish(str(flow), first, guard=free)
+        seed.publish_checkpoint(str(flow), first, guard=free)
     with pytest.raises(Refused, match="newer attempt"):
         prepared(flow, fence=1)
-    assert seed.publish(str(flow), second, guard=free) == 1
+    assert seed.publish_checkpoint(str(flow), second, guard=free) == 1
     with pytest.raises(Refused):
-        seed.publish(str(flow), second, guard=free)
-    assert versions(str(flow)) == [0, 1]
+        seed.publish_checkpoint(str(flow), second, guard=free)
+    assert list_versions(str(flow)) == [0, 1]
 
 
 def test_an_undo_is_possible_until_something_was_committed(flow: Path) -> None:
@@ -263,14 +263,14 @@ def test_an_undo_is_possible_until_something_was_committed(flow: Path) -> None:
     assert seed.undo_refusal(str(flow), recovery="R-1", sink_head=None) is None
     put(flow / "1/commits/3", "v1\n{}")
     with pytest.raises(Refused, match="Batch 3 was committed"):
-        seed.undo(str(flow), recovery="R-1", sink_head=2)
+        seed.undo_publish(str(flow), recovery="R-1", sink_head=2)
     (flow / "1/commits/3").unlink()
     (flow / "2").mkdir()
     assert "Version 2 was made after" in str(seed.undo_refusal(str(flow), recovery="R-1", sink_head=2))
     (flow / "2").rmdir()
-    seed.undo(str(flow), recovery="R-1", sink_head=2)
-    assert versions(str(flow)) == [0]
-    assert seed.probe(str(flow), recovery="R-1").state is SeedState.UNDONE
+    seed.undo_publish(str(flow), recovery="R-1", sink_head=2)
+    assert list_versions(str(flow)) == [0]
+    assert seed.probe_outcome(str(flow), recovery="R-1").state is SeedState.UNDONE
     assert "nothing to take back" in str(seed.undo_refusal(str(flow), recovery="R-1", sink_head=2))
 
 
@@ -295,7 +295,7 @@ def test_a_probe_says_only_what_the_disk_proves(
     flow: Path, arrange: Callable[[Path], Any], state: SeedState
 ) -> None:
     arrange(flow)
-    seen = seed.probe(str(flow), recovery="R-1")
+    seen = seed.probe_outcome(str(flow), recovery="R-1")
     assert (seen.state, seen.published) == (state, None)
     assert all(set(line) == {"proven", "says"} for line in seen.evidence)
     assert seen.unclear == any(line["proven"] is False for line in seen.evidence)
@@ -304,10 +304,10 @@ def test_a_probe_says_only_what_the_disk_proves(
 def test_a_version_made_by_somebody_else_is_not_taken_for_the_seed(flow: Path) -> None:
     prepared(flow)
     Built(flow / "1").write()
-    assert seed.probe(str(flow), recovery="R-1").state is SeedState.PREPARED
-    seed.clean(str(flow), recovery="R-1")
-    assert seed.probe(str(flow), recovery="R-1").state is SeedState.NOTHING
-    assert versions(str(flow)) == [0, 1]
+    assert seed.probe_outcome(str(flow), recovery="R-1").state is SeedState.PREPARED
+    seed.clean_leftovers(str(flow), recovery="R-1")
+    assert seed.probe_outcome(str(flow), recovery="R-1").state is SeedState.NOTHING
+    assert list_versions(str(flow)) == [0, 1]
 
 
 def test_a_flow_on_another_store_is_seeded_by_a_copy(tmp_path: Path) -> None:
@@ -316,20 +316,22 @@ def test_a_flow_on_another_store_is_seeded_by_a_copy(tmp_path: Path) -> None:
     memory.put(str(tmp_path / "0"), "/store/flow/0", recursive=True)
     try:
         where = "memory://store/flow"
-        ready = seed.prepare(where, seed.plan_seed(inspect(where)), recovery="R-1", fence=1, guard=free)
-        assert seed.publish(where, ready, guard=free) == 1
-        assert seed.probe(where, recovery="R-1").published == 1
-        assert inspect(where).last_committed == 11
-        seed.undo(where, recovery="R-1", sink_head=11)
-        assert versions(where) == [0]
+        ready = seed.prepare_seed(
+            where, seed.plan_seed(inspect_checkpoint(where)), recovery="R-1", fence=1, guard=free
+        )
+        assert seed.publish_checkpoint(where, ready, guard=free) == 1
+        assert seed.probe_outcome(where, recovery="R-1").published == 1
+        assert inspect_checkpoint(where).last_committed == 11
+        seed.undo_publish(where, recovery="R-1", sink_head=11)
+        assert list_versions(where) == [0]
     finally:
         memory.rm("/store", recursive=True)
 
 
 def test_a_seed_that_does_not_read_back_as_planned_is_removed(flow: Path) -> None:
-    plan = replace(seed.plan_seed(inspect(str(flow))), committed_files=(4,))
+    plan = replace(seed.plan_seed(inspect_checkpoint(str(flow))), committed_files=(4,))
     with pytest.raises(Refused, match="does not read back as planned"):
-        seed.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
+        seed.prepare_seed(str(flow), plan, recovery="R-1", fence=1, guard=free)
     assert [p.name for p in flow.iterdir()] == ["0"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import seed, versions
+from recovery.checkpoints import list_versions, seed
 from recovery.checkpoints.seed import SeedState
 from recovery.checkpoints.storage import Store
 from recovery.errors import RepriseError
@@ -86,9 +86,9 @@ def test_a_worker_that_lost_its_fence_stops_and_removes_nothing(flow: Path, nth:
 
     with pytest.raises(Stop):
         seeded(flow, guard=guard)
-    assert versions(str(flow)) == [0]
-    assert seed.probe(str(flow), recovery="R-1").state in (SeedState.NOTHING, SeedState.PREPARED)
-    seed.clean(str(flow), recovery="R-1")
+    assert list_versions(str(flow)) == [0]
+    assert seed.probe_outcome(str(flow), recovery="R-1").state in (SeedState.NOTHING, SeedState.PREPARED)
+    seed.clean_leftovers(str(flow), recovery="R-1")
     assert seeded(flow, fence=2) == 1
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect, seed
+from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.errors import Refused
 from tests.checkpoint_builder import put
 from tests.unit.checkpoints.seeding import flow, seeded
@@ -19,7 +19,7 @@ def test_a_source_of_another_kind_is_refused(flow: Path, line: str) -> None:
         text = (flow / f"0/offsets/{batch}").read_text().rsplit("\n", 1)[0]
         put(flow / f"0/offsets/{batch}", f"{text}\n{line}")
     with pytest.raises(Refused, match="Source 0 is of a kind that this version cannot seed"):
-        seed.plan_seed(inspect(str(flow)))
+        seed.plan_seed(inspect_checkpoint(str(flow)))
 
 
 @pytest.mark.parametrize(("name", "logs"), [("kafka-to-files", 1), ("kafka-two-topics", 2)])
@@ -31,13 +31,13 @@ def test_a_kafka_source_keeps_its_line_and_where_it_began_to_the_byte(
     old = tmp_path / "flow/0"
     old.parent.mkdir()
     (tmp_path / "case/checkpoint").rename(old)
-    before = inspect(str(old))
+    before = inspect_checkpoint(str(old))
     last = before.last_committed
     assert last is not None
 
     assert seeded(tmp_path / "flow") == 1
 
-    new, after = tmp_path / "flow/1", inspect(str(tmp_path / "flow/1"))
+    new, after = tmp_path / "flow/1", inspect_checkpoint(str(tmp_path / "flow/1"))
     assert (after.last_committed, after.last_planned) == (last, last)
     assert [s.offset_json for s in after.sources] == [s.offset_json for s in before.sources]
     for number in (last - 1, last) if last else (last,):
@@ -62,9 +62,9 @@ def test_a_delta_source_keeps_its_line_to_the_byte(tmp_path: Path, name: str) ->
     unpack("delta-4.2.0", name, tmp_path / "case")
     (tmp_path / "flow").mkdir()
     (tmp_path / "case/checkpoint").rename(tmp_path / "flow/0")
-    before = inspect(str(tmp_path / "flow/0"))
+    before = inspect_checkpoint(str(tmp_path / "flow/0"))
     assert seeded(tmp_path / "flow") == 1
-    after = inspect(str(tmp_path / "flow/1"))
+    after = inspect_checkpoint(str(tmp_path / "flow/1"))
     assert after.last_planned == after.last_committed == before.last_committed
     assert [(s.kind, s.offset_json) for s in after.sources] == [("delta", before.sources[0].offset_json)]
     assert after.query_id != before.query_id
@@ -79,7 +79,7 @@ def test_a_delta_source_at_a_change_of_schema_is_not_seeded(tmp_path: Path) -> N
         for number in ("4", "5"):
             (old / folder / number).unlink()
     with pytest.raises(Refused, match="is at a change of its table's schema"):
-        seed.plan_seed(inspect(str(tmp_path / "flow")))
+        seed.plan_seed(inspect_checkpoint(str(tmp_path / "flow")))
 
 
 def test_kafka_and_files_are_seeded_side_by_side(flow: Path) -> None:
@@ -93,7 +93,7 @@ def test_kafka_and_files_are_seeded_side_by_side(flow: Path) -> None:
 
     seeded(flow)
 
-    after = inspect(str(flow / "1"))
+    after = inspect_checkpoint(str(flow / "1"))
     assert [(s.kind, s.offset_json) for s in after.sources] == [
         ("files", '{"logOffset":2}'),
         ("kafka", '{"t":{"0":2}}'),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.batches import read_batch
 from recovery.checkpoints.folders import folders_of
 from recovery.checkpoints.formats import OffsetFile, OffsetLine
@@ -81,7 +81,7 @@ def test_every_line_gets_one_log(entries: list[int | None], logs: dict[str, set[
 
 def test_a_self_join_that_spark_wrote_has_no_lost_log(tmp_path: Path) -> None:
     where = unpack("hdfs-join", tmp_path)
-    report = inspect(str(where))
+    report = inspect_checkpoint(str(where))
     (told,) = [f for f in report.findings if f.code.startswith("SOURCE")]
     assert (told.code, report.blockers) == ("SOURCE_READ_TWICE", ())
     assert [(s.index, s.log, s.twin_of, len(s.committed)) for s in report.sources] == [
@@ -115,7 +115,7 @@ def test_a_named_source_without_its_line_was_lost_where_its_log_went_on(
             tmp_path / f"sources/b/{entry}",
             "v1\n" + dumps({"path": "file:///y", "timestamp": 1, "batchId": entry}),
         )
-    codes = {f.code for f in inspect(str(tmp_path)).findings}
+    codes = {f.code for f in inspect_checkpoint(str(tmp_path)).findings}
     assert ("OFFSET_SOURCE_DROPPED" in codes) is told
 
 
@@ -132,7 +132,7 @@ def test_a_planned_batch_in_format_2_ends_spark_4_2(
     tmp_path: Path, newer: dict[str, str], batches: int, planned: int, told: bool
 ) -> None:
     Built(tmp_path, batches=batches, planned=planned, version=2, operators=(), conf=newer).write()
-    codes = {f.code for f in inspect(str(tmp_path)).findings}
+    codes = {f.code for f in inspect_checkpoint(str(tmp_path)).findings}
     assert ("BATCH_PLANNED_AS_MAP" in codes) is told
 
 
@@ -158,4 +158,4 @@ def test_headers_tell_the_partitions_after_a_repartition(
         }
         entry = batch - 1 if same_position and batch == 2 else batch
         put(tmp_path / f"offsets/{batch}", "\n".join(["v1", dumps(header), dumps({"logOffset": entry})]))
-    assert {f.code for f in inspect(str(tmp_path)).findings} == codes
+    assert {f.code for f in inspect_checkpoint(str(tmp_path)).findings} == codes

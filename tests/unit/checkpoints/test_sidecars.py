@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Outcome, Severity
 from recovery.checkpoints.sidecars import is_of
@@ -30,10 +30,10 @@ def test_what_is_no_checksum_file_says_nothing(sidecar: bytes) -> None:
 @pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/2", "sources/0/1"])
 def test_a_file_that_somebody_edited_is_named_and_the_run_goes_on(tmp_path: Path, name: str) -> None:
     Built(tmp_path / "ck").write()
-    assert [f.code for f in inspect(str(tmp_path / "ck")).findings] == []
+    assert [f.code for f in inspect_checkpoint(str(tmp_path / "ck")).findings] == []
     file = tmp_path / "ck" / name
     file.write_text(file.read_text().replace('"', ' "', 1))
-    report = inspect(str(tmp_path / "ck"))
+    report = inspect_checkpoint(str(tmp_path / "ck"))
     assert [(f.code, f.severity, f.file) for f in report.findings] == [
         ("SIDECAR_DIFFERS", Severity.INFO, name)
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.absent import KeepsState
 from recovery.checkpoints.report import CheckpointReport, Outcome
 from tests.written_by_others import FIXTURES
@@ -161,7 +161,7 @@ def told(report: CheckpointReport) -> Verdict:
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_checkpoint_of_spark_s_own_suite_is_judged_as_spark_takes_it(suite: Path, name: str) -> None:
     wanted = VERDICTS[name]
-    report = inspect(str(suite / name), deep=True, keeps_state=KeepsState.UNKNOWN)
+    report = inspect_checkpoint(str(suite / name), deep=True, keeps_state=KeepsState.UNKNOWN)
     assert told(report) == Verdict(**{**vars(wanted), "restart": ""})
 
 
@@ -188,4 +188,4 @@ def test_every_checkpoint_of_the_suite_is_judged(suite: Path) -> None:
 def test_the_versions_that_may_have_written_it_hold_the_one_that_did(
     suite: Path, name: str, at_least: str | None, before: str
 ) -> None:
-    assert inspect(str(suite / name)).written_by == {"at_least": at_least, "before": before}
+    assert inspect_checkpoint(str(suite / name)).written_by == {"at_least": at_least, "before": before}

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.checkpoints import filelog, inspect, seed
+from recovery.checkpoints import filelog, inspect_checkpoint, seed
 from recovery.checkpoints.report import SourceEntry
 from recovery.checkpoints.seed import SourceStart
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused, WrongUse
 from tests.checkpoint_builder import STARTED_MS, Built, input_uri, put
 from tests.unit.checkpoints.seeding import free, tree
@@ -30,7 +30,7 @@ def line(log_id: int) -> str:
 
 
 def uri(source: int, number: int) -> str:
-    return decoded(input_uri(source, number))
+    return decode_uri(input_uri(source, number))
 
 
 def entry(source: int, number: int, log_id: int) -> SourceEntry:
@@ -57,19 +57,21 @@ def flow(tmp_path: Path) -> Path:
 
 
 def seeded(flow: Path, starts: Sequence[SourceStart], **words: Any) -> Path:
-    plan = seed.plan_seed(inspect(str(flow)), starts=starts, **words)
-    ready = seed.prepare(str(flow), plan, recovery="R-1", fence=1, guard=free)
-    return flow / str(seed.publish(str(flow), ready, guard=free))
+    plan = seed.plan_seed(inspect_checkpoint(str(flow)), starts=starts, **words)
+    ready = seed.prepare_seed(str(flow), plan, recovery="R-1", fence=1, guard=free)
+    return flow / str(seed.publish_checkpoint(str(flow), ready, guard=free))
 
 
 def test_starts_where_every_source_stands_are_a_seed_without_starts_to_the_byte(flow: Path) -> None:
-    sources = inspect(str(flow)).sources
+    sources = inspect_checkpoint(str(flow)).sources
     assert [s.kind for s in sources] == ["files", "kafka", "delta", "rate", "rate-micro-batch", "unknown"]
     where = [SourceStart(s.index, s.index, s.offset_json) for s in sources]
     with_starts = tree(seeded(flow, where))
-    seed.undo(str(flow), recovery="R-1", sink_head=2)
-    ready = seed.prepare(str(flow), seed.plan_seed(inspect(str(flow))), recovery="R-2", fence=1, guard=free)
-    seed.publish(str(flow), ready, guard=free)
+    seed.undo_publish(str(flow), recovery="R-1", sink_head=2)
+    ready = seed.prepare_seed(
+        str(flow), seed.plan_seed(inspect_checkpoint(str(flow))), recovery="R-2", fence=1, guard=free
+    )
+    seed.publish_checkpoint(str(flow), ready, guard=free)
     without = tree(flow / "1")
     assert {**with_starts, "metadata": b""} == {**without, "metadata": b""}
 
@@ -127,7 +129,7 @@ def test_one_source_starts_where_it_is_told_and_its_log_fits(
     wanted = "\n".join([*old[:2], start.offset_json or "-"])
     assert made["offsets/1"] == made["offsets/2"] == wanted.encode()
     assert {n: d.decode() for n, d in made.items() if n.startswith("sources")} == logs
-    assert inspect(str(flow)).blockers == ()
+    assert inspect_checkpoint(str(flow)).blockers == ()
 
 
 def test_sources_that_are_added_dropped_and_swapped_take_their_logs_along(flow: Path) -> None:
@@ -146,7 +148,7 @@ def test_sources_that_are_added_dropped_and_swapped_take_their_logs_along(flow: 
         "sources/3/0": b'\0v1\n{"t":{"0":0,"1":0}}',
         **{f"sources/2/{n}": filelog.source_lines([entry(0, n, n)]) for n in range(3)},
     }
-    assert [s.kind for s in inspect(str(flow)).sources] == ["delta", "kafka", "files", "kafka"]
+    assert [s.kind for s in inspect_checkpoint(str(flow)).sources] == ["delta", "kafka", "files", "kafka"]
 
 
 def test_named_sources_keep_their_names_wherever_they_stand(tmp_path: Path) -> None:
@@ -169,14 +171,14 @@ def test_named_sources_keep_their_names_wherever_they_stand(tmp_path: Path) -> N
         f"red:{line(0)}",
     ]
     assert set(tree(made / "sources")) == {"blue/0", "blue/1", "green/0", "red/0"}
-    assert inspect(str(tmp_path / "flow")).blockers == ()
+    assert inspect_checkpoint(str(tmp_path / "flow")).blockers == ()
     for name in ("", "green"):
         told = SourceStart(0, None, KAFKA, name=name or None)
         plain = tmp_path / f"plain {name}/0"
         Built(plain).write()
         where = plain.parent if name else tmp_path / "flow"
         with pytest.raises(Refused, match="names no source" if name else "name this one too"):
-            seed.plan_seed(inspect(str(where)), starts=[told])
+            seed.plan_seed(inspect_checkpoint(str(where)), starts=[told])
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -189,7 +191,7 @@ def test_a_watermark_that_is_set_stands_in_headers_and_commit(tmp_path: Path, ve
         assert json.loads(made[name].split(b"\n")[1]) == {**old, "batchWatermarkMs": 77}
     assert json.loads(made["commits/2"].split(b"\n")[1])["nextBatchWatermarkMs"] == 77
     with pytest.raises(Refused, match="-1 is none"):
-        seed.plan_seed(inspect(str(tmp_path / "flow")), watermark_ms=-1)
+        seed.plan_seed(inspect_checkpoint(str(tmp_path / "flow")), watermark_ms=-1)
 
 
 def test_a_watermark_ahead_of_its_commit_is_mended_by_one_that_is_set(tmp_path: Path) -> None:
@@ -197,16 +199,18 @@ def test_a_watermark_ahead_of_its_commit_is_mended_by_one_that_is_set(tmp_path: 
     file = tmp_path / "flow/0/offsets/2"
     put(file, file.read_text().replace('"batchWatermarkMs":0', '"batchWatermarkMs":90'))
     with pytest.raises(Refused, match="begins at watermark 90"):
-        seed.plan_seed(inspect(str(tmp_path / "flow")))
+        seed.plan_seed(inspect_checkpoint(str(tmp_path / "flow")))
     seeded(tmp_path / "flow", [SourceStart(0, 0, line(2))], watermark_ms=5)
-    assert inspect(str(tmp_path / "flow")).findings == ()
+    assert inspect_checkpoint(str(tmp_path / "flow")).findings == ()
 
 
 def test_after_batch_0_a_log_without_an_id_below_its_line_is_refused(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0", batches=1, files_per_batch=2).write()
     both = SourceStart(0, 0, line(1), skip=(entry(0, 2, 1),))
     with pytest.raises(Refused, match="no file has log id 0"):
-        seed.plan_seed(inspect(str(tmp_path / "flow")), starts=[replace(both, again=(uri(0, 0), uri(0, 1)))])
+        seed.plan_seed(
+            inspect_checkpoint(str(tmp_path / "flow")), starts=[replace(both, again=(uri(0, 0), uri(0, 1)))]
+        )
     made = seeded(tmp_path / "flow", [replace(both, again=(uri(0, 0),))])
     assert [p.name for p in (made / "sources/0").iterdir()] == ["1.compact"]
 
@@ -257,7 +261,7 @@ def test_a_start_that_spark_could_not_go_on_from_is_refused(
     flow: Path, starts: list[SourceStart], words: str
 ) -> None:
     with pytest.raises(Refused, match=words) as told:
-        seed.plan_seed(inspect(str(flow)), starts=starts)
+        seed.plan_seed(inspect_checkpoint(str(flow)), starts=starts)
     assert told.value.sentence.endswith((".", "}"))
 
 
@@ -276,13 +280,13 @@ def test_a_source_that_cannot_go_on_is_refused_with_the_reason_and_may_be_droppe
 ) -> None:
     Built(tmp_path / "flow/0").write()
     with_lines(tmp_path / "flow/0", told)
-    report = inspect(str(tmp_path / "flow"))
+    report = inspect_checkpoint(str(tmp_path / "flow"))
     assert report.sources[1].kind == kind
     for starts in (None, [SourceStart(0, 1, told)]):
         with pytest.raises(Refused, match=why):
             seed.plan_seed(report, starts=starts)
     seeded(tmp_path / "flow", [SourceStart(0, 0, line(2))])
-    assert [s.kind for s in inspect(str(tmp_path / "flow")).sources] == ["files"]
+    assert [s.kind for s in inspect_checkpoint(str(tmp_path / "flow")).sources] == ["files"]
 
 
 def test_a_start_is_plain_json_and_back() -> None:
@@ -296,11 +300,11 @@ def test_a_start_is_plain_json_and_back() -> None:
 
 def test_a_seed_whose_log_differs_from_its_starts_is_removed(flow: Path) -> None:
     plan = seed.plan_seed(
-        inspect(str(flow)), starts=[SourceStart(0, 0, line(2), again=(uri(0, 0),))], watermark_ms=5
+        inspect_checkpoint(str(flow)), starts=[SourceStart(0, 0, line(2), again=(uri(0, 0),))], watermark_ms=5
     )
     for wrong in (replace(plan, committed_files=(3,)), replace(plan, offsets=(line(1),))):
         with pytest.raises(Refused, match="does not read back as planned"):
-            seed.prepare(str(flow), wrong, recovery="R-1", fence=1, guard=free)
+            seed.prepare_seed(str(flow), wrong, recovery="R-1", fence=1, guard=free)
         assert [p.name for p in flow.iterdir()] == ["0"]
 
 
@@ -341,30 +345,30 @@ def test_whatever_the_starts_are_what_is_read_back_says_the_same(
     with tempfile.TemporaryDirectory() as folder:
         flow = Path(folder) / "flow"
         replace(built, root=flow / "0").write()
-        before = {s.index: list(s.committed) for s in inspect(str(flow)).sources}
+        before = {s.index: list(s.committed) for s in inspect_checkpoint(str(flow)).sources}
         starts, held, gaps = [], [], False
         for index, (old, again, skipped, above) in enumerate(wanted):
             kept = [] if old is None else [e for n, e in enumerate(before[old]) if n not in again]
             top = max((e.batch_id for e in kept), default=-1) + 1
             skip = [entry(8, n, top) for n in range(skipped)]
             newest = max((e.batch_id for e in (*kept, *skip)), default=-1)
-            gone = () if old is None else tuple(decoded(before[old][n].path) for n in sorted(again))
+            gone = () if old is None else tuple(decode_uri(before[old][n].path) for n in sorted(again))
             at = newest + 1 if above and newest >= 0 else newest
             starts.append(SourceStart(index, old, line(at), again=gone, skip=tuple(skip)))
-            held.append({decoded(e.path) for e in (*kept, *skip)})
+            held.append({decode_uri(e.path) for e in (*kept, *skip)})
             gaps = gaps or {e.batch_id for e in (*kept, *skip)} != set(range(at + 1))
         if gaps and built.batches == 1:
             with pytest.raises(Refused, match="for which a restart after batch 0 asks"):
                 seeded(flow, starts)
             return
         seeded(flow, starts)
-        report = inspect(str(flow))
+        report = inspect_checkpoint(str(flow))
         assert report.findings == ()
         assert [s.offset_json for s in report.sources] == [s.offset_json for s in starts]
-        assert [{decoded(e.path) for e in s.committed} for s in report.sources] == held
+        assert [{decode_uri(e.path) for e in s.committed} for s in report.sources] == held
         for start, source in zip(starts, report.sources, strict=True):
             names = [p.name for p in (flow / f"1/sources/{start.index}").iterdir()]
             index = filelog.index_of(names)
             assert max(index, default=-1) == source.log_offset
             for interval in (filelog.DEFAULT_INTERVAL, built.interval):
-                assert filelog.readable(index, interval)
+                assert filelog.is_log_readable(index, interval)

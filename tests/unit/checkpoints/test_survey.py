@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints.survey import is_storage_root, survey
+from recovery.checkpoints.survey import is_storage_root, survey_root
 from recovery.errors import Unreachable
 from tests.checkpoint_builder import Built
 
@@ -19,7 +19,7 @@ def storage(tmp_path: Path, *flows: str, versions: int = 2) -> Path:
 
 def test_every_version_of_every_flow_is_listed(tmp_path: Path) -> None:
     root = storage(tmp_path, "orders/orders", "customers/load")
-    found = survey(str(root))
+    found = survey_root(str(root))
     assert [f.parts for f in found.flows] == [
         ("spark_catalog", "shop", "customers", "load"),
         ("spark_catalog", "shop", "orders", "orders"),
@@ -37,17 +37,17 @@ WITHIN = "_checkpoints/spark_catalog/shop"
 @pytest.mark.parametrize("below", ["_checkpoints", WITHIN, f"{WITHIN}/orders/orders"])
 def test_a_survey_may_begin_at_any_directory_above_the_versions(tmp_path: Path, below: str) -> None:
     root = storage(tmp_path, "orders/orders")
-    assert [f.name for f in survey(str(root / below)).flows] == ["orders"]
+    assert [f.name for f in survey_root(str(root / below)).flows] == ["orders"]
 
 
 def test_versions_above_nine_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     root = storage(tmp_path, "orders/orders", versions=12)
-    assert [v.number for v in survey(str(root)).flows[0].versions] == list(range(12))
+    assert [v.number for v in survey_root(str(root)).flows[0].versions] == list(range(12))
 
 
 def test_a_table_whose_name_is_a_number_is_no_version(tmp_path: Path) -> None:
     root = storage(tmp_path, "2024/load")
-    assert [f.parts[-2:] for f in survey(str(root)).flows] == [("2024", "load")]
+    assert [f.parts[-2:] for f in survey_root(str(root)).flows] == [("2024", "load")]
 
 
 def test_a_renamed_flow_begins_again_with_the_old_one_s_input(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_renamed_flow_begins_again_with_the_old_one_s_input(tmp_path: Path) ->
     Built(root / "_checkpoints/spark_catalog/shop/orders/a_new/0", batches=1, operators=()).write()
     for file in root.glob("_checkpoints/spark_catalog/shop/orders/a_new/0/offsets/0"):
         file.write_text(file.read_text().replace("17900000", "17990000"))
-    found = survey(str(root)).findings
+    found = survey_root(str(root)).findings
     assert [(f.code, f.says) for f in found] == [
         ("FLOW_RENAMED", "Flow a_new began with the same input files as flow b_old of the same table.")
     ]
@@ -85,7 +85,7 @@ def test_flows_that_read_the_same_input_side_by_side_were_not_renamed(
 ) -> None:
     root = storage(tmp_path, "orders/old", versions=1)
     begins(root, "new", batches, 1_790_000_000_000 + later_ms)
-    assert [f.code for f in survey(str(root)).findings] == ["FLOW_RENAMED"] * told
+    assert [f.code for f in survey_root(str(root)).findings] == ["FLOW_RENAMED"] * told
 
 
 def test_a_storage_root_is_known_by_its_checkpoints(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_a_storage_root_is_known_by_its_checkpoints(tmp_path: Path) -> None:
 def test_a_link_that_leads_back_ends(tmp_path: Path) -> None:
     root = storage(tmp_path, "orders/orders", versions=1)
     (root / "_checkpoints/spark_catalog/again").symlink_to(root / "_checkpoints", target_is_directory=True)
-    assert {f.parts[-1] for f in survey(str(root)).flows} == {"orders"}
+    assert {f.parts[-1] for f in survey_root(str(root)).flows} == {"orders"}
 
 
 def test_a_place_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="does not exist"):
-        survey(str(tmp_path / "no"))
+        survey_root(str(tmp_path / "no"))

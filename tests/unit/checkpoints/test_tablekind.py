@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import Outcome, Severity
 from recovery.checkpoints.storage import Store
 from recovery.checkpoints.tablekind import TableKind, kind_of
@@ -50,7 +50,7 @@ def test_a_table_without_a_file_sink_s_log_is_judged_by_what_wrote_it(tmp_path: 
     table = laid_out(tmp_path / "table", names)
     assert kind_of(Store.open(str(table))) is kind
     Built(tmp_path / "ck").write()
-    (found,) = inspect(str(tmp_path / "ck"), sink=str(table)).findings
+    (found,) = inspect_checkpoint(str(tmp_path / "ck"), sink=str(table)).findings
     assert found.code == code
     assert (found.severity is Severity.BLOCKER) == (kind is TableKind.FILES)
     assert found.outcome is (Outcome.UNREADABLE_TABLE if kind is TableKind.FILES else Outcome.GOES_ON)
@@ -65,4 +65,6 @@ def test_a_table_of_another_format_is_reported_as_not_known(tmp_path: Path, name
 def test_before_the_first_batch_a_table_needs_no_log(tmp_path: Path) -> None:
     Built(tmp_path / "ck", batches=0, planned=1, operators=()).write()
     table = laid_out(tmp_path / "table", [])
-    assert {f.code for f in inspect(str(tmp_path / "ck"), sink=str(table)).findings} == {"BATCH_PLANNED"}
+    assert {f.code for f in inspect_checkpoint(str(tmp_path / "ck"), sink=str(table)).findings} == {
+        "BATCH_PLANNED"
+    }

@@ -9,8 +9,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from recovery.checkpoints import inspect, placing, seed, transplant
-from recovery.checkpoints.copying import copy
+from recovery.checkpoints import inspect_checkpoint, placing, seed, transplant
+from recovery.checkpoints.copying import copy_checkpoint
 from recovery.errors import Refused
 from tests.checkpoint_builder import PREFIX, ROCKSDB, Built, dumps, put, sink_log
 from tests.state_checkpoints import unpack
@@ -22,15 +22,15 @@ ID = "aaaaaaaa-0000-4000-8000-000000000001"
 
 def in_place(where: Path, plan: transplant.LaidPlan | seed.SeedPlan) -> dict[str, bytes]:
     if isinstance(plan, seed.SeedPlan):
-        ready = seed.prepare(str(where), plan, recovery="R-1", fence=1, guard=free)
+        ready = seed.prepare_seed(str(where), plan, recovery="R-1", fence=1, guard=free)
     else:
-        ready = transplant.prepare(str(where), plan, recovery="R-1", fence=1, guard=free)
-    placing.publish(str(where), ready, guard=free)
+        ready = transplant.prepare_layout(str(where), plan, recovery="R-1", fence=1, guard=free)
+    placing.publish_checkpoint(str(where), ready, guard=free)
     return tree(where / "1")
 
 
 def with_state(flow: Path, scratch: Path) -> seed.SeedPlan:
-    return seed.plan_seed(inspect(str(flow)), state=str(scratch))
+    return seed.plan_seed(inspect_checkpoint(str(flow)), state=str(scratch))
 
 
 def state(files: dict[str, bytes]) -> set[str]:
@@ -137,14 +137,14 @@ def test_state_that_cannot_be_carried_is_refused(
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_skeleton_has_no_offset_and_no_commit(tmp_path: Path, version: int) -> None:
     Built(tmp_path / "flow/0", batches=3, operators=(), sources=2, version=version).write()
-    transplant.prime(str(tmp_path / "flow"), str(tmp_path / "scratch"), guard=free)
+    transplant.prime_skeleton(str(tmp_path / "flow"), str(tmp_path / "scratch"), guard=free)
     made = tree(tmp_path / "scratch")
     assert set(made) == {"metadata", "offsets/0"}
     old = (tmp_path / "flow/0/offsets/2").read_text().split("\n")
     dashes = ["-", "-"] if version == 1 else ["0:-", "1:-"]
     assert made["offsets/0"].decode().split("\n") == [old[0], old[1], *dashes]
     with pytest.raises(Refused, match="is not empty"):
-        transplant.prime(str(tmp_path / "flow"), str(tmp_path / "scratch"), guard=free)
+        transplant.prime_skeleton(str(tmp_path / "flow"), str(tmp_path / "scratch"), guard=free)
 
 
 def test_a_rollback_keeps_what_stood_then_and_nothing_later(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_rollback_keeps_what_stood_then_and_nothing_later(tmp_path: Path) -> N
         f"{folder}/{n}" for folder in ("offsets", "commits") for n in range(5)
     }
     assert state(made) == {f"0/{n}.delta" for n in range(1, 6)}
-    report = inspect(str(tmp_path / "flow"))
+    report = inspect_checkpoint(str(tmp_path / "flow"))
     assert (report.last_committed, report.findings) == (4, ())
     assert [e.batch_id for e in report.sources[0].committed] == [0, 1, 2, 3, 4]
 
@@ -168,12 +168,12 @@ def test_a_rollback_under_a_table_with_later_batches_is_refused(tmp_path: Path) 
 
 def test_a_copy_is_equal_shares_nothing_and_may_have_an_id_of_its_own(tmp_path: Path) -> None:
     Built(tmp_path / "flow/3", sidecars=True).write()
-    copied = copy(str(tmp_path / "flow"), str(tmp_path / "copy"), guard=free, query_id=ID)
+    copied = copy_checkpoint(str(tmp_path / "flow"), str(tmp_path / "copy"), guard=free, query_id=ID)
     assert (copied.query_id, copied.last_committed, copied.findings) == (ID, 2, ())
     old, new = tmp_path / "flow/3/state/0/0/1.delta", tmp_path / "copy/state/0/0/1.delta"
     assert old.stat().st_ino != new.stat().st_ino
     with pytest.raises(Refused, match="is not empty"):
-        copy(str(tmp_path / "flow"), str(tmp_path / "copy"), guard=free)
+        copy_checkpoint(str(tmp_path / "flow"), str(tmp_path / "copy"), guard=free)
 
 
 def test_a_copy_to_another_store_is_read_back_there(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_copy_to_another_store_is_read_back_there(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0").write()
     memory = fsspec.filesystem("memory")
     try:
-        copied = copy(str(tmp_path / "flow"), "memory://room/copy", guard=free)
+        copied = copy_checkpoint(str(tmp_path / "flow"), "memory://room/copy", guard=free)
         assert (copied.last_committed, copied.blockers) == (2, ())
         assert [p.rsplit("/", 1)[-1] for p in memory.ls("/room", detail=False)] == ["copy"]
     finally:
@@ -192,12 +192,12 @@ def test_a_copy_to_another_store_is_read_back_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["rocksdb-transform", "rocksdb-2", "hdfs-join", "rocksdb-dedupe"])
 def test_state_that_spark_wrote_is_judged_where_it_will_lie(tmp_path: Path, name: str) -> None:
     """transformWithState's metadata names the checkpoint's place: it must be the next version's, not the scratch's."""
-    given = inspect(str(unpack(name, tmp_path / "scratch")))
+    given = inspect_checkpoint(str(unpack(name, tmp_path / "scratch")))
     batches = (given.last_committed or 0) + 1
     Built(tmp_path / "flow/0", batches=batches, operators=()).write()
     plan = with_state(tmp_path / "flow", Path(given.location))
     made = in_place(tmp_path / "flow", plan)
-    found = inspect(str(tmp_path / "flow"), deep=True)
+    found = inspect_checkpoint(str(tmp_path / "flow"), deep=True)
     assert found.blockers == ()
     assert [o.name for o in found.state_operators] == [o.name for o in given.state_operators]
     places = {d for n, d in made.items() if "_metadata/v2/" in n}

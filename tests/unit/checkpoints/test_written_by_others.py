@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect, positions
+from recovery.checkpoints import inspect_checkpoint, positions
 from recovery.checkpoints.batches import read_batch
 from recovery.checkpoints.report import CheckpointReport, StateOperator
 from tests.written_by_others import FIXTURES, unpack
@@ -113,7 +113,9 @@ def archives(pattern: str) -> list[tuple[str, str]]:
 def read(version: str, case: str, to: Path) -> CheckpointReport:
     root = unpack(version, case, to)
     table = root / "table"
-    return inspect(str(root / "checkpoint"), sink=str(table) if table.is_dir() else None, deep=True)
+    return inspect_checkpoint(
+        str(root / "checkpoint"), sink=str(table) if table.is_dir() else None, deep=True
+    )
 
 
 def codes(report: CheckpointReport) -> set[str]:
@@ -288,7 +290,7 @@ def test_a_stream_that_is_read_twice_has_one_log_and_the_next_source_the_next(
 ) -> None:
     root = unpack(version, "one-source-twice", tmp_path)
     location = str(root / "checkpoint")
-    report = inspect(location)
+    report = inspect_checkpoint(location)
     assert [s.log_offset for s in report.sources] == [3, 3, 1]
     batch = read_batch(location, 1)
     paths = [[e.path.rsplit("/", 2)[1:] for e in s.files.first] for s in batch.sources if s.files]

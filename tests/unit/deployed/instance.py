@@ -21,8 +21,8 @@ WRITE = """
 import os, sys, json, itertools
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 import django; django.setup()
-from recovery.audit.actions import record
-from recovery.audit.keeping import verify
+from recovery.audit.actions import append_entry
+from recovery.audit.keeping import verify_chain
 from recovery.people.roles import SYSTEM
 """
 

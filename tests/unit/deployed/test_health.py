@@ -18,7 +18,7 @@ from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
 from console.celery import app
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.errors import Unreachable
 from recovery.health import heartbeats, readiness
 from recovery.models import Flow, Heartbeat, Recovery, Step, Workspace
@@ -135,7 +135,7 @@ def test_the_numbers_are_those_of_the_database(client: Client) -> None:
     Workspace.objects.update(polled_at=now - timedelta(seconds=30))
     Workspace.objects.create(name="never", url="http://x", token_ref="env:X", poll_error="away")
     heartbeats.beat("worker", "host:1")
-    entry = record(action="step.run", outcome="done", by=SYSTEM, says="ran")
+    entry = append_entry(action="step.run", outcome="done", by=SYSTEM, says="ran")
 
     found = numbers(client)
 

@@ -15,8 +15,8 @@ from tests import databases, factories
 from tests.unit.deployed.instance import Place
 
 RELEASES = Path(__file__).parent / "releases"
-VERIFY = "print(json.dumps(verify()))"
-APPEND = 'record(action="step.run", outcome="done", by=SYSTEM, says="after"); print(json.dumps(verify()))'
+VERIFY = "print(json.dumps(verify_chain()))"
+APPEND = 'append_entry(action="step.run", outcome="done", by=SYSTEM, says="after"); print(json.dumps(verify_chain()))'
 CHANGE = """
 from django.db import connection, DatabaseError
 try:
@@ -26,7 +26,7 @@ except DatabaseError as refusal: print(json.dumps(str(refusal)))
 """
 WRITING = """
 for n in itertools.count():
-    record(action="step.run", outcome="done", by=SYSTEM, says=f"entry {n}")
+    append_entry(action="step.run", outcome="done", by=SYSTEM, says=f"entry {n}")
     print(n, flush=True)
 """
 

@@ -21,11 +21,11 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def test_four_writers_make_one_chain(place: Place) -> None:
-    code = 'for n in range(25): record(action="step.run", outcome="done", by=SYSTEM, says=str(n))'
+    code = 'for n in range(25): append_entry(action="step.run", outcome="done", by=SYSTEM, says=str(n))'
     writers = [place.begin(code) for _ in itertools.repeat(None, 4)]
     for writer in writers:
         writer.communicate(timeout=120)
 
     assert [writer.returncode for writer in writers] == [0, 0, 0, 0]
-    found = place.python("print(json.dumps(verify()))")
+    found = place.python("print(json.dumps(verify_chain()))")
     assert (found["ok"], found["entries"]) == (True, 100)

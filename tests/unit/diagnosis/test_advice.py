@@ -2,8 +2,8 @@
 
 import pytest
 
-from recovery.diagnosis import diagnose
-from recovery.diagnosis.advice import Meant, asks_meant, recommended, stored_advice
+from recovery.diagnosis import diagnose_failure
+from recovery.diagnosis.advice import Meant, asks_meant, recommend_advice, stored_advice
 from recovery.diagnosis.platforms import MANAGED_EMPTY, SinkKind, Storage, Where
 from recovery.diagnosis.row import DELETE, EMPTY
 from recovery.diagnosis.table import ROWS
@@ -20,9 +20,9 @@ MANAGED = Where(Storage.MANAGED, pipeline_id="77a1", flow="customers_incremental
 def test_a_step_that_was_taken_out_is_dropped_or_put_back_as_it_was_meant(
     meant: Meant | None, strategy: str | None
 ) -> None:
-    advice = stored_advice(diagnose(causes=INCIDENT, report=HEALTHY))
+    advice = stored_advice(diagnose_failure(causes=INCIDENT, report=HEALTHY))
     assert asks_meant(advice)
-    one = recommended(advice, meant)
+    one = recommend_advice(advice, meant)
     assert (one.strategy if one else None) == strategy
 
 
@@ -30,41 +30,41 @@ def test_a_step_that_was_added_or_replaced_is_not_continued_without_its_state() 
     added = INCIDENT.replace("[(OperatorId: 0 -> OperatorName: dedupe)]", "[]").replace(
         "batch: []", "batch: [(OperatorId: 0 -> OperatorName: dedupe)]"
     )
-    advice = stored_advice(diagnose(causes=added, report=None))
-    one = recommended(advice, Meant.YES)
+    advice = stored_advice(diagnose_failure(causes=added, report=None))
+    one = recommend_advice(advice, Meant.YES)
     assert one is not None
     assert one.strategy == "rewind"
     assert "continue" not in {a.strategy for a in advice}
 
 
 def test_what_cannot_be_undone_is_told_and_never_the_first_answer() -> None:
-    advice = stored_advice(diagnose(causes=INCIDENT, report=HEALTHY))
+    advice = stored_advice(diagnose_failure(causes=INCIDENT, report=HEALTHY))
     assert [a.strategy for a in advice if a.undoable is False] == ["full-refresh"]
-    assert all(one is None or one.undoable for one in (recommended(advice, m) for m in Meant))
+    assert all(one is None or one.undoable for one in (recommend_advice(advice, m) for m in Meant))
 
 
 def test_where_nothing_hangs_on_the_change_the_first_is_recommended_without_a_question() -> None:
-    advice = stored_advice(diagnose(causes="[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] x", report=None))
+    advice = stored_advice(diagnose_failure(causes="[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] x", report=None))
     assert not asks_meant(advice)
-    assert recommended(advice, None) == advice[0]
+    assert recommend_advice(advice, None) == advice[0]
 
 
 def test_a_diagnosis_of_before_is_shown_and_recommends_nothing() -> None:
     advice = stored_advice({"do": ["If the step was taken out by mistake, put it back.", "Else continue."]})
     assert len(advice) == 2
     assert not asks_meant(advice)
-    assert recommended(advice, Meant.YES) is None
+    assert recommend_advice(advice, Meant.YES) is None
 
 
 def test_a_workspace_that_manages_checkpoints_is_advised_by_its_own_way() -> None:
-    found = diagnose(causes=INCIDENT, report=None, where=MANAGED)
+    found = diagnose_failure(causes=INCIDENT, report=None, where=MANAGED)
     advice = stored_advice(found)
     assert not any(a.strategy for a in advice), "no plan can be made from here"
-    reset = recommended(advice, Meant.YES)
+    reset = recommend_advice(advice, Meant.YES)
     assert reset is not None
     assert '{"reset_checkpoint_selection": ["customers_incremental_flow"]}' in reset.says
     assert "/api/2.0/pipelines/77a1/updates" in reset.says
-    back = recommended(advice, Meant.NO)
+    back = recommend_advice(advice, Meant.NO)
     assert (back and back.undoable, reset.undoable) == (True, False)
     assert not {EMPTY, DELETE} & set(found["dont"])
     assert MANAGED_EMPTY in found["dont"]
@@ -90,6 +90,6 @@ def test_no_row_tells_a_managed_workspace_to_touch_a_checkpoint(row: object) -> 
 
 @pytest.mark.parametrize("sink", [SinkKind.FILES, SinkKind.DELTA, SinkKind.OTHER])
 def test_what_an_empty_checkpoint_does_is_told_of_this_sink(sink: SinkKind) -> None:
-    found = diagnose(causes=INCIDENT, report=HEALTHY, where=Where(sink=sink))
+    found = diagnose_failure(causes=INCIDENT, report=HEALTHY, where=Where(sink=sink))
     assert EMPTY not in found["dont"]
-    assert len(found["dont"]) == len(diagnose(causes=INCIDENT, report=HEALTHY)["dont"])
+    assert len(found["dont"]) == len(diagnose_failure(causes=INCIDENT, report=HEALTHY)["dont"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recovery.checkpoints.findings import TABLE
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
 from recovery.diagnosis.failure_text import MOST_CHARACTERS, read_failure
-from recovery.diagnosis.judgement import NO_FAILURE, diagnose
+from recovery.diagnosis.judgement import NO_FAILURE, diagnose_failure
 from recovery.diagnosis.of_text import diagnose_text
 from recovery.diagnosis.platforms import Where
 from recovery.diagnosis.row import Row
@@ -159,7 +159,7 @@ def test_shape_and_judgement_are_those_of_a_flow() -> None:
     causes = [
         {"class_name": "x", "message": f"[STREAM_FAILED] Query {IDS} terminated with exception: {INCIDENT}"}
     ]
-    of_flow = diagnose(causes=causes, report=HEALTHY)
+    of_flow = diagnose_failure(causes=causes, report=HEALTHY)
     of_text = diagnose_text(causes[0]["message"], report=HEALTHY).found
     assert list(of_text) == list(of_flow)
     assert [a["strategy"] for a in of_text["advice"]] == [a["strategy"] for a in of_flow["advice"]]
@@ -209,7 +209,7 @@ def test_a_program_s_owner_is_never_told_what_only_a_pipeline_has(row: Row) -> N
         assert not any(OURS.search(text) for text in said)
         return
     for report in (None, HEALTHY):
-        found = diagnose(causes=message_of(name), report=report, where=Where(program=True))
+        found = diagnose_failure(causes=message_of(name), report=report, where=Where(program=True))
         for text in (found["title"], found["damaged"], found["says"], *found["do"], *found["dont"]):
             assert not OURS.search(text), text
 

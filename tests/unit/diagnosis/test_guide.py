@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from recovery.diagnosis.guide import markdown
+from recovery.diagnosis.guide import write_markdown
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "diagnosis.md"
 
 
 def test_the_page_equals_the_table() -> None:
-    assert PAGE.read_text() == markdown(), "run: python -m recovery.diagnosis.guide > docs/diagnosis.md"
+    assert PAGE.read_text() == write_markdown(), "run: python -m recovery.diagnosis.guide > docs/diagnosis.md"

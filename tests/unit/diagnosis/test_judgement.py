@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
-from recovery.diagnosis import diagnose
+from recovery.diagnosis import diagnose_failure
 from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
 KEYS = {
@@ -43,7 +43,7 @@ def mismatch(stored: list[str], running: list[str]) -> str:
 
 
 def test_the_incident_is_explained_in_peoples_words() -> None:
-    found = diagnose(causes=wrapped(INCIDENT), report=HEALTHY)
+    found = diagnose_failure(causes=wrapped(INCIDENT), report=HEALTHY)
     assert set(found) == KEYS
     assert found["condition"] == "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
     assert found["title"] == (
@@ -66,7 +66,8 @@ def test_the_incident_is_explained_in_peoples_words() -> None:
 def test_the_same_error_without_a_condition_is_the_same_diagnosis() -> None:
     bare = INCIDENT.partition("] ")[2]
     assert (
-        diagnose(causes=bare, report=HEALTHY)["title"] == diagnose(causes=INCIDENT, report=HEALTHY)["title"]
+        diagnose_failure(causes=bare, report=HEALTHY)["title"]
+        == diagnose_failure(causes=INCIDENT, report=HEALTHY)["title"]
     )
 
 
@@ -83,26 +84,26 @@ def test_the_same_error_without_a_condition_is_the_same_diagnosis() -> None:
     ],
 )  # fmt: skip
 def test_the_title_names_the_steps_that_differ(stored: list[str], running: list[str], title: str) -> None:
-    assert diagnose(causes=mismatch(stored, running))["title"].startswith(title)
+    assert diagnose_failure(causes=mismatch(stored, running))["title"].startswith(title)
 
 
 def test_the_line_that_was_taken_out_is_shown() -> None:
     old = 'rows = read()\nrows = rows.dropDuplicates(["id"])\nreturn rows\n'
     new = 'rows = read()\nreturn rows.select("*")\n'
-    found = diagnose(causes=INCIDENT, old_text=old, new_text=new)
+    found = diagnose_failure(causes=INCIDENT, old_text=old, new_text=new)
     assert 'Taken out since it last worked: `rows = rows.dropDuplicates(["id"])`.' in found["says"]
     assert "select" not in found["says"]
 
 
 def test_an_unknown_error_is_said_to_be_unknown() -> None:
-    found = diagnose(causes=wrapped("[QUANTUM_FLUX] The flux is off."), report=HEALTHY)
+    found = diagnose_failure(causes=wrapped("[QUANTUM_FLUX] The flux is off."), report=HEALTHY)
     assert (found["condition"], found["family"], found["damaged"]) == ("QUANTUM_FLUX", "unknown", "not known")
     assert "does not know" in found["title"]
-    assert diagnose(causes=[{"class_name": "a.B", "message": "oops"}])["condition"] == ""
+    assert diagnose_failure(causes=[{"class_name": "a.B", "message": "oops"}])["condition"] == ""
 
 
 def test_no_error_at_all_is_said() -> None:
-    assert diagnose(causes=[])["title"] == "No error is recorded for this flow."
+    assert diagnose_failure(causes=[])["title"] == "No error is recorded for this flow."
 
 
 SOURCES = (
@@ -122,7 +123,7 @@ SOURCES = (
 def test_a_cut_offset_file_is_told_from_a_change_of_sources(
     text: str, offsets: tuple[dict[str, Any], ...], damaged: str
 ) -> None:
-    found = diagnose(causes=text, report=replace(HEALTHY, batches=offsets))
+    found = diagnose_failure(causes=text, report=replace(HEALTHY, batches=offsets))
     assert found["damaged"] == damaged
     assert any("code need not be changed" in text for text in found["do"]) is (damaged != "nothing")
 
@@ -131,51 +132,53 @@ def test_a_lost_offset_file_is_told_from_a_second_run() -> None:
     text = (
         "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 2."
     )
-    lost = diagnose(causes=text, report=replace(HEALTHY, last_committed=3, last_planned=2))
+    lost = diagnose_failure(causes=text, report=replace(HEALTHY, last_committed=3, last_planned=2))
     assert lost["damaged"] == "offsets/3"
     assert "nothing else writes" in lost["title"]
-    real = diagnose(causes=text, report=HEALTHY)
+    real = diagnose_failure(causes=text, report=HEALTHY)
     assert "look for a second run" in real["says"]
-    assert "rests on the error alone" in diagnose(causes=text)["says"]
+    assert "rests on the error alone" in diagnose_failure(causes=text)["says"]
 
 
 @pytest.mark.parametrize(("file", "damaged"), [("sources/0/2", "a source log"), ("offsets/1", "offsets")])
 def test_a_missing_batch_is_placed_by_the_checkpoint(file: str, damaged: str) -> None:
     finding = Finding("gap", Severity.WARNING, "A file is missing.", "Rebuild it.", file)
-    found = diagnose(causes="batch 2 doesn't exist", report=replace(HEALTHY, findings=(finding,)))
+    found = diagnose_failure(causes="batch 2 doesn't exist", report=replace(HEALTHY, findings=(finding,)))
     assert found["damaged"] == damaged
 
 
 @pytest.mark.parametrize(("stored", "severity"), [((), 3), (HEALTHY.state_operators, 4)])
 def test_a_new_step_is_told_from_lost_state(stored: tuple[StateOperator, ...], severity: int) -> None:
     text = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] The state directory is missing."
-    found = diagnose(causes=text, report=replace(HEALTHY, state_operators=stored))
+    found = diagnose_failure(causes=text, report=replace(HEALTHY, state_operators=stored))
     assert found["severity"] == severity
     assert found["damaged"] == ("state" if stored else "nothing")
 
 
 def test_damage_in_the_checkpoint_outweighs_what_the_error_says() -> None:
     finding = Finding("x", Severity.BLOCKER, "Commit 2 is empty.", "Remove commits/2.", "commits/2")
-    found = diagnose(causes=wrapped(INCIDENT), report=replace(HEALTHY, findings=(finding,)))
+    found = diagnose_failure(causes=wrapped(INCIDENT), report=replace(HEALTHY, findings=(finding,)))
     assert (found["damaged"], found["severity"], found["do"][0]) == ("commits/2", 4, "Remove commits/2.")
     assert "Commit 2 is empty." in found["says"]
 
 
 def test_attempts_are_those_that_somebody_counted_or_spark_says() -> None:
-    assert diagnose(causes=INCIDENT, attempts=3)["attempts"] == 3
-    said = diagnose(causes="Flow 'a' has FAILED more than 2 times and will not be restarted. [STREAM_FAILED]")
+    assert diagnose_failure(causes=INCIDENT, attempts=3)["attempts"] == 3
+    said = diagnose_failure(
+        causes="Flow 'a' has FAILED more than 2 times and will not be restarted. [STREAM_FAILED]"
+    )
     assert said["attempts"] == 3
 
 
 def test_operators_of_code_that_nobody_has_read_are_not_called_none() -> None:
-    found = diagnose(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
+    found = diagnose_failure(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
 
     assert found["operators"] == {"checkpoint": ["dedupe"], "code": None}
 
 
 def test_a_step_that_stores_other_columns_is_not_told_to_drop_its_state() -> None:
     """The code still has the step, and a checkpoint without its state cannot start it."""
-    found = diagnose(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
+    found = diagnose_failure(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
 
     told = " ".join(found["do"])
     assert "put the old code back" in told
@@ -184,7 +187,7 @@ def test_a_step_that_stores_other_columns_is_not_told_to_drop_its_state() -> Non
 
 
 def test_operators_come_from_the_checkpoint_when_the_error_does_not_say() -> None:
-    found = diagnose(
+    found = diagnose_failure(
         causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY, operators_code=("dedupe",)
     )
     assert found["operators"] == {"checkpoint": ["dedupe"], "code": ["dedupe"]}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.diagnosis import condition_of, diagnose, innermost, parse
+from recovery.diagnosis import condition_of, diagnose_failure, innermost_condition, parse_conditions
 from recovery.diagnosis.parsing import WRAPPERS
 from recovery.diagnosis.row import Row
-from recovery.diagnosis.table import ROWS, named
+from recovery.diagnosis.table import ROWS, row_of_condition
 from tests.unit.diagnosis.messages import BY_PATTERN, INCIDENT, PLAIN, message_of, templates, wrapped
 
 NAMED = [(row, name) for row in ROWS for name in row.conditions if "*" not in name]
@@ -18,7 +18,7 @@ PATTERNS = [(row, name) for row in ROWS for name in row.conditions if "*" in nam
 
 
 def row_of(causes: list[dict[str, str]]) -> Row | None:
-    found = innermost(parse(causes))
+    found = innermost_condition(parse_conditions(causes))
     return found.row if found else None
 
 
@@ -31,7 +31,9 @@ def test_each_condition_of_the_table_is_found_below_its_wrappers(row: Row, condi
 
 @pytest.mark.parametrize(("row", "pattern"), PATTERNS, ids=[n for _, n in PATTERNS])
 def test_each_pattern_of_the_table_finds_its_members(row: Row, pattern: str) -> None:
-    members = [c for c in templates() if fnmatchcase(c, pattern) and named(c) is row and c not in WRAPPERS]
+    members = [
+        c for c in templates() if fnmatchcase(c, pattern) and row_of_condition(c) is row and c not in WRAPPERS
+    ]
     members += [BY_PATTERN[pattern]] if pattern in BY_PATTERN else []
     assert members, "a pattern that names nothing is a slip"
     for condition in members:
@@ -94,7 +96,9 @@ def test_wrappers_are_discarded(wrapper: str) -> None:
 
 
 def test_a_user_function_with_nothing_inside_is_the_reason_itself() -> None:
-    found = diagnose(causes="[STREAM_FAILED] x [FOREACH_BATCH_USER_FUNCTION_ERROR] y: ZeroDivisionError")
+    found = diagnose_failure(
+        causes="[STREAM_FAILED] x [FOREACH_BATCH_USER_FUNCTION_ERROR] y: ZeroDivisionError"
+    )
     assert found["condition"] == "FOREACH_BATCH_USER_FUNCTION_ERROR"
     assert found["damaged"] == "nothing"
 
@@ -105,16 +109,16 @@ def test_the_innermost_known_condition_wins_over_an_unknown_one_below_it() -> No
 
 
 def test_an_unlisted_sub_condition_falls_back_to_its_parent() -> None:
-    row = named("CANNOT_LOAD_STATE_STORE.SOMETHING_NEW")
+    row = row_of_condition("CANNOT_LOAD_STATE_STORE.SOMETHING_NEW")
     assert row is not None
     assert row.code == "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED"
-    assert named("NOT_IN_THE_TABLE.AT_ALL") is None
+    assert row_of_condition("NOT_IN_THE_TABLE.AT_ALL") is None
 
 
 @pytest.mark.parametrize("causes", [None, [], "", [{}], [{"message": None}], [3], ["x"]])
 def test_nothing_to_parse_is_no_condition(causes: object) -> None:
     assert condition_of(causes) == ""  # type: ignore[arg-type]
-    assert diagnose(causes=causes)["family"] == "unknown"  # type: ignore[arg-type]
+    assert diagnose_failure(causes=causes)["family"] == "unknown"  # type: ignore[arg-type]
 
 
 @settings(max_examples=150, deadline=None)
@@ -132,7 +136,7 @@ def test_nothing_to_parse_is_no_condition(causes: object) -> None:
     )
 )
 def test_any_text_gives_a_whole_diagnosis(causes: list[dict[str, str]]) -> None:
-    found = diagnose(causes=causes)
+    found = diagnose_failure(causes=causes)
     assert found["title"]
     assert 1 <= found["severity"] <= 5
     assert len(found["causes"]) == len(causes)
@@ -151,5 +155,5 @@ def test_any_text_gives_a_whole_diagnosis(causes: list[dict[str, str]]) -> None:
 )
 def test_a_hostile_text_is_judged_quickly(text: str) -> None:
     began = time.perf_counter()
-    diagnose(causes=[{"class_name": "x", "message": text}] * 200, old_text=text, new_text="x")
+    diagnose_failure(causes=[{"class_name": "x", "message": text}] * 200, old_text=text, new_text="x")
     assert time.perf_counter() - began < 3

@@ -32,7 +32,7 @@ ACTS: dict[str, Act] = {
 @pytest.fixture
 def ops(channel: Make) -> Channel:
     made = channel()
-    actions.announce(event="audit.broken", dedupe="1")
+    actions.announce_event(event="audit.broken", dedupe="1")
     return made
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from recovery.models import AuditEntry, Channel, Delivery, Message
 from recovery.notify import actions, delivering, outbox, selectors, tasks
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from tests import factories as f
 from tests.unit.notify.conftest import ADMIN, Make, deliver, only
 from tests.unit.notify.receivers import Receiver, hangs_up, status
@@ -37,7 +37,7 @@ def test_a_message_is_there_with_its_change_or_not_at_all(channel: Make) -> None
     recovery = f.planned()
 
     with transaction.atomic():
-        announce(event="recovery.started", recovery=recovery)
+        announce_event(event="recovery.started", recovery=recovery)
         assert Delivery.objects.count() == 1
         transaction.set_rollback(True)
 
@@ -54,7 +54,7 @@ def test_a_worker_is_woken_after_the_commit_and_delivers(
     monkeypatch.setattr(tasks.deliver_channel, "delay", delivering.deliver_channel)
 
     with django_capture_on_commit_callbacks(execute=True):
-        message = announce(event="recovery.started", recovery=f.planned(), by=ADMIN)
+        message = announce_event(event="recovery.started", recovery=f.planned(), by=ADMIN)
         assert receiver.got == []
 
     assert message is not None
@@ -81,7 +81,7 @@ def test_a_wake_up_that_the_broker_lost_is_given_again_by_the_sweep(
 
     monkeypatch.setattr(tasks.deliver_channel, "delay", lost)
     with django_capture_on_commit_callbacks(execute=True):
-        announce(event="recovery.started", recovery=f.planned())
+        announce_event(event="recovery.started", recovery=f.planned())
     assert receiver.got == []
     monkeypatch.setattr(tasks.deliver_channel, "delay", delivering.deliver_channel)
 
@@ -95,10 +95,10 @@ def test_the_same_occurrence_is_told_once_and_the_next_one_again(channel: Make, 
     channel()
     recovery = f.planned()
 
-    assert announce(event="recovery.started", recovery=recovery) is not None
-    assert announce(event="recovery.started", recovery=recovery) is None
+    assert announce_event(event="recovery.started", recovery=recovery) is not None
+    assert announce_event(event="recovery.started", recovery=recovery) is None
     recovery.version += 1
-    assert announce(event="recovery.started", recovery=recovery) is not None
+    assert announce_event(event="recovery.started", recovery=recovery) is not None
     deliver()
 
     assert len(set(uids(receiver))) == len(receiver.got) == 2
@@ -118,7 +118,7 @@ def test_a_channel_is_told_what_it_subscribed_to_where_it_subscribed(
 ) -> None:
     channel(**values)
 
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
 
     assert Delivery.objects.exists() is told
     assert Message.objects.count() == 1
@@ -127,7 +127,7 @@ def test_a_channel_is_told_what_it_subscribed_to_where_it_subscribed(
 def test_what_belongs_to_no_environment_goes_to_every_subscriber(channel: Make) -> None:
     channel(environments=["production"])
 
-    announce(event="audit.broken", facts={"problem": "Entry 7 is missing."}, dedupe="7")
+    announce_event(event="audit.broken", facts={"problem": "Entry 7 is missing."}, dedupe="7")
 
     assert only().message.body["link"] == "/audit/chain"
 
@@ -145,7 +145,7 @@ def test_a_wrong_announcement_is_a_bug_that_shows_at_once(
     event: str, facts: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        announce(event=event, recovery=f.planned(), facts=facts)
+        announce_event(event=event, recovery=f.planned(), facts=facts)
 
 
 def test_an_approval_asked_for_carries_what_where_forecast_and_expiry(
@@ -154,7 +154,7 @@ def test_an_approval_asked_for_carries_what_where_forecast_and_expiry(
     channel(kind="chat")
     recovery = f.planned()
 
-    announce(
+    announce_event(
         event="approval.requested", recovery=recovery, by=ADMIN, link=f"/approvals/{recovery.pk}",
         facts={"approvals": "0 of 2", "expires_at": "2026-11-22 08:00 UTC", "reason": "Repeats may come in."},
     )  # fmt: skip
@@ -170,7 +170,7 @@ def test_a_try_that_fails_is_repeated_later_and_later_under_the_same_id(
     channel: Make, receiver: Receiver
 ) -> None:
     made = channel()
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     receiver.answers = [status(500), hangs_up, status(503, Retry_After="900")]
     pauses = []
     for _ in range(3):
@@ -191,8 +191,8 @@ def test_a_try_that_fails_is_repeated_later_and_later_under_the_same_id(
 
 
 def test_pauses_grow_to_an_hour_and_are_spread_by_chance() -> None:
-    assert all(2700 <= outbox.backoff(n) <= 4500 for n in (10, 50, 10_000))
-    assert len({outbox.backoff(3) for _ in range(20)}) > 1
+    assert all(2700 <= outbox.backoff_seconds(n) <= 4500 for n in (10, 50, 10_000))
+    assert len({outbox.backoff_seconds(3) for _ in range(20)}) > 1
 
 
 def test_after_hours_a_message_is_given_up_and_written_down(
@@ -200,14 +200,14 @@ def test_after_hours_a_message_is_given_up_and_written_down(
 ) -> None:
     settings.REPRISE_NOTIFY_HOURS = 0.0001
     channel()
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     receiver.answers = [status(500)]
     deliver()
 
     assert (only().state, only().last_error) == ("failed", "The receiver answers with HTTP 500.")
     entry = AuditEntry.objects.get(action="message.lost")
     assert (entry.outcome, entry.target, entry.recovery) == ("failed", "ops", only().message.recovery)
-    assert selectors.outbox().lost_today == 1
+    assert selectors.outbox_status().lost_today == 1
 
 
 @pytest.mark.parametrize("code", [400, 413, 415, 422])
@@ -216,8 +216,8 @@ def test_a_message_that_the_receiver_refuses_is_given_up_and_holds_nobody_up(
 ) -> None:
     channel()
     recovery = f.planned()
-    announce(event="recovery.started", recovery=recovery)
-    announce(event="recovery.succeeded", recovery=recovery)
+    announce_event(event="recovery.started", recovery=recovery)
+    announce_event(event="recovery.succeeded", recovery=recovery)
     receiver.answers = [status(code)]
     deliver()
 
@@ -229,13 +229,13 @@ def test_a_worker_killed_between_sending_and_marking_costs_a_double_under_the_sa
     channel: Make, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel()
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
 
     def killed(delivery: Delivery) -> None:
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(outbox, "delivered", killed)
+        patch.setattr(outbox, "mark_delivered", killed)
         with pytest.raises(SystemExit):
             deliver()
     assert only().state == "sending"
@@ -251,25 +251,25 @@ def test_a_worker_killed_between_sending_and_marking_costs_a_double_under_the_sa
 
 def test_two_workers_that_see_the_same_delivery_send_it_once(channel: Make) -> None:
     channel()
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     now = timezone.now()
-    first, second = (outbox.waiting(now).get() for _ in range(2))
+    first, second = (outbox.waiting_deliveries(now).get() for _ in range(2))
 
-    assert outbox.claim(first, now) is True
-    assert outbox.claim(second, now) is False
+    assert outbox.claim_delivery(first, now) is True
+    assert outbox.claim_delivery(second, now) is False
 
 
 def test_a_worker_whose_lease_was_lost_marks_nothing(channel: Make) -> None:
     channel()
-    announce(event="recovery.started", recovery=f.planned())
-    slow = outbox.waiting(timezone.now()).get()
-    outbox.claim(slow, timezone.now())
+    announce_event(event="recovery.started", recovery=f.planned())
+    slow = outbox.waiting_deliveries(timezone.now()).get()
+    outbox.claim_delivery(slow, timezone.now())
     later(seconds=1)
-    quick = outbox.waiting(timezone.now()).get()
-    assert outbox.claim(quick, timezone.now())
+    quick = outbox.waiting_deliveries(timezone.now()).get()
+    assert outbox.claim_delivery(quick, timezone.now())
 
     assert outbox.not_delivered(slow, "late", again=False, pause=0) is False
-    outbox.delivered(slow)
+    outbox.mark_delivered(slow)
 
     assert (only().state, only().attempts, only().last_error) == ("sending", 2, "")
 
@@ -279,9 +279,9 @@ def test_messages_about_one_recovery_keep_their_order_and_others_pass_them(
 ) -> None:
     channel()
     first, other = f.planned(), f.planned(f.failed_flow(f.pipeline()))
-    announce(event="recovery.started", recovery=first)
-    announce(event="recovery.succeeded", recovery=first)
-    announce(event="recovery.started", recovery=other)
+    announce_event(event="recovery.started", recovery=first)
+    announce_event(event="recovery.succeeded", recovery=first)
+    announce_event(event="recovery.started", recovery=other)
     receiver.answers = [status(500)]
     deliver()  # the first fails and waits
     deliver()  # the one after it waits with it; the other recovery's does not
@@ -300,8 +300,8 @@ def test_messages_about_one_recovery_keep_their_order_and_others_pass_them(
 def test_one_worker_at_a_time_waits_for_a_slow_receiver(channel: Make) -> None:
     made = channel()
     for n in range(2):
-        announce(event="audit.broken", dedupe=str(n))
-    outbox.claim(outbox.waiting(timezone.now())[0], timezone.now())
+        announce_event(event="audit.broken", dedupe=str(n))
+    outbox.claim_delivery(outbox.waiting_deliveries(timezone.now())[0], timezone.now())
 
     assert delivering.deliver_channel(made.pk) == 0
     assert Delivery.objects.filter(state="pending").count() == 1
@@ -312,10 +312,10 @@ def test_what_waits_for_a_channel_that_is_off_goes_out_when_it_is_on_unless_it_i
 ) -> None:
     monkeypatch.setattr(tasks.deliver_channel, "delay", delivering.deliver_channel)
     made = channel()
-    announce(event="audit.broken", dedupe="old")
-    announce(event="audit.broken", dedupe="new")
+    announce_event(event="audit.broken", dedupe="old")
+    announce_event(event="audit.broken", dedupe="new")
     actions.switch_channel(channel_id=made.pk, on=False, by=ADMIN)
-    announce(event="audit.broken", dedupe="while off")
+    announce_event(event="audit.broken", dedupe="while off")
     tasks.sweep()
     assert receiver.got == []
     Delivery.objects.filter(message__dedupe="audit.broken:old").update(give_up_at=timezone.now())
@@ -331,11 +331,11 @@ def test_a_channel_that_fails_for_some_time_is_told_to_the_others_once(
 ) -> None:
     monkeypatch.setattr(tasks.deliver_channel, "delay", delivering.deliver_channel)
     sick, well = channel("sick"), channel("well", kind="chat")
-    announce(event="audit.broken", dedupe="1")
+    announce_event(event="audit.broken", dedupe="1")
     receiver.answers = [status(500)]
     deliver(sick)
     deliver(well)
-    assert list(selectors.failing()) == []
+    assert list(selectors.failing_channels()) == []
     since = timezone.now() - timedelta(minutes=11)
     Channel.objects.filter(pk=sick.pk).update(failing_since=since)
 
@@ -345,13 +345,13 @@ def test_a_channel_that_fails_for_some_time_is_told_to_the_others_once(
     told = Message.objects.get(event="channel.failing")
     assert told.body["facts"]["problem"] == "The receiver answers with HTTP 500."
     assert [d.channel.name for d in told.deliveries.all()] == ["well"]
-    assert selectors.outbox().failing == 1
+    assert selectors.outbox_status().failing == 1
 
 
 @pytest.mark.parametrize(("state", "kept"), [("delivered", 0), ("failed", 0), ("pending", 1)])
 def test_old_messages_are_forgotten_but_none_that_waits(channel: Make, state: str, kept: int) -> None:
     channel()
-    announce(event="audit.broken", dedupe="1")
+    announce_event(event="audit.broken", dedupe="1")
     Message.objects.update(created_at=timezone.now() - timedelta(days=91))
     Delivery.objects.update(state=state)
 
@@ -363,7 +363,7 @@ def test_old_messages_are_forgotten_but_none_that_waits(channel: Make, state: st
 def test_a_message_id_is_a_uuid_that_is_the_same_for_every_channel(channel: Make, receiver: Receiver) -> None:
     channel("one")
     channel("two", kind="chat")
-    announce(event="audit.broken", dedupe="1")
+    announce_event(event="audit.broken", dedupe="1")
     deliver()
 
     assert len(receiver.got) == 2
@@ -374,7 +374,7 @@ def test_a_bug_in_a_sender_is_a_failed_try_and_not_a_lost_message(
     channel: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel()
-    announce(event="audit.broken", dedupe="1")
+    announce_event(event="audit.broken", dedupe="1")
 
     def broken(delivery: Delivery) -> None:
         raise KeyError("secret words")

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from recovery.models import AuditEntry, Channel, Delivery
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from tests import factories as f
 from tests.unit.notify.conftest import Make, deliver
 from tests.unit.notify.receivers import Receiver, status
@@ -148,7 +148,7 @@ def test_a_channel_that_fails_for_some_time_is_shown_to_admins_on_every_page_and
     receiver: Receiver,
 ) -> None:
     made = channel("night watch")
-    announce(event="audit.broken", dedupe="1")
+    announce_event(event="audit.broken", dedupe="1")
     receiver.answers = [status(500)]
     deliver()
     assert "cannot be delivered to" not in text(admin, "/")

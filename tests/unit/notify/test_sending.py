@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recovery.notify import posting
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from tests import factories as f
 from tests.unit.notify.conftest import ADMIN, SECRET, Make, deliver, only
 from tests.unit.notify.receivers import (
@@ -29,7 +29,7 @@ Resolver = Callable[..., list[Any]]
 
 
 def send(url: str) -> None:
-    posting.post(url, b"{}", {"webhook-id": "u"})
+    posting.post_message(url, b"{}", {"webhook-id": "u"})
 
 
 def failure(url: str) -> posting.NotDelivered:
@@ -184,7 +184,7 @@ def test_a_receiver_can_check_a_webhook_with_the_example_of_the_guide(
     channel: Make, receiver: Receiver
 ) -> None:
     channel()
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     deliver()
 
     guide = (Path(__file__).resolve().parents[3] / "docs" / "notifications.md").read_text()
@@ -208,7 +208,7 @@ def test_no_secret_is_in_the_rows_the_log_or_the_messages(
     receiver.answers = [*answers, *answers]
     channel("hook", address=receiver.url)
     channel("chat", kind="chat")
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     deliver()
 
     assert len(receiver.got) == 2
@@ -228,7 +228,7 @@ def test_an_unreadable_secret_is_a_failed_try_that_names_what_is_missing(
     channel: Make, monkeypatch: pytest.MonkeyPatch, receiver: Receiver
 ) -> None:
     channel()
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     monkeypatch.delenv("REPRISE_NOTIFY_SECRET")
     deliver()
 
@@ -253,7 +253,7 @@ def smtp(settings: Any) -> Any:
 def test_mail_is_plain_text_with_a_deep_link_and_one_id_for_every_try(channel: Make, smtp: Any) -> None:
     channel(kind="mail")
     recovery = f.planned()
-    message = announce(event="approval.requested", recovery=recovery, by=ADMIN)
+    message = announce_event(event="approval.requested", recovery=recovery, by=ADMIN)
     assert message is not None
     deliver()
 
@@ -273,7 +273,7 @@ def test_no_fact_becomes_a_header_or_another_recipient(channel: Make, smtp: Any)
     recovery = f.planned()
     type(recovery.flow).objects.update(short="x\r\nBcc: all@example.com\r\n\r\nhello")
     recovery.refresh_from_db()
-    announce(event="recovery.started", recovery=recovery)
+    announce_event(event="recovery.started", recovery=recovery)
     deliver()
 
     head = smtp.mails[0].partition("\n\n")[0]
@@ -294,7 +294,7 @@ def test_a_recipient_that_the_server_refuses_is_not_delivered(
 ) -> None:
     channel(kind="mail")
     smtp.rcpt = rcpt
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     deliver()
 
     assert (only().state, only().last_error) == (state, says)
@@ -305,7 +305,7 @@ def test_a_recipient_that_the_server_refuses_is_not_delivered(
 def test_without_a_mail_server_mail_waits_and_says_what_to_set(channel: Make, settings: Any) -> None:
     settings.EMAIL_HOST = ""
     channel(kind="mail")
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     deliver()
 
     assert only().state == "pending"
@@ -316,7 +316,7 @@ def test_without_a_mail_server_mail_waits_and_says_what_to_set(channel: Make, se
 def test_a_mail_server_that_is_away_is_a_failed_try(channel: Make, smtp: Any, settings: Any) -> None:
     settings.EMAIL_PORT = int(nobody_listens().split(":")[2].split("/")[0])
     channel(kind="mail")
-    announce(event="recovery.started", recovery=f.planned())
+    announce_event(event="recovery.started", recovery=f.planned())
     deliver()
 
     assert only().last_error == "The mail server cannot be spoken to (ConnectionRefusedError)."

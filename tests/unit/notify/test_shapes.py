@@ -22,7 +22,7 @@ FACTS: dict[str, wording.Fact] = {
 def test_a_signature_is_the_one_of_the_open_standard() -> None:
     body = b'{"test": 2432232314}'
 
-    made = signing.headers(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    made = signing.signed_headers(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
 
     assert made == {
         "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -35,7 +35,7 @@ def test_a_signature_is_the_one_of_the_open_standard() -> None:
 def test_a_signature_covers_id_time_and_body(uid: str, at: int, body: bytes) -> None:
     key = signing.key_of(SECRET)
 
-    assert signing.sign(key, "a", 1, b"x") != signing.sign(key, uid, at, body)
+    assert signing.sign_body(key, "a", 1, b"x") != signing.sign_body(key, uid, at, body)
 
 
 @pytest.mark.parametrize("secret", ["5hort!", "whsec_not base64!", "whsec_AAAA", ""])
@@ -60,22 +60,22 @@ def test_a_weak_or_broken_signing_secret_is_refused_without_naming_it(secret: st
     ],
 )
 def test_a_fact_leaves_the_house_as_one_short_line_without_secrets(given: Any, kept: Any) -> None:
-    assert wording.plain(given) == kept
+    assert wording.plain_fact(given) == kept
 
 
 def test_a_fact_that_is_no_plain_value_is_a_bug_of_the_caller() -> None:
     with pytest.raises(TypeError):
-        wording.plain(["list"])  # type: ignore[arg-type]
+        wording.plain_fact(["list"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_every_event_has_a_title_even_when_a_fact_is_missing(event: str) -> None:
-    assert 5 < len(wording.title(event, {})) <= 150
-    assert len(wording.title(event, dict.fromkeys(("flow", "recovery", "channel"), "x" * 400))) <= 150
+    assert 5 < len(wording.message_title(event, {})) <= 150
+    assert len(wording.message_title(event, dict.fromkeys(("flow", "recovery", "channel"), "x" * 400))) <= 150
 
 
 def test_facts_are_read_in_one_order_whoever_gives_them() -> None:
-    assert [label for label, _ in wording.lines({**FACTS, "rows_left": 3})] == [
+    assert [label for label, _ in wording.fact_lines({**FACTS, "rows_left": 3})] == [
         "Recovery", "Flow", "Environment", "Forecast", "By", "Expires", "Rows left",
     ]  # fmt: skip
 
@@ -91,7 +91,7 @@ def body(**facts: wording.Fact) -> dict[str, Any]:
 
 def test_a_webhook_says_what_where_and_which_forecast_with_a_deep_link() -> None:
     made = json.loads(
-        shapes.webhook(
+        shapes.webhook_body(
             uid="u", event="approval.requested", at=datetime(2026, 11, 21, tzinfo=UTC), recovery="R-7",
             environment="production", body=body(), url="https://reprise.example/recoveries/R-7",
         )
@@ -105,7 +105,7 @@ def test_a_webhook_says_what_where_and_which_forecast_with_a_deep_link() -> None
 
 
 def test_a_chat_message_says_it_all_in_its_text_and_again_in_blocks() -> None:
-    made = json.loads(shapes.chat(body=body(), url="https://reprise.example/recoveries/R-7"))
+    made = json.loads(shapes.chat_body(body=body(), url="https://reprise.example/recoveries/R-7"))
 
     for fact in FACTS.values():
         assert str(fact) in made["text"]
@@ -116,10 +116,12 @@ def test_a_chat_message_says_it_all_in_its_text_and_again_in_blocks() -> None:
 
 @given(st.dictionaries(st.text(max_size=20), st.text(max_size=700), max_size=45), st.text(max_size=300))
 def test_no_fact_breaks_slacks_shape_or_speaks_as_markup(facts: dict[str, str], name: str) -> None:
-    told = {k: wording.plain(v) for k, v in facts.items()}
-    head = wording.title("flow.failed", {"flow": wording.plain(name), "environment": "production"})
+    told = {k: wording.plain_fact(v) for k, v in facts.items()}
+    head = wording.message_title(
+        "flow.failed", {"flow": wording.plain_fact(name), "environment": "production"}
+    )
 
-    made = json.loads(shapes.chat(body={"title": head, "facts": told}, url="https://r.example/"))
+    made = json.loads(shapes.chat_body(body={"title": head, "facts": told}, url="https://r.example/"))
 
     assert len(made["blocks"][0]["text"]["text"]) <= 150
     for block in made["blocks"][1:-1]:
@@ -135,18 +137,18 @@ def test_no_fact_breaks_slacks_shape_or_speaks_as_markup(facts: dict[str, str], 
 )  # fmt: skip
 def test_a_reference_reaches_nothing_that_is_not_meant_for_notifications(ref: str) -> None:
     with pytest.raises(WrongUse):
-        references.check(ref)
+        references.check_reference(ref)
 
 
 @pytest.mark.parametrize(
     "ref", ["env:REPRISE_NOTIFY_HOOK", "file:/run/secrets/notify_hook", "file:/notify.url"]
 )
 def test_a_reference_named_for_notifications_is_taken(ref: str) -> None:
-    assert references.check(ref) == ref
+    assert references.check_reference(ref) == ref
 
 
 def test_a_reference_that_leads_nowhere_is_named_and_its_value_never(tmp_path: Any) -> None:
     (tmp_path / "notify").write_bytes(b"\xff\xfe")
     for ref in ("env:REPRISE_NOTIFY_ABSENT", f"file:{tmp_path}/notify", f"file:{tmp_path}/notify_absent"):
         with pytest.raises(WrongUse, match=r"notify|NOTIFY"):
-            references.read(ref)
+            references.read_reference(ref)

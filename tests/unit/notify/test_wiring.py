@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from console.celery import app
 from recovery.audit import guard
-from recovery.audit.actions import record
-from recovery.audit.keeping import verify
+from recovery.audit.actions import append_entry
+from recovery.audit.keeping import verify_chain
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Message, Step, Workspace
-from recovery.notify.actions import announce
+from recovery.notify.actions import announce_event
 from recovery.notify.events import EVENTS
 from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.pipelines import inventory
@@ -148,13 +148,13 @@ AUDITOR = Actor("aud", Role.AUDITOR)
 
 
 def test_a_broken_chain_is_told_once_for_each_first_problem() -> None:
-    record(action="recovery.open", outcome="done", by=SYSTEM, says="One.")
-    verify(by=AUDITOR)
+    append_entry(action="recovery.open", outcome="done", by=SYSTEM, says="One.")
+    verify_chain(by=AUDITOR)
     assert told() == []
-    guard.remove(connection)
+    guard.remove_triggers(connection)
     AuditEntry.objects.update(says="Two.")
     for _ in range(2):
-        verify(by=AUDITOR)
+        verify_chain(by=AUDITOR)
 
     assert told() == ["audit.broken"]
     assert "its hash does not fit" in Message.objects.get().body["facts"]["problem"]
@@ -173,7 +173,7 @@ def test_every_message_leads_to_a_page_that_is_there(event: str) -> None:
     about = {} if event.startswith(("audit", "channel")) else {"recovery": f.planned()}
     facts = {"decision": "approved"}
 
-    message = announce(event=event, facts=facts, dedupe="1", **about)  # type: ignore[arg-type]
+    message = announce_event(event=event, facts=facts, dedupe="1", **about)  # type: ignore[arg-type]
 
     assert message is not None
     assert resolve(message.body["link"])

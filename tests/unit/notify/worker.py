@@ -17,7 +17,7 @@ def main(address: str, act: str) -> None:
 
     from recovery.models import Delivery
     from recovery.notify import delivering, outbox
-    from recovery.notify.actions import announce, create_channel
+    from recovery.notify.actions import announce_event, create_channel
     from recovery.people.roles import Actor, Role
 
     if act == "announce":
@@ -26,7 +26,7 @@ def main(address: str, act: str) -> None:
             name="ops", kind="webhook", address=address, secret_ref="env:REPRISE_NOTIFY_SECRET",
             environments=["production"], events=["audit.broken"], by=Actor("root", Role.ADMIN),
         )  # fmt: skip
-        announce(event="audit.broken", dedupe="1")
+        announce_event(event="audit.broken", dedupe="1")
         return
     Delivery.objects.filter(state="sending").update(claimed_until=timezone.now() - timedelta(seconds=1))
     for channel_id in outbox.channels_due(timezone.now()):

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from recovery.audit import anchor, checking, guard
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.models import AskedCheck, AuditCheck, AuditEntry, SignOff
 from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.workflow import broker
@@ -46,7 +46,7 @@ def entries(count: int, **values: Any) -> None:
             "says": f"Ran step {number}.",
             **values,
         }
-        record(**given)
+        append_entry(**given)
 
 
 def listed(client: Client, query: str) -> list[int]:
@@ -98,8 +98,8 @@ def test_an_entry_that_comes_meanwhile_moves_no_page(auditor: Client) -> None:
 def test_filters_stand_in_the_address(auditor: Client, query: str, expected: list[int]) -> None:
     entries(3)
     by = Actor("viewer", Role.VIEWER, request_id="req-searched")
-    record(action="recovery.open", outcome="denied", by=by, recovery="R-7", says="No, not the Nile.")
-    record(
+    append_entry(action="recovery.open", outcome="denied", by=by, recovery="R-7", says="No, not the Nile.")
+    append_entry(
         action="step.run", outcome="done", by=SYSTEM, says="x", behalf="grace", environment="production",
         target="orders_flow", reason="Ticket 881",
     )  # fmt: skip
@@ -144,11 +144,11 @@ def test_the_list_asks_the_same_questions_however_long_the_log_is(
 
 
 def test_an_entry_shows_where_it_came_from_and_its_place_in_the_chain(auditor: Client) -> None:
-    made = record(
+    made = append_entry(
         action="recovery.execute", outcome="done", by=RESPONDER, says="Started.", reason="Ticket CRM-881",
         before={"state": "planned", "code": "a = 1\nb = 2\n"}, after={"state": "running", "code": "a = 1\nb = 3\n"},
     )  # fmt: skip
-    record(action="recovery.stop", outcome="done", by=RESPONDER, says="Stopped.")
+    append_entry(action="recovery.stop", outcome="done", by=RESPONDER, says="Stopped.")
     page = text(auditor, f"/audit/{made.seq}")
     assert "<del>planned</del>" in page
     assert "<ins>running</ins>" in page
@@ -183,8 +183,10 @@ def test_an_entry_that_is_not_there_is_404(auditor: Client) -> None:
 
 def test_the_story_of_a_recovery_is_told_in_order(auditor: Client) -> None:
     recovery = f.verified(f.failed_flow())
-    record(action="recovery.execute", outcome="done", by=RESPONDER, recovery=recovery.label, says="Started.")
-    record(action="step.run", outcome="done", by=SYSTEM, recovery=recovery.label, says="Ran.")
+    append_entry(
+        action="recovery.execute", outcome="done", by=RESPONDER, recovery=recovery.label, says="Started."
+    )
+    append_entry(action="step.run", outcome="done", by=SYSTEM, recovery=recovery.label, says="Ran.")
     page = text(auditor, f"/audit/recovery/{recovery.label}")
     assert page.index("Started.") < page.index("Ran.")
     assert "system, for responder" in page
@@ -195,7 +197,7 @@ class TestReview:
     @pytest.fixture
     def act(self) -> AuditEntry:
         recovery = f.verified(f.failed_flow(f.pipeline(environment="production")))
-        return record(
+        return append_entry(
             action="recovery.execute",
             outcome="done",
             by=RESPONDER,
@@ -255,7 +257,7 @@ class TestChain:
         assert auditor.post("/audit/chain").status_code == 409
 
         AskedCheck.objects.update(alive_at=None)
-        checking.run(1)
+        checking.run_check(1)
         ended = auditor.get(news)
         assert (ended.status_code, ended["HX-Refresh"]) == (204, "true")
         assert "Chain unbroken" in text(auditor, "/audit")
@@ -272,10 +274,10 @@ class TestChain:
         from django.db import connection
 
         entries(3)
-        guard.remove(connection)
+        guard.remove_triggers(connection)
         AuditEntry.objects.filter(seq=2).update(says="forged")
-        guard.install(connection)
-        checking.daily()
+        guard.install_triggers(connection)
+        checking.check_daily()
         for path in ("/audit", "/audit/2", "/audit/review", "/audit/chain"):
             assert asked(auditor, path).value("log-broken") == "2"
 
@@ -286,7 +288,7 @@ class TestTakingAlong:
         self, auditor: Client, fmt: str
     ) -> None:
         entries(3)
-        record(action="recovery.stop", outcome="denied", by=RESPONDER, says="No.")
+        append_entry(action="recovery.stop", outcome="denied", by=RESPONDER, says="No.")
         answer = auditor.get(f"/audit/export?format={fmt}&outcome=denied")
         assert f'.{fmt}"' in answer["Content-Disposition"]
         assert answer.streaming

@@ -9,7 +9,7 @@ from django.utils import timezone
 from recovery.audit.aims import name_pipeline
 from recovery.audit.folding import MOST
 from recovery.models import AuditEntry, DeniedTry, Token
-from recovery.people.identity import sha256
+from recovery.people.identity import sha256_hex
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ def test_forbidden_pages_and_calls_of_the_api_are_counted(client: Client) -> Non
     assert AuditEntry.objects.count() == before + 1
 
     Token.objects.create(
-        user=viewer, name="t", sha256=sha256("rp_x"), expires_at=timezone.now() + timedelta(days=1)
+        user=viewer, name="t", sha256=sha256_hex("rp_x"), expires_at=timezone.now() + timedelta(days=1)
     )
     called = [client.get("/api/v1/workspaces", headers={"Authorization": "Bearer rp_x"}) for _ in range(40)]
     assert [answer.status_code for answer in called] == [403] * 40

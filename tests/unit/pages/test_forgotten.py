@@ -12,7 +12,7 @@ from django.utils import timezone
 from recovery.errors import Unreachable
 from recovery.models import AuditEntry, Invitation
 from recovery.people import forgotten, tasks
-from recovery.people.actions import invite
+from recovery.people.actions import invite_person
 from recovery.people.identity import actor_for_user
 from recovery.workflow import broker
 from tests import factories as f
@@ -118,7 +118,7 @@ def test_a_newer_link_ends_the_older_one_and_never_an_invitation(
     client: Client, ada: User, django_capture_on_commit_callbacks: Any
 ) -> None:
     admin = actor_for_user(f.person("admin"), via="page")
-    invited = invite(person=ada.person, by=admin)  # type: ignore[attr-defined]
+    invited = invite_person(person=ada.person, by=admin)  # type: ignore[attr-defined]
     ask(client, ada.email, django_capture_on_commit_callbacks)
     older = link()
     ask(client, ada.email, django_capture_on_commit_callbacks)

@@ -7,7 +7,7 @@ import pytest
 from django.db import transaction
 
 from recovery.audit import listing
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.models import Token
 from recovery.numbers import whole
 from recovery.people.roles import SYSTEM
@@ -120,7 +120,7 @@ def test_a_time_that_utc_does_not_have_is_no_position(moment: str, monkeypatch: 
 @pytest.mark.parametrize("path", ["/audit", "/audit/export"])
 def test_a_period_up_to_the_end_of_all_dates_holds_every_entry(path: str, query: str) -> None:
     with transaction.atomic():
-        record(
+        append_entry(
             action="recovery.open",
             outcome="done",
             by=SYSTEM,
@@ -143,7 +143,7 @@ def test_a_period_up_to_the_end_of_all_dates_holds_every_entry(path: str, query:
     ],
 )
 def test_a_moment_is_one_of_utc(text: str, at: Any) -> None:
-    assert listing.moment(text) == at
+    assert listing.parse_moment(text) == at
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from recovery.audit import evidence, keeping, listing, reviews
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.audit.listing import Wanted
 from recovery.errors import Denied, NotFound
 from recovery.models import AuditEntry, Pipeline, RoleIn
@@ -40,12 +40,12 @@ class TestRole:
         self, action: str, environment: str, role: str
     ) -> None:
         by = ada(production="viewer", staging="admin")
-        found = record(action=action, outcome="done", by=by, says="x", environment=environment)
+        found = append_entry(action=action, outcome="done", by=by, says="x", environment=environment)
         assert (found.role, found.environment) == (role, environment)
 
     def test_the_environment_of_a_recovery_counts_where_none_is_named(self) -> None:
         recovery = f.planned(f.failed_flow(f.pipeline(name="orders", environment="staging")))
-        found = record(
+        found = append_entry(
             action="recovery.stop", outcome="done", by=ada(staging="admin"), says="x", recovery=recovery.label
         )
         assert (found.role, found.environment) == ("admin", "staging")
@@ -54,7 +54,7 @@ class TestRole:
     def test_a_worker_and_a_stranger_are_what_they_are_everywhere(
         self, by: Actor | Stranger, role: str
     ) -> None:
-        found = record(action="step.run", outcome="done", by=by, says="x", environment="production")
+        found = append_entry(action="step.run", outcome="done", by=by, says="x", environment="production")
         assert found.role == role
 
     def test_a_denied_opening_names_the_environment_and_the_role_there(self) -> None:
@@ -87,8 +87,8 @@ class TestSight:
     def log(self) -> None:
         for where in WHERE:
             for number in range(3):
-                record(action="recovery.execute", outcome="done", by=Actor("bob", Role.RESPONDER), environment=where,
-                       says=f"Act {number}.", target="orders")  # fmt: skip
+                append_entry(action="recovery.execute", outcome="done", by=Actor("bob", Role.RESPONDER),
+                       environment=where, says=f"Act {number}.", target="orders")  # fmt: skip
 
     @pytest.mark.parametrize(("default", "elsewhere", "seen"), SEEN)
     @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ class TestSight:
         self, default: str, elsewhere: dict[str, str], seen: set[str]
     ) -> None:
         by = ada(default, **elsewhere)
-        rows = json.loads("".join(keeping.export(fmt="json", by=by)))
+        rows = json.loads("".join(keeping.export_log(fmt="json", by=by)))
         assert {r["environment"] for r in rows if r["actor"] == "bob"} == seen
         told = AuditEntry.objects.get(action="audit.export")
         limited = seen != set(WHERE)
@@ -132,9 +132,9 @@ class TestSight:
     ) -> None:
         by = ada(default, **elsewhere)
         waiting = {"production", "prod-eu"} & seen
-        queued = reviews.queue(by)
+        queued = reviews.review_queue(by)
         assert {q.entry.environment for q in queued if q.entry} == waiting
-        assert reviews.waiting(by) == 3 * len(waiting)
+        assert reviews.acts_to_review(by) == 3 * len(waiting)
         if not waiting and default != "responder":
             hidden = AuditEntry.objects.filter(environment="production")[0]
             with pytest.raises(NotFound, match="is not in the review queue"):
@@ -146,7 +146,7 @@ class TestSight:
     ) -> None:
         by, found, before = ada(default, **elsewhere), [], 0
         for _ in range(len(WHERE) * 3):
-            page = listing.page(Wanted(who="bob"), by=by, before=before, size=2)
+            page = listing.page_of_entries(Wanted(who="bob"), by=by, before=before, size=2)
             found += [e.seq for e in page.entries]
             before = page.before
             if not before:
@@ -161,17 +161,19 @@ class TestMovedPipeline:
     ) -> None:
         user = someone("auditor", {"production": "none"})
         recovery = f.verified(f.failed_flow(f.pipeline(name="orders", environment="production")))
-        record(action="recovery.execute", outcome="done", by=SYSTEM, recovery=recovery.label, says="Then.")
+        append_entry(
+            action="recovery.execute", outcome="done", by=SYSTEM, recovery=recovery.label, says="Then."
+        )
         Pipeline.objects.update(environment="staging")
-        record(action="step.run", outcome="done", by=SYSTEM, recovery=recovery.label, says="Now.")
+        append_entry(action="step.run", outcome="done", by=SYSTEM, recovery=recovery.label, says="Now.")
         client.force_login(user)
 
         page = client.get(f"/audit/recovery/{recovery.label}").content.decode()
         assert ("Then." in page, "Now." in page) == (False, True)
         by = ada("auditor", production="none")
         with pytest.raises(Denied, match="was done in production, which ada may not see"):
-            evidence.pack(label=recovery.label, stream=io.BytesIO(), by=by)
-        whole = evidence.pack(label=recovery.label, stream=io.BytesIO(), by=ada("auditor"))
+            evidence.pack_evidence(label=recovery.label, stream=io.BytesIO(), by=by)
+        whole = evidence.pack_evidence(label=recovery.label, stream=io.BytesIO(), by=ada("auditor"))
         assert whole["entries"] == 4  # both acts, the refused try, and this one
 
 

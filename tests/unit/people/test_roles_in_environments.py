@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from recovery.approvals import actions as approvals
 from recovery.approvals import selectors as voters
-from recovery.audit.evidence import pack
+from recovery.audit.evidence import pack_evidence
 from recovery.errors import Denied, NotFound, Refused, WrongUse
 from recovery.models import AuditEntry, Invitation, Person, RoleIn, Token, Vote
 from recovery.people.actions import (
@@ -22,8 +22,8 @@ from recovery.people.actions import (
     create_person,
     create_token,
     invitation_of,
-    invite,
-    switch,
+    invite_person,
+    switch_account,
     use_invitation,
 )
 from recovery.people.roles import SYSTEM, Actor, Grant, Right, Role, Scope, Stranger
@@ -120,15 +120,15 @@ def test_roles_are_changed_by_an_admin_with_before_and_after() -> None:
 def test_the_last_admin_can_be_neither_demoted_nor_switched_off() -> None:
     boss, other = person("boss", Role.ADMIN), person("other", Role.ADMIN)
     person("bot", Role.ADMIN, service=True)
-    switch(person=other, on=False, by=acting(boss))
+    switch_account(person=other, on=False, by=acting(boss))
     by = acting(boss)
     for act in (
-        lambda: switch(person=boss, on=False, by=by),
+        lambda: switch_account(person=boss, on=False, by=by),
         lambda: change_person(person=boss, role="viewer", elsewhere={}, by=by),
     ):
         with pytest.raises(Refused, match="last admin"):
             act()
-    switch(person=other, on=True, by=by)
+    switch_account(person=other, on=True, by=by)
     change_person(person=boss, role="viewer", elsewhere={}, by=by)
     boss.refresh_from_db()
     assert boss.role == "viewer"
@@ -136,7 +136,7 @@ def test_the_last_admin_can_be_neither_demoted_nor_switched_off() -> None:
 
 def test_an_invitation_sets_a_password_once() -> None:
     boss, ada = person("boss", Role.ADMIN), person("ada", invited=True)
-    text = invite(person=ada, by=acting(boss))
+    text = invite_person(person=ada, by=acting(boss))
     assert text not in str(list(Invitation.objects.values())) + str(list(AuditEntry.objects.values()))
     with pytest.raises(WrongUse, match="too short"):
         use_invitation(text=text, password="short", by=STRANGER)
@@ -150,17 +150,17 @@ def test_an_invitation_sets_a_password_once() -> None:
 @pytest.mark.parametrize("why", ["unknown", "expired", "newer", "switched off", "off and on again"])
 def test_an_invitation_that_is_not_good_sets_nothing(why: str) -> None:
     boss, ada = person("boss", Role.ADMIN), person("ada", invited=True)
-    text = invite(person=ada, by=acting(boss))
+    text = invite_person(person=ada, by=acting(boss))
     if why == "unknown":
         text = "x"
     elif why == "expired":
         Invitation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     elif why == "newer":
-        invite(person=ada, by=acting(boss))
+        invite_person(person=ada, by=acting(boss))
     else:
-        switch(person=ada, on=False, by=acting(boss))
+        switch_account(person=ada, on=False, by=acting(boss))
         if why == "off and on again":
-            switch(person=ada, on=True, by=acting(boss))
+            switch_account(person=ada, on=True, by=acting(boss))
     with pytest.raises(NotFound, match="Ask an admin for a new one"):
         invitation_of(text)
     with pytest.raises(NotFound):
@@ -171,14 +171,14 @@ def test_an_invitation_that_is_not_good_sets_nothing(why: str) -> None:
 def test_only_an_admin_invites_and_never_a_service_account() -> None:
     boss, ada, bot = person("boss", Role.ADMIN), person("ada"), person("bot", service=True)
     with pytest.raises(Denied):
-        invite(person=boss, by=acting(ada))
+        invite_person(person=boss, by=acting(ada))
     with pytest.raises(Refused, match="service account"):
-        invite(person=bot, by=acting(boss))
+        invite_person(person=bot, by=acting(boss))
 
 
 def test_wrong_invitation_links_are_slow_to_guess(client: Client) -> None:
     boss, ada = person("boss", Role.ADMIN), person("ada", invited=True)
-    text = invite(person=ada, by=acting(boss))
+    text = invite_person(person=ada, by=acting(boss))
     for number in range(20):
         assert client.get(f"/invitation/guess-{number}").status_code == 404
     assert "Too many wrong invitations came from here." in client.get(f"/invitation/{text}").content.decode()
@@ -318,8 +318,8 @@ def test_a_vote_takes_the_right_in_the_environment_of_its_recovery() -> None:
     staging = factories.asked(factories.failed_flow(factories.pipeline(name="s", environment="staging")))
     given = {"choice": "approve", "reason": "read and agreed", "by": acting(ann)}
     with pytest.raises(Denied, match="viewer in production, which may not vote on plans"):
-        approvals.vote(recovery_id=production.pk, **given)
-    approvals.vote(recovery_id=staging.pk, **given)
+        approvals.cast_vote(recovery_id=production.pk, **given)
+    approvals.cast_vote(recovery_id=staging.pk, **given)
     assert [(v.voter, v.role) for v in Vote.objects.all()] == [("ann", "approver")]
 
 
@@ -341,7 +341,7 @@ def test_who_may_vote_goes_by_the_role_in_the_environment_where_there_is_one() -
     some, away = person("cat", Role.VIEWER), person("dan", Role.APPROVER)
     RoleIn.objects.create(person=some, environment="production", role="approver")
     RoleIn.objects.create(person=away, environment="production", role="viewer")
-    named = {e: voters.approvers(voters.rule_for(e)) for e in ("staging", "production", "prod-eu")}
+    named = {e: voters.names_of_approvers(voters.rule_for(e)) for e in ("staging", "production", "prod-eu")}
     assert named == {"staging": ["ann", "dan"], "production": ["ann", "cat"], "prod-eu": ["ann", "cat"]}
     for one in (everywhere, nowhere, some, away):
         for environment, names in named.items():
@@ -362,13 +362,13 @@ def test_requests_for_approval_are_shown_to_who_may_see_their_flows_only(client:
         answer = client.get(f"/approvals/{request.pk}")
         assert answer.status_code == code
         assert (production.label in answer.content.decode()) is False
-    assert voters.waiting(timezone.now(), acting(ann)).count() == 1
+    assert voters.open_requests(timezone.now(), acting(ann)).count() == 1
 
 
 def test_the_evidence_of_a_recovery_is_for_who_may_see_its_flow() -> None:
     eve = person("eve", Role.AUDITOR)
     label = factories.verified(factories.failed_flow()).label
-    assert pack(label=label, stream=io.BytesIO(), by=acting(eve))["recovery"] == label
+    assert pack_evidence(label=label, stream=io.BytesIO(), by=acting(eve))["recovery"] == label
     RoleIn.objects.create(person=eve, environment="development", role="none")
     with pytest.raises(NotFound, match=f"no recovery {label}"):
-        pack(label=label, stream=io.BytesIO(), by=acting(eve))
+        pack_evidence(label=label, stream=io.BytesIO(), by=acting(eve))

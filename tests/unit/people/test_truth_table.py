@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from recovery.audit.actions import record
+from recovery.audit.actions import append_entry
 from recovery.models import AuditEntry, Flow, Recovery, RoleIn, Token
 from recovery.people.roles import SYSTEM
 from recovery.workflow.refreshing import BelowRefresh
@@ -37,7 +37,7 @@ def recovery(client: Client) -> Recovery:
 def address(recovery: Recovery) -> Address:
     other = factories.person("viewer", "somebody-else").person  # type: ignore[attr-defined]
     asked = factories.asked(factories.failed_flow(factories.pipeline(name="orders")))
-    entry = record(action="recovery.open", outcome="done", by=SYSTEM, says="x", recovery=recovery.label)
+    entry = append_entry(action="recovery.open", outcome="done", by=SYSTEM, says="x", recovery=recovery.label)
     refresh = BelowRefresh("t-1", "ada", timezone.now().isoformat(), ("c.s.t",))
     Flow.objects.filter(pk=recovery.flow_id).update(below_refresh=refresh.as_json())
     values = {

@@ -17,9 +17,9 @@ from tests import factories
 from tests.unit.pipelines.api import Api
 from tests.unit.pipelines.stub import Stub, serving
 
-PRODUCTION = rules.shipped("production")
-STAGING = rules.shipped("staging")
-DEVELOPMENT = rules.shipped("development")
+PRODUCTION = rules.shipped_rule("production")
+STAGING = rules.shipped_rule("staging")
+DEVELOPMENT = rules.shipped_rule("development")
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ DEVELOPMENT = rules.shipped("development")
         (PRODUCTION, STAGING, False),
         (PRODUCTION, DEVELOPMENT, False),
         (STAGING, DEVELOPMENT, False),
-        (rules.shipped("prod-eu"), PRODUCTION, False),
-        (PRODUCTION, rules.shipped("prod-eu"), False),
+        (rules.shipped_rule("prod-eu"), PRODUCTION, False),
+        (PRODUCTION, rules.shipped_rule("prod-eu"), False),
         (Rule("prod-eu", 1, expiry_hours=8), PRODUCTION, True),
         (Rule("prod-eu", 2, expiry_hours=8, break_glass=True), PRODUCTION, True),
         (
@@ -110,7 +110,7 @@ def test_a_weaker_environment_waits_its_time_and_is_in_the_review_queue_at_once(
     entry = AuditEntry.objects.get(action="pipeline.retag")
     assert "production holds until" in entry.says
     assert ReviewItem.objects.get().seq == entry.seq
-    assert [q.item.why for q in reviews.queue(Actor("hal", Role.AUDITOR))] == ["environment"]
+    assert [q.item.why for q in reviews.review_queue(Actor("hal", Role.AUDITOR))] == ["environment"]
     shop.later(23.9)
     assert shop.poll().environment == "production"
     shop.later(0.2)
@@ -160,7 +160,7 @@ def test_a_stricter_environment_holds_at_once_and_leaves_an_entry(shop: Shop) ->
 
 
 def test_an_admin_s_rules_count_not_the_name(shop: Shop) -> None:
-    weaker = rules.shipped("production").as_dict() | {"environment": "prod-eu", "votes": 1}
+    weaker = rules.shipped_rule("production").as_dict() | {"environment": "prod-eu", "votes": 1}
     EnvironmentRule.objects.create(**weaker, changed_by="admin", changed_at=timezone.now())
     assert shop.poll("prod-eu").environment == "production"
     EnvironmentRule.objects.all().delete()

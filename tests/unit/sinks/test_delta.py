@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect, seed
-from recovery.checkpoints.reconciled import reconciled
+from recovery.checkpoints import inspect_checkpoint, seed
+from recovery.checkpoints.reconciled import reconcile_report
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
 from recovery.sinks import delta
@@ -75,11 +75,11 @@ def test_a_table_forgets_applications_by_its_own_setting(tmp_path: Path) -> None
 def test_a_log_that_is_left_of_a_file_table_says_nothing_of_a_delta_table(tmp_path: Path, deep: bool) -> None:
     """Batches 0 and 1 are committed, 2 is planned and not in the table; the old log knows a batch 2."""
     Built(tmp_path / "flow" / "0", batches=2, planned=1).write()
-    query_id = inspect(str(tmp_path / "flow")).query_id
+    query_id = inspect_checkpoint(str(tmp_path / "flow")).query_id
     assert query_id
     where = table(tmp_path / "table", [[txn(query_id, 1)]])
     sink_log(where, 2)
-    report = inspect(str(tmp_path / "flow"), sink=str(where), deep=deep)
+    report = inspect_checkpoint(str(tmp_path / "flow"), sink=str(where), deep=deep)
     assert [f.code for f in report.findings if f.code.startswith("SINK")] == []
     assert seed.plan_seed(report).batch == 1
 
@@ -90,16 +90,16 @@ def test_a_crash_in_the_very_first_batch_leaves_its_rows_in_the_table(
 ) -> None:
     """Its files count as read, and only the old code can finish it: there is no commit to seed from."""
     Built(tmp_path / "flow" / "0", batches=0, planned=1, operators=()).write()
-    query_id = inspect(str(tmp_path / "flow")).query_id
+    query_id = inspect_checkpoint(str(tmp_path / "flow")).query_id
     assert query_id
     where = tmp_path / "table"
     if delta_table:
         table(where, [[txn(query_id, 0)]])
     else:
         sink_log(where, 0)
-    report = inspect(str(tmp_path / "flow"), sink=str(where))
+    report = inspect_checkpoint(str(tmp_path / "flow"), sink=str(where))
     assert (report.last_committed, report.last_planned) == (None, 0)
-    stands = reconciled(report)
+    stands = reconcile_report(report)
     assert (stands.last_committed, stands.sources[0].log_offset) == (0, 0)
     assert [len(stands.sources[0].committed), len(stands.sources[0].planned)] == [1, 0]
     with pytest.raises(Refused, match=r"The table has batch 0.*Put the old code back \(revert\)"):
@@ -118,10 +118,10 @@ def test_a_batch_that_the_table_has_forgotten_is_in_it_all_the_same(
 ) -> None:
     """Batches 0 and 1 are committed, 2 is planned; the table has `head` of this query, since long."""
     Built(tmp_path / "flow" / "0", batches=2, planned=1).write()
-    query_id = inspect(str(tmp_path / "flow")).query_id
+    query_id = inspect_checkpoint(str(tmp_path / "flow")).query_id
     assert query_id
     where = table(tmp_path / "table", [[txn(query_id, head, 1)]], **FORGETS)
-    report = inspect(str(tmp_path / "flow"), sink=str(where))
+    report = inspect_checkpoint(str(tmp_path / "flow"), sink=str(where))
     assert [f.code for f in report.findings if f.code.startswith("SINK")] == codes
     if goes_on_after is None:
         with pytest.raises(Refused, match="forgotten"):
@@ -158,10 +158,10 @@ def test_a_checkpoint_is_judged_beside_its_delta_table(
 ) -> None:
     """Batches 0 and 1 are committed, 2 is planned; the table has `head` of this query."""
     Built(tmp_path / "flow" / "0", batches=2, planned=1).write()
-    query_id = inspect(str(tmp_path / "flow")).query_id
+    query_id = inspect_checkpoint(str(tmp_path / "flow")).query_id
     assert query_id
     where = table(tmp_path / "table", [[txn(query_id, head)]])
-    report = inspect(str(tmp_path / "flow"), sink=str(where))
+    report = inspect_checkpoint(str(tmp_path / "flow"), sink=str(where))
     assert [f.code for f in report.findings if f.code.startswith("SINK")] == codes
     if goes_on_after is not None:
         assert seed.plan_seed(report).batch == goes_on_after

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
-from recovery.checkpoints.uris import decoded
+from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources import files
@@ -39,7 +39,7 @@ AT_1 = '{"logOffset":1}'
 
 
 def names(read: Sequence[SourceEntry]) -> str:
-    return "".join(decoded(e.path)[-1] for e in read)
+    return "".join(decode_uri(e.path)[-1] for e in read)
 
 
 def test_what_lies_between_two_positions_is_counted() -> None:
@@ -189,7 +189,7 @@ def test_every_file_is_read_lost_or_to_come(
         found = files.at(wanted, f'{{"logOffset":{at}}}', known)
     except Refused:
         return
-    kept = {decoded(e.path) for e in found.read}
+    kept = {decode_uri(e.path) for e in found.read}
     assert len(kept) == len(found.read)
     assert max((e.batch_id for e in found.read), default=-1) == int(found.offset_json[13:-1])
     assert found.lost.files == Amount(value=len({p for p in known.there if p in kept and p not in done}))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
-from recovery.checkpoints.uris import canonical, decoded, encoded
+from recovery.checkpoints.uris import canonical_uri, decode_uri, encode_uri
 from recovery.errors import Unreachable
 from recovery.sources.base import InputFile, Precision, SourceFacts
 from recovery.sources.file_facts import MAX_FILE_AGE_MS, max_age_ms
@@ -154,12 +154,12 @@ def test_a_source_of_another_kind_promises_nothing() -> None:
     ],
 )
 def test_a_place_has_one_form(path: str, uri: str) -> None:
-    assert canonical(path) == uri
-    assert canonical(canonical(path)) == uri
+    assert canonical_uri(path) == uri
+    assert canonical_uri(canonical_uri(path)) == uri
 
 
 def test_a_path_of_spark_s_log_is_decoded_once() -> None:
-    assert decoded("file:///a/f%2520g%20h+i.json") == "file:///a/f%20g h+i.json"
+    assert decode_uri("file:///a/f%2520g%20h+i.json") == "file:///a/f%20g h+i.json"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_name_that_is_not_utf_8_is_said_with_what_to_do(tmp_path: Path) -> Non
 
 def test_log_and_listing_meet_on_the_same_names(tmp_path: Path) -> None:
     Built(tmp_path / "ck", batches=2, planned=1).write()
-    done = inspect(str(tmp_path / "ck")).sources[0]
+    done = inspect_checkpoint(str(tmp_path / "ck")).sources[0]
     there = [InputFile(f"file:///data/in0/part {n:06d}.json", 1, 1_790_000_000_000 + n) for n in range(4)]
     found = source_facts(done, there, location="/data/in0", max_files_per_trigger=None)
     assert (len(found.processed), len(found.waiting), found.gone) == (2, 2, ())
@@ -276,7 +276,7 @@ def test_log_and_listing_meet_on_the_same_names(tmp_path: Path) -> None:
     ],
 )
 def test_a_decoded_uri_is_encoded_again_as_spark_wrote_it(uri: str) -> None:
-    assert encoded(decoded(uri)) == uri
+    assert encode_uri(decode_uri(uri)) == uri
 
 
 @pytest.mark.parametrize(

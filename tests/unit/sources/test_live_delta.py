@@ -107,13 +107,13 @@ def second_as_json(log: Path) -> None:
 @pytest.mark.parametrize("form", [classic, in_parts, second, second_as_json])
 def test_a_table_is_read_from_a_checkpoint_of_any_form(late: Path, form: Any) -> None:
     form(late / "_delta_log")
-    log = deltalog.listed(Store.open(str(late)))
+    log = deltalog.list_log(Store.open(str(late)))
     assert log
     assert (log.earliest, log.latest) == (3, 4)
-    state = deltalog.state(log, 4, files=True)
+    state = deltalog.table_state(log, 4, files=True)
     assert (state.table_id, state.properties, state.txns["q"].version) == (TABLE, {"delta.x": "1"}, 9)
     assert {f.path: f.rows for f in state.files.values()} == {"f0": 5, "f1": 6, "f3": 2, "f4": 2}
-    assert deltalog.state(log, 4).files == {}
+    assert deltalog.table_state(log, 4).files == {}
 
 
 def test_a_checkpoint_that_lacks_a_part_is_none(late: Path) -> None:
@@ -162,13 +162,13 @@ def test_only_commits_from_the_earliest_position_on_are_opened_and_never_twice(
     where = table(tmp_path / "t", [[add(f"f{n}")] for n in range(8)])
     parquet(where / "_delta_log" / f"{7:020}.checkpoint.parquet", rows_of(*HEAD))
     opened: list[int] = []
-    plain = deltalog.actions
+    plain = deltalog.read_actions
 
     def watched(log: deltalog.Log, version: int) -> list[deltalog.Action]:
         opened.append(version)
         return plain(log, version)
 
-    monkeypatch.setattr(deltalog, "actions", watched)
+    monkeypatch.setattr(deltalog, "read_actions", watched)
     facts = live.read(str(where), offsets=[line(5), line(6)], options={}, look=False)
     assert (opened, len(facts.times)) == ([5, 6, 7], 8)
     opened.clear()

@@ -47,7 +47,7 @@ VECTOR = {"storageType": "u", "pathOrInlineDv": "x", "cardinality": 1}
 def test_a_file_stands_for_itself_where_its_folders_say_its_partition_and_no_row_is_deleted(
     path: str, more: dict[str, Any], alone: bool
 ) -> None:
-    assert deltalog.added(add(path, **more)["add"]).plain is alone
+    assert deltalog.added_file(add(path, **more)["add"]).plain is alone
 
 
 def schema(**types: Any) -> str:

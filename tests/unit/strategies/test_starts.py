@@ -165,7 +165,7 @@ def gone_file(wanted: Wanted | None) -> SourceFacts:
     there = [f for f in LISTED if f.path not in (FILES[0], FILES[4])]
     facts = files.Facts(log=(*entries(), planned), listing=tuple(there), asked_ms=5000)
     begun = None if wanted is None else files.at(wanted, '{"logOffset":2}', facts)
-    read = {files.decoded(e.path) for e in begun.read} if begun else {*FILES[:4]}
+    read = {files.decode_uri(e.path) for e in begun.read} if begun else {*FILES[:4]}
     return customers_source(
         start=begun,
         facts=facts,
@@ -205,7 +205,7 @@ LOG = files.Facts(log=tuple(entries()), listing=LISTED, asked_ms=5000)
 def wished(wanted: Wanted) -> SourceFacts:
     """The customers' source at a wished start, as the look at it would tell."""
     found = files.at(wanted, '{"logOffset":2}', LOG)
-    read = {files.decoded(e.path) for e in found.read}
+    read = {files.decode_uri(e.path) for e in found.read}
     waits = tuple(f for f in LISTED if f.path not in read)
     return customers_source(start=found, facts=LOG, waiting=waits)
 
@@ -229,7 +229,7 @@ def test_files_are_named_one_by_one(
     seed = next(s for s in option.steps if s.kind == "seed")
     begun = SourceStart.of(seed.args["starts"][0])
     assert (begun.offset_json, list(begun.again)) == (line, again)
-    assert [files.decoded(e.path) for e in begun.skip] == skip
+    assert [files.decode_uri(e.path) for e in begun.skip] == skip
     expected = {c.code: c.expected for c in option.criteria}
     assert expected["EACH_FILE_ONCE"] == {"scope": "same", "files": total}
     assert expected["EVERY_ROW_ONCE"].get("again", False) is bool(again)

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.audit.evidence import _others
-from recovery.checkpoints import inspect, placing, seed
+from recovery.checkpoints import inspect_checkpoint, placing, seed
 from recovery.errors import OutcomeUnknown
 from recovery.models import KeptFile, Recovery, Step, Workspace
 from recovery.workflow import actions, broker, engine, tasks
@@ -95,7 +95,7 @@ def body(place: str, table: str) -> dict[str, Any]:
         "strategy": "continue", "patch": [change], "table_place": table, "checkpoint_place": place,
         "preconditions": {
             "code": {CODE: sha(OLD.encode()), OTHER: sha(HELPER)},
-            "checkpoint": {"fingerprint": inspect(place, sink=table).fingerprint},
+            "checkpoint": {"fingerprint": inspect_checkpoint(place, sink=table).fingerprint},
         },
     }  # fmt: skip
 
@@ -118,11 +118,11 @@ def changed(row: Recovery, files: Files) -> str:
     """What patch and seed do after the backup; the place of the checkpoint."""
     made = row.plans.get().body
     files.files[CODE] = NEW.encode()
-    ready = seed.prepare(
-        made["checkpoint_place"], seed.plan_seed(inspect(made["checkpoint_place"])), recovery=row.label, fence=1,
-        guard=lambda: None,
+    ready = seed.prepare_seed(
+        made["checkpoint_place"], seed.plan_seed(inspect_checkpoint(made["checkpoint_place"])),
+        recovery=row.label, fence=1, guard=lambda: None,
     )  # fmt: skip
-    version = placing.publish(made["checkpoint_place"], ready, guard=lambda: None)
+    version = placing.publish_checkpoint(made["checkpoint_place"], ready, guard=lambda: None)
     row.steps.filter(kind__in=("patch", "seed")).update(state="done", result={"version": version})
     row.steps.filter(kind="rerun").update(state="failed")
     Recovery.objects.filter(pk=row.pk).update(state="needs_attention")
@@ -245,7 +245,7 @@ def test_a_rollback_reads_the_checkpoint_back_as_it_was_kept(row: Recovery, file
     said = [text for _, text in context.step.log]
     assert "Read back: version 0, batch 2, as it was kept before." in said
     assert files.files == {CODE: OLD.encode(), OTHER: HELPER}
-    assert inspect(place).version == 0
+    assert inspect_checkpoint(place).version == 0
 
 
 def test_a_rollback_puts_back_what_the_workspace_has_lost(row: Recovery, files: Files) -> None:
@@ -296,11 +296,11 @@ def test_a_rollback_that_died_after_the_checkpoint_was_back_finishes_the_source(
 ) -> None:
     run(row)
     place = changed(row, files)
-    placing.undo(place, recovery=row.label, sink_head=2)  # and the worker died here
+    placing.undo_publish(place, recovery=row.label, sink_head=2)  # and the worker died here
     assert rollback.refusal(row) is None
     assert rollback.run(roll_back(row))["files"] == [CODE]
     assert files.files[CODE] == OLD.encode()
-    assert inspect(place).version == 0
+    assert inspect_checkpoint(place).version == 0
 
 
 def test_the_evidence_names_the_kept_files_by_their_hash_and_never_holds_their_text(row: Recovery) -> None:

@@ -172,7 +172,7 @@ def test_a_file_that_spark_ignores_is_asked_for_where_all_is_read_from_nothing(
     source = {"source": 0, "location": "/in", "options": {}, "start": None, "waiting": ["new"], "gone": []}
     plan = {**body({**source, "ignored": ["old"]}), "strategy": strategy}
     there = scene(None, kind="files")
-    monkeypatch.setattr(evidence, "inspect", lambda _: there.checkpoint)
+    monkeypatch.setattr(evidence, "inspect_checkpoint", lambda _: there.checkpoint)
     found = collected(there, plan, Readers(lambda: there), {"0": ["new", "old"]})
     assert sorted(found.listed[0]) == sorted(found.planned[0]) == asked_for
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from recovery.checkpoints import inspect, versions
+from recovery.checkpoints import inspect_checkpoint, list_versions
 from recovery.checkpoints.seed import SourceStart
 from recovery.errors import Refused, WrongUse
 from recovery.models import Recovery, Step
@@ -34,7 +34,7 @@ def row(tmp_path: Path) -> Recovery:
     Built(place / "0", batches=3, planned=1, sources=2).write()
     sink_log(tmp_path / "table", 2)
     sealed = plan(made, "seed", "rerun", "verify")
-    report = inspect(str(place), sink=str(tmp_path / "table"))
+    report = inspect_checkpoint(str(place), sink=str(tmp_path / "table"))
     sealed.body |= {
         "strategy": "continue",
         "table_place": str(tmp_path / "table"),
@@ -81,7 +81,7 @@ def test_the_seed_stands_where_the_sealed_plan_says(
     context = claimed(row, **args)
     result = seed.run(context)
     assert (result["version"], result["from_version"], result["offsets"]) == (1, 0, offsets)
-    found = inspect(place(row))
+    found = inspect_checkpoint(place(row))
     assert [s.offset_json for s in found.sources] == offsets
     assert found.findings == () or {f.code for f in found.findings} == {"SOURCE_KEPT"}
     probed = seed.probe(context.step)
@@ -99,7 +99,7 @@ def test_state_from_a_rehearsal_is_carried_over(row: Recovery, tmp_path: Path) -
     Built(tmp_path / "scratch", batches=1).write()
     where = [SourceStart(n, n, line(2)).as_dict() for n in (0, 1)]
     seed.run(claimed(row, starts=where, state=str(tmp_path / "scratch")))
-    assert [o.version for o in inspect(place(row)).state_operators] == [3]
+    assert [o.version for o in inspect_checkpoint(place(row)).state_operators] == [3]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_does_not_fit_the_checkpoint_as_it_is_changes_nothing(
 ) -> None:
     with pytest.raises(error, match=words):
         seed.run(claimed(row, **args))
-    assert versions(place(row)) == [0]
+    assert list_versions(place(row)) == [0]
 
 
 def test_a_seed_that_reads_back_otherwise_than_sealed_is_said(row: Recovery) -> None:

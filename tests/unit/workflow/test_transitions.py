@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.approvals.moves import approval_to
-from recovery.approvals.rules import shipped
+from recovery.approvals.rules import shipped_rule
 from recovery.errors import Refused
 from recovery.models import ApprovalRequest, Recovery, Step
 from recovery.models.approval import APPROVAL_STATES
@@ -117,7 +117,7 @@ def _hold(guard: Guard, row: Recovery, made: Any) -> None:
 def request(row: Recovery, made: Any, state: str = "open", **values: Any) -> ApprovalRequest:
     now = timezone.now()
     given = {
-        "environment": "production", "rule": shipped("production").as_dict(), "requested_by": "ada",
+        "environment": "production", "rule": shipped_rule("production").as_dict(), "requested_by": "ada",
         "requested_at": now, "expires_at": now + timedelta(hours=1), "decided_at": now, **values,
     }  # fmt: skip
     return ApprovalRequest.objects.create(recovery=row, plan=made, state=state, **given)

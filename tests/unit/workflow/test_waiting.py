@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.models import Flow
 from recovery.workflow import waiting as room
 from recovery.workflow.waiting import waiting
@@ -73,11 +73,11 @@ def test_what_is_no_file_is_not_listed_and_it_is_said_where_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = flow_at(tmp_path)
-    report = inspect(
+    report = inspect_checkpoint(
         str(tmp_path / "storage/_checkpoints" / flow.dataset.replace(".", "/") / flow.short / "0")
     )
     topic = replace(report, sources=(replace(report.sources[0], kind="kafka"),))
-    monkeypatch.setattr("recovery.workflow.waiting.inspect", lambda place: topic)
+    monkeypatch.setattr("recovery.workflow.waiting.inspect_checkpoint", lambda place: topic)
 
     assert waiting(flow).why == "Files alone are listed here; for any other source see Unread input."
 

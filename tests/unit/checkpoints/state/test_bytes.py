@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.state import checksums
-from recovery.checkpoints.state.blocks import UnknownCodec, plain
+from recovery.checkpoints.state.blocks import UnknownCodec, plain_blocks
 from recovery.checkpoints.state.checksums import crc32c, slow_crc32c, slow_xxh32, xxh32
 from recovery.checkpoints.state.metadata import parse_metadata
 from recovery.checkpoints.state.names import parse_name
@@ -38,7 +38,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def follow(data: bytes, *, changelog: bool = False) -> None:
-    check_records(plain(io.BytesIO(data)), changelog=changelog)
+    check_records(plain_blocks(io.BytesIO(data)), changelog=changelog)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_every_flipped_bit_of_an_lz4_stream_is_found_or_changes_nothing(
     real: Path, case: str, file: str, changelog: bool
 ) -> None:
     data = next((real / case).glob(file)).read_bytes()
-    whole = b"".join(plain(io.BytesIO(data)))
+    whole = b"".join(plain_blocks(io.BytesIO(data)))
     unseen = 0
     for at in range(len(data) - 21):  # the empty block at the end is not read
         for bit in range(8):
@@ -129,7 +129,7 @@ def test_every_flipped_bit_of_an_lz4_stream_is_found_or_changes_nothing(
             except (Malformed, UnknownCodec):
                 continue
             unseen += 1  # another way to write the same: a copy out of a row of zeros, a larger block size
-            assert b"".join(plain(io.BytesIO(bytes(changed)))) == whole
+            assert b"".join(plain_blocks(io.BytesIO(bytes(changed)))) == whole
     assert unseen < 8 * len(data) / 10
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from recovery.checkpoints import inspect
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport, Column, Severity, StateOperator
 from tests.state_checkpoints import CASES, FIXTURES, unpack
 from tests.state_damages import DAMAGES, RUNS, Damage, take_back
@@ -42,7 +42,7 @@ READ: dict[str, list[tuple[object, ...]]] = {
 
 
 def read(name: str, to: Path, *, deep: bool = False) -> CheckpointReport:
-    return inspect(str(unpack(name, to)), deep=deep)
+    return inspect_checkpoint(str(unpack(name, to)), deep=deep)
 
 
 def of_state(report: CheckpointReport) -> set[str]:
@@ -137,7 +137,7 @@ PREDICTED = [d for d in DAMAGES if not d.name.startswith("nothing")]
 def test_a_damage_is_predicted_as_it_was_seen_on_spark(tmp_path: Path, damage: Damage) -> None:
     root = unpack(damage.case, tmp_path / "checkpoint")
     damage.do(root)
-    report = inspect(str(root), deep=damage.deep)
+    report = inspect_checkpoint(str(root), deep=damage.deep)
     assert of_state(report) == set(damage.code.split())
     blocked = any(f.severity is Severity.BLOCKER for f in report.findings if f.code in damage.code.split())
     assert not damage.code or blocked == (damage.spark != RUNS)
@@ -146,7 +146,7 @@ def test_a_damage_is_predicted_as_it_was_seen_on_spark(tmp_path: Path, damage: D
 def test_batches_that_can_still_be_gone_back_to_end_at_a_hole(tmp_path: Path) -> None:
     root = unpack("hdfs-dedupe", tmp_path)
     (root / "state/0/1/3.delta").unlink()
-    report = inspect(str(root))
+    report = inspect_checkpoint(str(root))
     assert report.state_operators[0].back == (0, 1)
     (found,) = [f for f in report.findings if f.code == "STATE_FILE_MISSING"]
     assert "go back to batch 1" in found.do
@@ -156,14 +156,14 @@ def test_damage_that_only_a_deep_look_sees_ends_what_can_be_gone_back_to(tmp_pat
     root = unpack("hdfs-dedupe", tmp_path)
     file = root / "state/0/0/2.delta"
     file.write_bytes(file.read_bytes()[:40])
-    assert inspect(str(root)).state_operators[0].back == (0, 1, 2, 3)
-    assert inspect(str(root), deep=True).state_operators[0].back == (0,)
+    assert inspect_checkpoint(str(root)).state_operators[0].back == (0, 1, 2, 3)
+    assert inspect_checkpoint(str(root), deep=True).state_operators[0].back == (0,)
 
 
 def test_damage_of_a_file_that_a_restart_does_not_read_is_a_warning(tmp_path: Path) -> None:
     root = unpack("rocksdb-dedupe", tmp_path)
     (root / "state/0/0/2.zip").write_bytes(b"PK")
-    report = inspect(str(root), deep=True)
+    report = inspect_checkpoint(str(root), deep=True)
     assert [(f.code, f.file) for f in report.findings] == [("STATE_OLD_FILE_DAMAGED", "state/0/0/2.zip")]
     assert report.state_operators[0].back == (0, 2, 3)
 
@@ -175,20 +175,20 @@ def test_a_checkpoint_that_has_committed_nothing_needs_no_state(tmp_path: Path) 
         if batch:
             (root / f"offsets/{batch}").unlink()
     shutil.rmtree(root / "state/0/1")
-    assert of_state(inspect(str(root))) == set()
+    assert of_state(inspect_checkpoint(str(root))) == set()
 
 
 def test_a_planned_batch_loads_the_version_that_its_number_says(tmp_path: Path) -> None:
     root = unpack("hdfs-dedupe", tmp_path)
     (root / "commits/3").unlink()
     (root / "state/0/0/4.delta").unlink()  # what the planned batch had begun to write
-    report = inspect(str(root))
+    report = inspect_checkpoint(str(root))
     assert report.state_operators[0].version == 3
     assert of_state(report) == set()
 
 
 def test_a_moved_checkpoint_names_its_schemas_at_a_place_that_is_gone(tmp_path: Path) -> None:
-    report = inspect(str(unpack("rocksdb-transform", tmp_path, moved=True)))
+    report = inspect_checkpoint(str(unpack("rocksdb-transform", tmp_path, moved=True)))
     assert of_state(report) == {"STATE_SCHEMA_GONE"}
     assert report.state_operators[0].schemas  # they are shown all the same: the copies are here
 
@@ -197,13 +197,13 @@ def test_what_a_task_of_spark_2_left_behind_is_of_a_known_kind(tmp_path: Path) -
     root = unpack("hdfs-dedupe", tmp_path / "checkpoint")
     for name in ("temp-5127582179119164398", "temp--34182579119164398"):
         (root / "state/0/1" / name).write_bytes(b"")
-    assert of_state(inspect(str(root))) == set()
+    assert of_state(inspect_checkpoint(str(root))) == set()
 
 
 def test_files_of_an_unknown_kind_are_said_and_not_judged(tmp_path: Path) -> None:
     root = unpack("hdfs-dedupe", tmp_path)
     (root / "state/0/0/5.parquet").write_bytes(b"newer")
-    (found,) = inspect(str(root)).findings
+    (found,) = inspect_checkpoint(str(root)).findings
     assert (found.code, found.file) == ("STATE_FILE_UNKNOWN", "state/0/0/5.parquet")
 
 
@@ -212,7 +212,10 @@ def test_state_is_read_from_any_store(tmp_path: Path) -> None:
     memory = fsspec.filesystem("memory")
     memory.put(str(root), "/bucket/ck", recursive=True)
     try:
-        here, there = inspect(str(root), deep=True), inspect("memory://bucket/ck", deep=True)
+        here, there = (
+            inspect_checkpoint(str(root), deep=True),
+            inspect_checkpoint("memory://bucket/ck", deep=True),
+        )
     finally:
         memory.rm("/bucket", recursive=True)
     assert there.state_operators == here.state_operators
@@ -222,7 +225,7 @@ def test_state_is_read_from_any_store(tmp_path: Path) -> None:
 def test_progress_is_told_of_every_state_file_and_by_the_caller_s_own_thread(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     root = unpack("rocksdb-2-join", tmp_path)
-    report = inspect(str(root), deep=True, progress=lambda done, total: seen.append((done, total)))
+    report = inspect_checkpoint(str(root), deep=True, progress=lambda done, total: seen.append((done, total)))
     files = report.state_operators[0].files
     assert seen == [(n, files) for n in range(1, files + 1)]
 
@@ -236,7 +239,7 @@ def test_who_is_told_of_progress_can_end_it(tmp_path: Path) -> None:
 
     root = unpack("rocksdb-2-join", tmp_path)
     with pytest.raises(Enough):
-        inspect(str(root), deep=True, progress=stop)
+        inspect_checkpoint(str(root), deep=True, progress=stop)
 
 
 @pytest.mark.parametrize(
@@ -254,6 +257,6 @@ def test_a_snapshot_of_batches_that_were_taken_back_in_place_is_found(
 ) -> None:
     root = unpack(case, tmp_path)
     take_back(root, 0)
-    report = inspect(str(root))
+    report = inspect_checkpoint(str(root))
     assert of_state(report) == codes
     assert {f.code for f in report.blockers} == codes
