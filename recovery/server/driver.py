@@ -95,6 +95,9 @@ class Settings:
             "spark.sql.warehouse.dir": f"file:{self.home}/warehouse",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stopTimeout": "5s",
+            # 4.2.0 hands column batches of Parquet to Python functions directly (ColumnarArrowEvalPython), and twice a
+            # task of such a flow never ended; without it rows go through ArrowEvalPython, as in 4.1
+            "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
             **connectors(self.jars),
         } | dict(line.split(None, 1) for line in settings_lines(self.more))
 

@@ -58,3 +58,8 @@ def test_connectors_are_on_the_class_path_and_delta_is_known_where_it_is(
 def test_a_folder_without_archives_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="holds no Java archive"):
         Settings(Path("/h"), "local[2]", 0, "t", jars=str(tmp_path)).spark()
+
+
+def test_python_functions_get_rows_and_no_column_batches_which_hung_on_spark_4_2_0() -> None:
+    told = Settings(Path("/h"), "local[2]", 0, "t").spark()
+    assert told["spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"] == "false"
