@@ -50,7 +50,8 @@ def _growth(of: Mapping[str, Any]) -> str:
 def _every_row(of: Mapping[str, Any]) -> str:
     found = f"{number(of['found'])} of {count(of['expected'], 'row')}"
     repeats = f", {number(of['repeats_added'])} repeat a key" if of["repeats_added"] else ""
-    return f"{found}, {number(of['missing'])} missing, {number(of['extra'])} too many{repeats}"
+    left = f"; {', '.join(of['table_only'])} not compared" if of.get("table_only") else ""
+    return f"{found}, {number(of['missing'])} missing, {number(of['extra'])} too many{repeats}{left}"
 
 
 def _keys(of: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from recovery.spark.api import (
     NAMED,
     NO_SUCH_COLUMN,
     TYPES_DIFFER,
+    UNSEEN_STREAM,
     WHOLE_ROW,
     Bounded,
     BoundedBy,
@@ -29,8 +30,9 @@ from recovery.spark.definitions import (
     write_files,
 )
 from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
+from recovery.spark.numbering import numbered
 from recovery.spark.paths import literal, plain
-from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace
+from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace, UnseenStream, sql_texts
 from recovery.spark.session import driver_of, first_line, lost_contact, use
 from recovery.spark.touching import imports_beside, watched
 
@@ -66,7 +68,9 @@ class Flow:
         self.text = self._called(lambda: stream._explain_string(extended=True))
         self.schema: Any = self._called(lambda: stream.schema)
         self.columns: list[str] = self.schema.names
-        self.sources, self.order_problem = self._ordered(self.reader.sources_of(stream))
+        reads, queries = self.reader.sources_of(stream), sql_texts(stream)
+        self.numbered = numbered(self.text, reads, self.reader.table_described, queries=queries)
+        self.sources = [dict(source) for source in self.numbered.sources]
         self.reader.sources = self.sources
         self.sink = sink
         self.operators = explained.operators(self.text)
@@ -88,6 +92,7 @@ class Flow:
 
     def replaced(self, replace: Replace) -> Any:
         """The flow's DataFrame over other reads than its own (`Reader.replaced`). Raises `BadCode`, `CannotReplay`."""
+        self._check_shown()
         return self._called(lambda: self.reader.replaced(self._flow.func, replace))
 
     @property
@@ -126,21 +131,18 @@ class Flow:
         """Is this the key of dropDuplicates, which takes texts for the same where their collation does?"""
         return bool(self.let_through_by) and set(self.let_through_by or ()) == set(key)
 
-    def _ordered(self, reads: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
-        """The sources as Spark numbers them, and a problem where their order is not certain.
-
-        `MicroBatchExecution` numbers the relations of the analysed plan from left to right, equal ones once: these are
-        the directories `sources/<i>`. A relation that the plan names twice has two lines in the offset log.
-        """
-        relations = explained.relations(self.text)
-        if len(relations) == len(reads) and all(map(_reads, relations, reads)):
-            first = {relation.text: i for i, relation in reversed(list(enumerate(relations)))}
-            return [reads[i] for i in sorted(first.values())], None
-        if len(reads) <= 1:
-            return reads, None
-        return reads, "The order of the sources in Spark's plan differs from their order in the code."
+    def _check_shown(self) -> None:
+        """A stream that no reader of the code shows would stay the stream that it is."""
+        if self.numbered.code == UNSEEN_STREAM:
+            raise UnseenStream(self.numbered.problem)
+        if self.numbered.by_text:
+            raise UnseenStream(
+                f"A SQL text of the code reads {', '.join(self.numbered.by_text)} as a stream, "
+                "so its rows cannot be read again by themselves."
+            )
 
     def _check_replay(self) -> None:
+        self._check_shown()
         stateful = [o for o in self.operators if o != "dedupe"]
         if stateful:
             raise CannotReplay(
@@ -193,19 +195,14 @@ def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:
     return {"name": found.name, "format": found.format.lower(), "options": options}
 
 
-def _reads(relation: explained.Relation, read: Mapping[str, Any]) -> bool:
-    """Is this the relation of that read? Told by kind, and for files by their path."""
-    if relation.kind == "files":
-        return plain(relation.path) == plain(str(read["location"]))
-    return relation.kind == str(read["format"]).lower()
-
-
 def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The fields of `api.Study`; what stands in the way is in `problem`, the rest as far as known."""
     try:
         flow = Flow(spark, request, folder)
     except BadCode as error:
         return {"operators": None, "problem": str(error)}
+    if flow.numbered.code == UNSEEN_STREAM:
+        return {"operators": None, "problem": flow.numbered.problem, "problem_code": UNSEEN_STREAM}
     out: dict[str, Any] = {
         "operators": flow.operators,
         "sources": flow.sources,
@@ -214,7 +211,7 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         "columns": flow.columns,
         "windows": explained.windows(flow.text),
         "groups": explained.groups(flow.text),
-        "problem": flow.order_problem,
+        "problem": flow.numbered.problem,
         "notes": [],
         "rests_on": flow.rests_on,
         "driver": driver_of(spark),
@@ -249,7 +246,8 @@ def _counted(
     try:
         frames = _frames(flow, request)
     except CannotReplay as problem:  # the table can be counted all the same
-        return {"problem": str(problem), "table_rows": rows}
+        code = UNSEEN_STREAM if isinstance(problem, UnseenStream) else ""
+        return {"problem": str(problem), "problem_code": code, "table_rows": rows}
     if not frames:
         return {"table_rows": rows}
     limit = budgets_of(request).lookup
@@ -391,6 +389,7 @@ def _compared(
     held = _held(spark, request, place, now)
     key, key_from = flow.key(request.get("key") or request["study"].get("key"))
     out: dict[str, Any] = {"key_from": key_from, "key": [] if key_from == WHOLE_ROW else key}
+    out["table_only"] = counting.table_only(flow.columns, now)
     try:
         expected = _expected(spark, flow, request, held)
         columns = flow.columns if request.get("whole_rows") else key

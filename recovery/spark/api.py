@@ -149,6 +149,7 @@ class StudyRequest:
 
 NO_SUCH_COLUMN: Final = "no_such_column"
 TYPES_DIFFER: Final = "types_differ"
+UNSEEN_STREAM: Final = "unseen_stream"
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,8 @@ class Study:
     secret as those of a source; None: a table, or not known, as the code cannot be analysed.
     `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told. `groups`: rows that
     come of one group of its aggregation (`explained.groups`).
-    `problem_code`: NO_SUCH_COLUMN where the key that was asked for is not there; "" for every other problem.
+    `problem_code`: NO_SUCH_COLUMN where the key that was asked for is not there; UNSEEN_STREAM where the plan reads a
+    stream of which nothing is known, or one that cannot be read again as it stands in a SQL text; "" for every other.
     `bounded`: budgets that were met; what they bound is absent. Without a key nobody looks for repeats in the table.
     `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not
     known, as the code cannot be analysed. `driver`: the run of Spark that answered (`Whereabouts.driver`).
@@ -313,7 +315,8 @@ class Measure:
     of their key, rows of before included.
     `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others: 0
     where its log says that no commit took one away, and what was rewritten was compared; None for a file table.
-    `bounded`: budgets that were met; the numbers that they bound are None.
+    `bounded`: budgets that were met; the numbers that they bound are None. `table_only`: columns that the table has and
+    the code does not yield: no number here speaks of them.
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
     expected rows, so another writer's or wrong ones; `repeated`: expected rows that stand there more often than
     expected; `failed_rows`: expected rows that a failed attempt had sent before, `margin_rows` further ones that it may
@@ -341,6 +344,7 @@ class Measure:
     repeated: Rows | None = None
     failed_rows: Rows | None = None
     margin_rows: Rows | None = None
+    table_only: tuple[Text, ...] = ()
     key: tuple[Text, ...] = ()
     key_from: Text = WHOLE_ROW
     samples: Mapping[Text, Sample] = field(default_factory=dict)
@@ -376,7 +380,7 @@ class Defined:
     difference. `problem` not None: they could not be compared; `problem_code`: as in `Measure`. `unsure`: functions,
     steps and columns by which two runs of the definition may differ over the same tables, where they may explain this
     difference; `rows_unsure`: in the number of rows too. `left_out`: columns that were not compared, as their
-    values differ by themselves."""
+    values differ by themselves; `table_only`: nor were these, which the definition does not yield."""
 
     rows: Rows | None = None
     expected_rows: Rows | None = None
@@ -387,6 +391,7 @@ class Defined:
     left_out: tuple[Text, ...] = ()
     rows_unsure: bool = False
     problem_code: Text = ""
+    table_only: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)

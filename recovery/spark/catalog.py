@@ -69,5 +69,13 @@ def path_of(name: str) -> tuple[str, str] | None:
 
 def sql_name(name: str) -> str:
     """Each part quoted, so that a name is never read as SQL. Parts may hold dots where they are quoted already."""
-    parts = [whole.replace("``", "`") if whole else plain for whole, plain in _PART.findall(name)]
-    return ".".join(quoted(part) for part in parts)
+    return ".".join(quoted(part) for part in _parts(name))
+
+
+def name_parts(name: str) -> tuple[str, ...]:
+    """Parts of a dotted name in lower case, as Spark compares them by default."""
+    return tuple(part.lower() for part in _parts(name))
+
+
+def _parts(name: str) -> list[str]:
+    return [whole.replace("``", "`") if whole else plain for whole, plain in _PART.findall(name)]

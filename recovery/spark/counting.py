@@ -21,6 +21,12 @@ __all__ = ["NoSuchColumn", "NotComparable", "alike", "resolved"]
 SAMPLES = 10  # rows that are shown of each side of a difference
 
 
+def table_only(columns: Sequence[str], table: Any) -> list[str]:
+    """Columns of a table that are not among these: what the code yields says nothing of them."""
+    known = {name.lower() for name in columns}
+    return [name for name in table.columns if name.lower() not in known]
+
+
 def tallied(frames: Sequence[Any], columns: Sequence[Sequence[str]], *, by_collation: bool = False) -> Any:
     """One row per distinct key (k0, k1, …), with the number of rows of each frame as n0, n1, …
 

@@ -64,7 +64,8 @@ def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
 def _compared(found: Computed, held: Any) -> dict[str, Any]:
     """The difference over every column. Where that may come of values that differ by themselves, over those columns
     alone that cannot: `left_out` names the others, and `unsure` what may explain the difference that is left."""
-    whole = _difference(found.frame, held, found.columns)
+    whole: dict[str, Any] = _difference(found.frame, held, found.columns)
+    whole["table_only"] = counting.table_only(found.columns, held)
     if not _differs(whole):
         return whole
     doubt, inexact = unsure(found.text, found.columns, foreign=found.varying), _inexact(found.schema)
@@ -78,11 +79,11 @@ def _compared(found: Computed, held: Any) -> dict[str, Any]:
             continue
         rest = _difference(found.frame.select(*map(quoted, kept)), held, kept)
         if _differs(rest) is not proves:
-            return {**rest, "left_out": [c for c in found.columns if c in out]}
+            return {**whole, **rest, "left_out": [c for c in found.columns if c in out]}
     return told
 
 
-def _differs(difference: Mapping[str, int]) -> bool:
+def _differs(difference: Mapping[str, Any]) -> bool:
     return bool(difference["missing"] or difference["extra"])
 
 

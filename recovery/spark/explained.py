@@ -36,6 +36,10 @@ _RELATIONS = (
     re.compile(r"~?StreamingRelation (?P<kind>[^,\[\]]+), \["),
     re.compile(r"~?StreamingRelationV2 [^,]+, (?P<kind>[^,]+), "),
 )
+_SOURCE_NODE = re.compile(r"(?:Named)?Streaming(?:Execution)?Relation\w*")
+_TABLE = re.compile(
+    r"~?SubqueryAlias (?P<name>(?:`(?:[^`]|``)*`|[^\s.`]+)(?:\.(?:`(?:[^`]|``)*`|[^\s.`]+))+)"
+)
 _FILE_FACT = re.compile(r"\b_metadata#\d|\binput_file_(?:name|block_start|block_length)\(\)")
 # Functions whose value differs at every run.
 AT_EACH_RUN = (
@@ -190,12 +194,14 @@ def groups(text: str) -> str:
 class Relation:
     """One source in an analysed plan. `kind`: "files" with their `path`, else the source's short name in lower case.
 
-    `text` holds the ids of its columns: two relations of the same text are one to Spark.
+    `text` holds the ids of its columns: two relations of the same text are one to Spark. `table`: the whole name by
+    which the catalog gave it; "" where it was read by its place.
     """
 
     kind: str
     path: str
     text: str
+    table: str = ""
 
 
 def relations(text: str) -> tuple[Relation, ...]:
@@ -204,16 +210,25 @@ def relations(text: str) -> tuple[Relation, ...]:
     `StreamingRelation` prints `FileSource[path]` or the short name, `StreamingRelationV2` its provider, short name,
     table, options and columns. A line without a column's id (an option held a line break) tells nothing apart.
     """
-    found = []
+    found, above = [], ""
     for line in section(text, "Analyzed Logical Plan"):
         for pattern in _RELATIONS:
             match = pattern.match(line) if _COLUMN.search(line) else None
             if match:
                 kind = match.groupdict().get("kind")
                 path = match.groupdict().get("path") or ""
-                found.append(Relation(kind.lower() if kind else "files", path, line))
+                named = _TABLE.fullmatch(above)
+                table = named["name"] if named else ""
+                found.append(Relation(kind.lower() if kind else "files", path, line, table))
                 break
+        above = line
     return tuple(found)
+
+
+def sources_named(text: str) -> int:
+    """How often the analysed plan names a source of a stream, those too of which it tells nothing."""
+    lines = section(text, "Analyzed Logical Plan")
+    return sum(1 for line in lines if _SOURCE_NODE.fullmatch(node_of(line)))
 
 
 def file_facts(text: str) -> bool:

@@ -112,8 +112,8 @@ class Copies:
         """Raises `BadCode`; `CannotReplay` where a copy would not be what the code reads."""
         self._spark, self._flow, self._study = spark, flow, request["study"]
         self._input = f"{request['scratch'].rstrip('/')}/input"
-        if flow.order_problem:
-            raise CannotReplay(flow.order_problem)
+        if flow.numbered.problem:
+            raise CannotReplay(flow.numbered.problem)
         if explained.file_facts(flow.text):
             raise CannotReplay(
                 "The flow asks for facts of its input files (_metadata, input_file_name), which a copy does not have."

@@ -35,6 +35,10 @@ class CannotReplay(Exception):
     """This flow's rows cannot be known from its input alone. One sentence."""
 
 
+class UnseenStream(CannotReplay):
+    """The plan reads a stream for which nothing can be put in its place."""
+
+
 @dataclass(frozen=True)
 class SourceRead:
     """One streaming read of the code. `described` is what `Study.sources` says of it, `index` its place there.
@@ -143,14 +147,17 @@ class Reader:
             path = source_path(list(source.paths), options)
             said = {"format": source.format or "", "path": path, "options": options, "schema": source.schema}
             return {**said, "location": path}
-        name, options = read.named_table.unparsed_identifier, dict(read.named_table.options)
+        return self.table_described(read.named_table.unparsed_identifier, dict(read.named_table.options))
+
+    def table_described(self, name: str, options: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """As `_described`, of a table by its name."""
         if name not in self._places:
             self._places[name] = catalog.describe(self._spark, name)
         place = self._places[name]
         said = {
             "format": place.get("provider", "table").lower(),
             "path": name,
-            "options": options,
+            "options": dict(options or {}),
             "schema": "",
         }
         return {**said, "location": place.get("location"), "table": name}
@@ -254,6 +261,12 @@ def _walk(message: Any) -> Iterator[Any]:
     for _field, value in message.ListFields():  # by field number: left before right, as Spark numbers them
         for item in [value] if isinstance(value, Message) else _messages(value):
             yield from _walk(item)
+
+
+def sql_texts(frame: Any) -> list[str]:
+    """The SQL texts of a DataFrame's plan."""
+    every = messages_in(frame._plan.plan(frame._session.client))
+    return [message.query for message in every if message.DESCRIPTOR.full_name == "spark.connect.SQL"]
 
 
 def messages_in(message: Any) -> Iterator[Any]:

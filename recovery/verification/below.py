@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from recovery.verification.finding import Finding
+from recovery.verification.finding import Finding, not_yielded
 
 DONE: Final = "COMPLETED"
 
@@ -32,7 +32,8 @@ class Refreshed:
     `status`: what the update of the refresh said last of its flow, "" nothing. Of a dataset that was compared: `rows`
     it holds, `expected_rows` that its definition yields over the tables now, `missing` and `extra` of their exact
     difference; `problem`: why it could not be compared; `unsure`: by what two computations of it differ by themselves,
-    `rows_unsure`: in the number of rows too; `left_out`: columns that were not compared, for they do.
+    `rows_unsure`: in the number of rows too; `left_out`: columns that were not compared, for they do; `table_only`: nor
+    were these, which the definition does not yield.
     `not_compared`: why it was not tried. `view`: computed anew by each update; else a table that reads a stream, whose
     older rows may come from older code, so that a difference proves nothing of this recovery.
     """
@@ -50,6 +51,7 @@ class Refreshed:
     view: bool = True
     left_out: tuple[str, ...] = ()
     rows_unsure: bool = False
+    table_only: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool | None:
@@ -64,8 +66,8 @@ class Refreshed:
         return None if self.unsure and (same_number or self.rows_unsure) else False
 
     def as_dict(self) -> dict[str, Any]:
-        told = {**asdict(self), "unsure": list(self.unsure), "left_out": list(self.left_out)}
-        return {**told, "agrees": self.agrees}
+        lists = {name: list(getattr(self, name)) for name in ("unsure", "left_out", "table_only")}
+        return {**asdict(self), **lists, "agrees": self.agrees}
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def downstream_agrees(expected: Mapping[str, Any], refreshed: Sequence[Refreshed
 def _all_well(compared: Sequence[Refreshed], others: Sequence[Refreshed]) -> str:
     says = [
         f"{_short([r.dataset])} holds the {r.rows:,} rows that its definition yields{_but(r)}."
+        + not_yielded(r.table_only)
         for r in compared
     ]
     if others:

@@ -20,7 +20,7 @@ from recovery.verification.evidence import (
     new_data_files,
     new_inputs,
 )
-from recovery.verification.finding import Finding
+from recovery.verification.finding import Finding, not_yielded
 
 SHOWN = 5  # names in a sentence
 
@@ -186,6 +186,7 @@ def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         "repeats_expected": measure.duplicates_explained,
         "held_before": measure.held_before,
         "key": list(measure.key),
+        "table_only": list(measure.table_only),
     }
     if measure.missing or measure.extra or measure.expected_rows != measure.new_rows:
         by = _compared_by(expected, measure).capitalize()
@@ -199,12 +200,17 @@ def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     if unsettled := _open_batch(expected, measure, added):
         return Finding(measured, None, unsettled)
     says = f"{plural(measure.new_rows or 0, 'new row')}, {_compared_by(expected, measure)}."
-    return Finding(measured, True, says + _repeats(measure, added or 0, chosen=chosen))
+    says += _repeats(measure, added or 0, chosen=chosen) + not_yielded(measure.table_only)
+    return Finding(measured, True, says)
 
 
 def _compared_by(expected: Mapping[str, Any], measure: Measure) -> str:
     if expected.get("whole_rows"):
-        return "compared in every column"
+        return (
+            "compared in every column that the code yields"
+            if measure.table_only
+            else "compared in every column"
+        )
     return f"identified by {key_of(measure)} ({measure.key_from})"
 
 

@@ -1,5 +1,6 @@
 """What came of measuring one criterion."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,3 +12,11 @@ class Finding:
     measured: Any
     ok: bool | None
     why: str
+
+
+def not_yielded(columns: Sequence[str]) -> str:
+    """A sentence on columns that only the table has; "" where there are none."""
+    if not columns:
+        return ""
+    verb = "is a column" if len(columns) == 1 else "are columns"
+    return f" {', '.join(columns)} {verb} of the table that the code does not yield: not compared."

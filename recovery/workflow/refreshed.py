@@ -80,6 +80,7 @@ def _compared(scene: Scene, one: Refreshed, flow: str) -> Refreshed:
         unsure=found.unsure,
         left_out=found.left_out,
         rows_unsure=found.rows_unsure,
+        table_only=found.table_only,
     )
 
 

@@ -200,3 +200,13 @@ def test_a_text_that_looks_like_a_number_stays_a_text_in_the_partition_of_a_file
     other = room.put("a/2.json", '{"id": 1, "kind": "7"}')
     found = compared(room, written, (other,), (), first, code)
     assert (found.missing, found.extra) == (1, 1)
+
+
+def test_columns_that_only_the_table_has_are_told(room: Room, written: Written) -> None:
+    """Code that yields a column less leaves it empty in new rows; the comparison did not say a word of it."""
+    uri = room.put("a/1.json", row(1), row(2))
+    new = written.run()
+    found = compared(room, written, (uri,), (), new, SIMPLE.rstrip() + '.select("id", "KIND")')
+    assert (found.problem, found.missing, found.extra) == (None, 0, 0)
+    assert found.table_only == ("amount",)
+    assert compared(room, written, (uri,), (), new, SIMPLE).table_only == ()

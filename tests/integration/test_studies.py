@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from recovery.spark.api import count, study, whereabouts
+from recovery.spark import session
+from recovery.spark.api import UNSEEN_STREAM, count, study, whereabouts
+from recovery.spark.explained import node_of, section
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 
 pytestmark = pytest.mark.spark
+COLUMN_BATCHES = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 
 
 def test_a_simple_flow_has_no_state_and_one_source(room: Room) -> None:
@@ -378,3 +381,56 @@ def test_a_table_is_counted_without_its_code(room: Room, connect: Any) -> None:
     connect.range(3).write.mode("overwrite").saveAsTable("default.counted")
     assert count(room.answers, "spark_catalog.default.counted", {}) == 3
     assert count(room.answers, "spark_catalog.default.no_such_table", {}) is None
+
+
+FILES = f'spark.readStream.schema("{SCHEMA}").json("IN/a").select("id")'
+BY_TEXT = {
+    "STREAM(t)": 'spark.sql("SELECT id FROM STREAM(read_by_text)")',
+    "STREAM t": 'spark.sql("SELECT x.id FROM STREAM read_by_text AS x WHERE id > 1")',
+    "beside a reader": "spark.sql('SELECT id FROM STREAM read_by_text').union(FILES)",
+}
+
+
+@pytest.mark.parametrize("case", BY_TEXT)
+def test_a_table_that_a_text_of_python_reads_as_a_stream_is_a_source(
+    room: Room, connect: Any, case: str
+) -> None:
+    """It stood for a flow without sources, of which nothing can be lost."""
+    connect.sql("CREATE TABLE IF NOT EXISTS read_by_text (id int, kind string, amount double) USING parquet")
+    code = f"""
+@dp.table
+def t():
+    return {BY_TEXT[case].replace("FILES", FILES)}
+"""
+    found = room.study(code, sets={"all": (room.put("a/1.json", row(1)),)})
+    assert found.operators == ()
+    assert found.sources[0]["table"] == "spark_catalog.default.read_by_text"
+    assert found.sources[0]["format"] == "parquet"
+    assert len(found.sources) == (2 if case == "beside a reader" else 1)
+    assert (dict(found.rows), found.problem_code) == ({}, UNSEEN_STREAM)
+
+
+def test_options_that_a_text_gives_its_stream_leave_the_code_not_analysed(room: Room, connect: Any) -> None:
+    """The plan does not repeat them, and they may say where the stream begins."""
+    connect.sql("CREATE TABLE IF NOT EXISTS read_by_text (id int, kind string, amount double) USING parquet")
+    query = "SELECT id FROM STREAM read_by_text WITH ('maxFilesPerTrigger' = '1')"
+    found = room.study(f'@dp.table\ndef t():\n    return spark.sql("{query}")\n')
+    assert (found.operators, found.sources, found.problem_code) == (None, (), UNSEEN_STREAM)
+
+
+@pytest.mark.parametrize(("given", "column_batches"), [({}, False), ({COLUMN_BATCHES: "true"}, True)])
+def test_python_functions_of_questions_get_rows_and_no_column_batches(
+    room: Room, connect: Any, given: dict[str, str], column_batches: bool
+) -> None:
+    """On Spark 4.2.0 a task that gets column batches may never end; who sets it so, has it so."""
+    from pyspark.sql.functions import udf
+
+    connect.range(3).write.mode("overwrite").parquet(f"{room.folder}/in/batches")
+    spark = session.fresh(room.remote, given)
+    try:
+        frame = spark.read.parquet(f"{room.folder}/in/batches").select(udf(lambda x: x, "long")("id"))
+        steps = [node_of(line) for line in section(frame._explain_string(extended=True), "Physical Plan")]
+    finally:
+        spark.stop()
+    at = steps.index("ArrowEvalPython")
+    assert ("ColumnarToRow" not in steps[at:]) is column_batches

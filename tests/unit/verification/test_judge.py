@@ -400,3 +400,13 @@ def test_where_everything_ran_too_nothing_was_watched_and_it_says_what_is_not_kn
     found = nothing_else_changed({"ran": list(RAN)}, evidence)
     assert (found.ok, found.measured) == (True, {"watched": 0, "changed": [], "ran": list(RAN)})
     assert "not known" in found.why
+
+
+@pytest.mark.parametrize("columns", [(), ("tax",), ("tax", "vat")])
+def test_columns_that_only_the_table_has_are_named_beside_what_was_compared(columns: tuple[str, ...]) -> None:
+    world = World()
+    measure = world.evidence().measure
+    assert measure is not None
+    found = judged(world, "EVERY_ROW_ONCE", measure=replace(measure, table_only=columns))
+    assert (found.ok, found.measured["table_only"]) == (True, list(columns))
+    assert all(name in found.why for name in columns)
