@@ -30,7 +30,7 @@ def overview(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "environment": found.environment,
         "report": found,
         "badge": verifying.badge(recovery),
-        "verdict": verifying.verdict(recovery, measured, accepted),
+        "verdict": verifying.verdict(recovery, measured, accepted, plan.forecast if plan else None),
         "uncompared": uncompared(measured),
         "asks": reporting.asks(found),
         "spent": reporting.spent(found.times),
@@ -40,6 +40,8 @@ def overview(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "criteria": criteria,
         "left": below.effects(plan.forecast.left_behind) if plan else [],
         "whole_flow": verifying.whole_flow(measured),
+        "not_measured": verifying.not_measured(measured),
+        "tables_below": below.refreshed(measured),
         "counted": verifying.counted(criteria),
         "diffs": [
             diff.compare(str(p["path"]), str(p.get("before") or ""), str(p.get("after") or ""))

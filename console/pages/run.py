@@ -169,8 +169,10 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     measured = of.recovery.measured or {}
     body = of.plan.body if of.plan is not None else {}
     rows = verifying.criteria(measured, body.get("criteria") or [])
-    verdict = verifying.verdict(of.recovery, measured, reviewing.accepted(of.plan) if of.plan else ())
-    against = verifying.against(of.plan.forecast, measured) if of.plan and measured else []
+    forecast = of.plan.forecast if of.plan else None
+    accepted = reviewing.accepted(of.plan) if of.plan else ()
+    verdict = verifying.verdict(of.recovery, measured, accepted, forecast)
+    against = verifying.against(forecast, measured) if forecast and measured else []
     stands_still = of.recovery.state == "needs_attention" and bool(measured)
     context = {
         **frame(of, "verify"),
@@ -187,12 +189,13 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "samples": verifying.samples(measured),
         "whole_flow": verifying.whole_flow(measured),
         "whole_facts": verifying.whole_facts(measured),
-        "bounded": verifying.bounded(measured),
+        "not_measured": verifying.not_measured(measured),
+        "tables_below": below.refreshed(measured),
         "times": verifying.times(of.recovery, of.plan, of.steps),
         "held": stopping.held(list(of.recovery.holds.order_by("pk"))),
         "strategy": body.get("strategy"),
         "uncompared": uncompared(measured),
-        "below_left": below.effects(of.plan.forecast.left_behind) if of.plan else [],
+        "below_left": below.effects(forecast.left_behind) if forecast else [],
         "poll": 1 if of.recovery.state in running.LIVE else 0,
         "bar": bars.verify(of),
     }

@@ -12,6 +12,7 @@ from recovery.contracts.forecast import Downstream, DownstreamEffect, Downstream
 from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
 from recovery.pipelines.downstream import Node, State, Why
+from recovery.verification.below import DONE
 from recovery.workflow.chosen import LEFT
 from recovery.workflow.counting_below import BelowCount, Held, Rows, Unknown
 from recovery.workflow.counting_below import Phase as Counting
@@ -297,6 +298,70 @@ def chosen(recovery: Recovery) -> Choice | None:
     left_out = recovery.choices.get("below") == LEFT
     counted = left_out or not any(one.reason is DownstreamReason.LEFT_OUT for one in found)
     return Choice(not left_out, [_effect(one) for one in found] if counted else None)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One dataset that a plan refreshed, as the proof found it. `code`: agrees, differs, not-refreshed, not-compared or
+    not-known."""
+
+    dataset: str
+    name: str
+    kind: str
+    should: str
+    holds: str
+    differs: str
+    badge: status.Badge
+    why: str
+    code: str
+
+
+def refreshed(measured: Mapping[str, Any]) -> list[Compared]:
+    """What the proof measured of every dataset that the plan refreshed."""
+    return [_compared(one) for one in measured.get("downstream") or ()]
+
+
+RESULT: Final = {
+    "agrees": status.Badge("ok", "Agrees"),
+    "differs": status.Badge("failed", "Differs"),
+    "not-refreshed": status.Badge("failed", "Not refreshed"),
+    "not-compared": status.Badge("unknown", "Not compared"),
+    "not-known": status.Badge("unknown", "Not known"),
+}
+
+
+def _compared(one: Mapping[str, Any]) -> Compared:
+    code, why = _result(one)
+    rows, should = one.get("rows"), one.get("expected_rows")
+    differs = ""
+    if one.get("missing") or one.get("extra"):
+        differs = f"{words.number(one['missing'])} missing, {words.number(one['extra'])} too many"
+    return Compared(
+        str(one["dataset"]),
+        words.last_part(str(one["dataset"])),
+        "view" if one.get("view", True) else "streaming table",
+        "not known" if should is None else words.count(should, "row"),
+        "not counted" if rows is None else words.count(rows, "row"),
+        differs,
+        RESULT[code],
+        why,
+        code,
+    )
+
+
+def _result(one: Mapping[str, Any]) -> tuple[str, str]:
+    """Code, and why it is not known or what was left out."""
+    if one.get("status") != DONE:
+        return "not-refreshed", f"Its update says {one.get('status') or 'nothing'}."
+    if not one.get("compared"):
+        return "not-compared", ""
+    if one.get("agrees") is True:
+        left_out = ", ".join(one.get("left_out") or ())
+        return "agrees", f"but for {left_out}" if left_out else ""
+    if one.get("agrees") is False:
+        return "differs", ""
+    unsure = ", ".join(one.get("unsure") or ())
+    return "not-known", str(one.get("problem") or "") or (f"differs at each run: {unsure}" if unsure else "")
 
 
 def measured(told: Iterable[Mapping[str, Any]]) -> str:

@@ -12,6 +12,7 @@ from console.presenters.wizard import Rung
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.verification import words as proof
+from recovery.verification.below import uncompared
 from recovery.verification.outcome import MeasuredRows, stored_outcome
 from recovery.workflow.reporting import failed_at
 
@@ -25,9 +26,14 @@ class Verdict:
     code: str
 
 
-def verdict(recovery: Any, measured: Mapping[str, Any], accepted: Sequence[AcceptedRow] = ()) -> Verdict:
+def verdict(
+    recovery: Any,
+    measured: Mapping[str, Any],
+    accepted: Sequence[AcceptedRow] = (),
+    forecast: Forecast | None = None,
+) -> Verdict:
     """One sentence that a person may rely on; never more than was measured. `accepted`: what the plan cost, and who
-    accepted that."""
+    accepted that. `forecast`: of the plan."""
     criteria = measured.get("criteria") or []
     if recovery.state == "unproven":
         return Verdict("attention", "Ended without proof.", recovery.reason, "unproven")
@@ -61,7 +67,7 @@ def verdict(recovery: Any, measured: Mapping[str, Any], accepted: Sequence[Accep
         return Verdict(
             "failed",
             str(wrong[0].get("why") or wrong[0]["says"]),
-            f"{said} {recovery.label} stays open.",
+            " ".join([*_off_forecast(forecast, measured), said, f"{recovery.label} stays open."]),
             "not-proven",
         )
     return Verdict(
@@ -70,6 +76,13 @@ def verdict(recovery: Any, measured: Mapping[str, Any], accepted: Sequence[Accep
         f"{said} {recovery.label} stays open.",
         "not-all-measured",
     )
+
+
+def _off_forecast(forecast: Forecast | None, measured: Mapping[str, Any]) -> list[str]:
+    """`Lost: 0 rows forecast, 2 rows measured.` of what was lost or doubled, else of the first number that is wrong."""
+    wrong = [a for a in against(forecast, measured) if a.bad] if forecast else []
+    costs = [a for a in wrong if a.word in ("Lost", "Doubled")] or wrong[:1]
+    return [f"{a.word}: {a.forecast} forecast, {a.measured} measured." for a in costs]
 
 
 def badge(recovery: Any) -> status.Badge:
@@ -275,6 +288,42 @@ def whole_flow(measured: Mapping[str, Any]) -> list[WholeRow]:
 def bounded(measured: Mapping[str, Any]) -> list[WholeRow]:
     """What a budget kept from being compared."""
     return [WholeRow("info", f.says, f.by.value) for f in proof.bound_findings(measured)]
+
+
+@dataclass(frozen=True)
+class NotMeasured:
+    kind: str
+    says: str
+    small: str
+    code: str
+
+
+def not_measured(measured: Mapping[str, Any]) -> list[NotMeasured]:
+    """What a proof does not speak of; [] before the measurement."""
+    if not measured.get("criteria"):
+        return []
+    rows = [
+        NotMeasured(
+            "unknown", f"Whether the rows of {u.says} are right", "its update is COMPLETED", "rows-below"
+        )
+        for u in uncompared(measured)
+    ]
+    rows += [NotMeasured(b.kind, b.says, "", f"bounded-{b.code}") for b in bounded(measured)]
+    again = proof.repeated(stored_outcome(measured))
+    if again.rows != 0:
+        what = (
+            "the repeats"
+            if again.rows is None
+            else f"the {words.count(again.rows, 'row')} that are there again"
+        )
+        rows.append(NotMeasured("unknown", f"What readers made of {what}", "", "readers-of-repeats"))
+    outside = "programs of their own, notebooks, reports"
+    rows.append(
+        NotMeasured(
+            "info", "Readers outside of the registered workspaces", outside, "readers-outside-not-known"
+        )
+    )
+    return rows
 
 
 def whole_facts(measured: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from recovery.models import Flow, Plan, Recovery
+from recovery.verification.below import DONE, NotCompared, Refreshed
 from recovery.workflow.counting_below import BelowCount, Count, Phase, Unknown
 from tests.factories.flows import ago, failed_flow, flow, pipeline, view
 from tests.factories.runs import verified
@@ -81,9 +82,14 @@ def review_below(of: Flow | None = None) -> Recovery:
 
 
 def verified_below(of: Flow | None = None) -> Recovery:
-    """A proof over a plan that leaves one of them behind."""
+    """A proof over a plan that leaves one of them behind, and refreshed one that nobody compared."""
     made = verified(of)
     for plan in Plan.objects.filter(recovery=made):
         body = {**plan.body, "forecast": {**plan.body["forecast"], "downstream": BELOW}}
         Plan.objects.filter(pk=plan.pk).update(body=body)
+    view = Refreshed("spark_catalog.crm.customers", DONE, True, 9, 9, 0, 0)
+    sums = Refreshed("spark_catalog.crm.sums", DONE, not_compared=NotCompared.DEFINED_IN_SQL)
+    told = {**made.measured, "downstream": [view.as_dict(), sums.as_dict()]}
+    Recovery.objects.filter(pk=made.pk).update(measured=told)
+    made.refresh_from_db()
     return made

@@ -148,15 +148,28 @@ def paused(of: Flow | None = None) -> Recovery:
 
 def measured(verified: bool = True, *, repeats: int = 0) -> dict[str, Any]:
     """`repeats`: rows that the plan accepted to be there twice."""
+    new = 8 if verified else 6
     found: dict[str, dict[str, Any]] = {
         "FIRST_BATCH_AT_POSITION": {"batch": 3, "offsets": ['{"logOffset":2}']},
-        "EACH_FILE_ONCE": {"files": 7, "twice": 0, "missing": 0},
+        "EACH_FILE_ONCE": {"files": 7, "missing": 0, "more_than_once": 0},
         "ROWS_OF_BEFORE_UNTOUCHED": {"rows": 12, "files": 4, "touched": 0, "rewritten": 0},
-        "TABLE_GREW_BY_NEW_BATCHES": {"before": 12, "after": 20 if verified else 18},
-        "EVERY_ROW_ONCE": {"missing": 0 if verified else 2, "extra": 0},
+        "TABLE_GREW_BY_NEW_BATCHES": {"before": 12, "after": 12 + new, "new_batches": new},
+        "EVERY_ROW_ONCE": {
+            "expected": 8,
+            "found": new,
+            "missing": 8 - new,
+            "extra": 0,
+            "repeats_added": repeats,
+        },
         "NO_KEY_TWICE": {"rows": repeats, "keys": repeats, "accepted": repeats, "table_keys": 20 - repeats},
-        "COUNTS_EQUAL_FORECAST": {"new_rows": 8 if verified else 6},
-        "FURTHER_UPDATE_ADDS_NOTHING": {"rows": 0},
+        "COUNTS_EQUAL_FORECAST": {"new_rows": new},
+        "FURTHER_UPDATE_ADDS_NOTHING": {"rows_before": 12 + new, "rows_after": 12 + new, "data_files": 0},
+    }
+    why = {
+        "EVERY_ROW_ONCE": "8 new rows, identified by customer_id, sequence_num.",
+        "NO_KEY_TWICE": "Every key that the new rows have was looked for in the whole table.",
+        "COUNTS_EQUAL_FORECAST": "Counted on Spark, equal to the plan.",
+        "TABLE_GREW_BY_NEW_BATCHES": f"The table grew from 12 to {12 + new} rows.",
     }
     wrong = () if verified else ("EVERY_ROW_ONCE", "COUNTS_EQUAL_FORECAST")
     return {
@@ -167,7 +180,9 @@ def measured(verified: bool = True, *, repeats: int = 0) -> dict[str, Any]:
                 **_accepting(c, repeats),
                 "measured": found[str(c["code"])],
                 "ok": c["code"] not in wrong,
-                "why": "2 expected rows are not in the table." if c["code"] in wrong else "Equal.",
+                "why": "2 expected rows are not in the table."
+                if c["code"] in wrong
+                else why.get(str(c["code"]), ""),
             }
             for c in CRITERIA
         ],

@@ -362,6 +362,20 @@ SCENES = (
             ),
             "whole-doubled": "6 rows repeat a key of the table.",
             "whole-gone": "1 input file is gone, so what was read of it could not be compared.",
+            "readers-of-repeats": "What readers made of the 6 rows that are there again",
+            "readers-outside-not-known": (
+                "Readers outside of the registered workspaces programs of their own, notebooks, reports"
+            ),
+        },
+    ),
+    Scene(
+        "proven, and below",
+        f.verified_below,
+        "verify",
+        {
+            "table-agrees": "customers view 9 rows 9 rows Agrees",
+            "table-not-compared": "sums view not known not counted Not compared",
+            "rows-below": "Whether the rows of sums (defined in SQL) are right its update is COMPLETED",
         },
     ),
     Scene(
@@ -381,8 +395,8 @@ SCENES = (
         "verify",
         {
             "not-proven": (
-                "2 expected rows are not in the table. 6 of 8 criteria hold, measured on Spark "
-                "in a fresh session. They were fixed in the plan before anything ran. R-1 stays"
+                "2 expected rows are not in the table. Lost: 0 rows forecast, 2 rows measured. 6 of 8 criteria hold, "
+                "measured on Spark in a fresh session. They were fixed in the plan before anything ran. R-1 stays"
                 " open. Measured …. Plan …."
             ),
             "forecast-wrong": ("The forecast was wrong."),
