@@ -340,7 +340,7 @@ def _waits(of: Scene) -> Bar:
 def _run(of: Scene, plan: Plan, back: Link) -> Bar:
     environment = of.recovery.flow.pipeline.environment
     body = plan.body
-    effect = f"Runs {count(len(body['steps']), 'step')} in {environment}."
+    effect = f"Runs {count(len(plan.planned_steps), 'step')} in {environment}."
     no = selectors.run_refusal(of.recovery, plan)
     why = may_run(of, plan) or (no.says if no is not None else None)
     links = (*_glass(of), *_leave(of))

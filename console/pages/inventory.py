@@ -85,9 +85,8 @@ def _open_recoveries(flow_ids: Collection[int]) -> dict[int, inventory.OpenRecov
             "status": status,
             "at": at,
             "waiting_rows": waiting,
-            "options": [{"positions": positions or []}],
         }
-        found[flow] = inventory.OpenRecovery(pk, state, reason, str(title or ""), facts)
+        found[flow] = inventory.OpenRecovery(pk, state, reason, str(title or ""), facts, positions or [])
     return found
 
 

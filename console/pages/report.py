@@ -21,7 +21,7 @@ def overview(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     body = plan.body if plan else {}
     measured = recovery.measured or {}
     accepted = reviewing.accepted(plan) if plan else []
-    criteria = verifying.criteria(measured, body.get("criteria") or [])
+    criteria = verifying.criteria(measured, plan.criteria if plan else ())
     context = {
         "section": "recoveries",
         "recovery": recovery,

@@ -168,7 +168,7 @@ def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     of = scene(recovery_id, by)
     measured = of.recovery.measured or {}
     body = of.plan.body if of.plan is not None else {}
-    rows = verifying.criteria(measured, body.get("criteria") or [])
+    rows = verifying.criteria(measured, of.plan.criteria if of.plan else ())
     forecast = of.plan.forecast if of.plan else None
     accepted = reviewing.accepted(of.plan) if of.plan else ()
     verdict = verifying.verdict(of.recovery, measured, accepted, forecast)

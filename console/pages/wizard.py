@@ -17,6 +17,7 @@ from console.pages.frame import Scene, frame, scene, show_live
 from console.presenters import below, checkpoint, diff, patching, reviewing, status, stopping
 from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
+from recovery.contracts.option import stored_options
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Denied, RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
@@ -53,7 +54,7 @@ def diagnose(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "why_not_say": bars.may_edit(of)
         if recovery.state == "diagnosing"
         else "A plan holds what was chosen.",
-        "ladder": words.ladder(recovery.diagnosis, meant, recovery.facts.get("options") or ()),
+        "ladder": words.ladder(recovery.diagnosis, meant, stored_options(recovery.facts)),
         "operators": words.operators(recovery.diagnosis),
         "bar": bars.diagnose(of),
     }
@@ -111,16 +112,16 @@ def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
 def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
     recovery = of.recovery
     facts = recovery.facts
-    options = facts.get("options") or []
+    options = stored_options(facts)
     meant = meant_of(recovery.choices.get("meant"))
     typed = form.data.get("strategy") or recovery.choices.get("strategy") or ""
     key = form.data.get("key", ", ".join(recovery.choices.get("key") or []))
     details = [
         (
-            o["strategy"],
-            words.positions(o["positions"]),
-            checkpoint.findings(o["findings"]),
-            o["strategy"] in POSITIONED,
+            o.strategy.value,
+            words.positions(o.positions),
+            checkpoint.findings([found.as_dict() for found in o.findings]),
+            o.strategy in POSITIONED,
         )
         for o in options
     ]

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from console.presenters import status, words
-from recovery.contracts import codec
-from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason, Forecast
+from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason
+from recovery.contracts.option import stored_options
 from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
 from recovery.pipelines.downstream import Node, State, Why
@@ -290,9 +290,9 @@ class Choice:
 
 def chosen(recovery: Recovery) -> Choice | None:
     """None where nothing is below, or nobody has counted yet."""
-    options = {o.get("strategy"): o for o in recovery.facts.get("options") or []}
-    option = options.get(recovery.choices.get("strategy"))
-    found = codec.read(Forecast, option["forecast"]).downstream if option else ()
+    strategy = recovery.choices.get("strategy")
+    option = next((o for o in stored_options(recovery.facts) if o.strategy == strategy), None)
+    found = option.forecast.downstream if option else ()
     if not found:
         return None
     left_out = recovery.choices.get("below") == LEFT

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from console.presenters import below, dag, status, words
 from console.presenters.inventory import first_sentence, waiting_elsewhere
+from recovery.contracts.option import first_positions
 from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, Recovery
 from recovery.pipelines.alone import health_of
@@ -160,7 +161,7 @@ def waiting_rows(recovery: Recovery | None) -> int | None:
 
 
 def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:
-    at, rows = words.clock(gathered.get("at"), now), waiting_elsewhere(gathered)
+    at, rows = words.clock(gathered.get("at"), now), waiting_elsewhere(first_positions(gathered))
     if rows is not None:
         return [Fact("Waiting", words.count(rows, "row"), f"counted {at}")]
     waiting = gathered.get("waiting_files") or []

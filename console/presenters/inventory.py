@@ -82,13 +82,14 @@ PHRASES: Final = (
 @dataclass(frozen=True)
 class OpenRecovery:
     """The recovery of a row: its state, why it waits for a person, its diagnosis in a sentence, and what was counted
-    (`facts`: the keys `status`, `at`, `waiting_rows` and `options` of the gathered facts)."""
+    (`facts`: the keys `status`, `at` and `waiting_rows` of the gathered facts; `positions`: of their first option)."""
 
     pk: int
     state: str
     reason: str
     title: str
     facts: Mapping[str, Any]
+    positions: Sequence[Mapping[str, Any]] = ()
 
     @property
     def label(self) -> str:
@@ -181,15 +182,13 @@ def _condition(listed: Listed) -> str:
 def _waiting(recovery: OpenRecovery | None) -> Waiting | None:
     if recovery is None or recovery.facts.get("status") != "ready":
         return None
-    elsewhere = waiting_elsewhere(recovery.facts)
+    elsewhere = waiting_elsewhere(recovery.positions)
     rows = recovery.facts.get("waiting_rows") if elsewhere is None else elsewhere
     return Waiting(rows, str(recovery.facts.get("at") or ""))
 
 
-def waiting_elsewhere(gathered: Mapping[str, Any]) -> int | None:
+def waiting_elsewhere(places: Sequence[Mapping[str, Any]]) -> int | None:
     """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
-    option: Mapping[str, Any] = next(iter(gathered.get("options") or []), {})
-    places = option.get("positions") or []
     rows = [(p.get("next") or {}).get("rows") for p in places]
     told = [row for row in rows if row is not None]
     only_files = all(p.get("kind", "files") == "files" for p in places)

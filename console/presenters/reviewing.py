@@ -141,8 +141,8 @@ def plan(of: Any) -> Review:
         findings=found,
         counted=checkpoint.counted(found),
         steps=[
-            StepRow(n, STEP_NAMES.get(s["kind"], s["kind"]), s["says"], IF_NOT.get(s["kind"], ""))
-            for n, s in enumerate(body["steps"], start=1)
+            StepRow(n, STEP_NAMES.get(step.kind, step.kind), step.says, IF_NOT.get(step.kind, ""))
+            for n, step in enumerate(of.planned_steps, start=1)
         ],
         diffs=[diff.compare(p["path"], p.get("before", ""), p.get("after", "")) for p in body["patch"]],
         fingerprints=fingerprints(body["preconditions"]),

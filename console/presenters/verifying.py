@@ -9,7 +9,9 @@ from console.presenters import status, words
 from console.presenters.measured import say_measured
 from console.presenters.reviewing import AcceptedRow, expected
 from console.presenters.wizard import Rung
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import Forecast
 from recovery.verification import words as proof
 from recovery.verification.below import uncompared
@@ -168,9 +170,9 @@ class CriterionRow:
     code: str
 
 
-def criteria(measured: Mapping[str, Any], planned: Sequence[Mapping[str, Any]]) -> list[CriterionRow]:
+def criteria(measured: Mapping[str, Any], planned: Sequence[Criterion]) -> list[CriterionRow]:
     """Failing ones first, then unknown, then those that hold, first as accepted. Before the measurement: as planned."""
-    found = measured.get("criteria") or [{**c, "measured": None, "ok": None, "why": ""} for c in planned]
+    found = measured.get("criteria") or [codec.to_json(c) for c in planned]
     rows = [
         CriterionRow(
             number,

@@ -10,9 +10,10 @@ from console.presenters import status, words
 from console.presenters.checkpoint import step_words
 from console.presenters.flow import damage
 from console.presenters.inventory import waiting_elsewhere
-from recovery.contracts import codec
 from recovery.contracts.amounts import RowAmount
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import Strategy
+from recovery.contracts.option import Option, first_positions, stored_options
 from recovery.diagnosis.advice import Meant, asks_meant, stored_advice
 from recovery.diagnosis.advice import recommend_advice as recommended_advice
 from recovery.diagnosis.row import SEVERITIES
@@ -80,7 +81,7 @@ def asks(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
 
 def _waits(facts: Mapping[str, Any]) -> str:
     """`8 rows in 3 files`; files are told only where they are all that is read."""
-    rows = waiting_elsewhere(facts)
+    rows = waiting_elsewhere(first_positions(facts))
     if rows is not None:
         return words.count(rows, "row")
     files = facts.get("waiting_files") or []
@@ -91,9 +92,9 @@ def safe_to_wait(facts: Mapping[str, Any]) -> Ask:
     """Whether what waits to be read can still be read, by the facts of a recovery."""
     places = [
         p
-        for o in (facts.get("options") or [] if facts.get("status") == "ready" else [])
-        if o.get("strategy") == "continue"
-        for p in o.get("positions") or []
+        for o in (stored_options(facts) if facts.get("status") == "ready" else ())
+        if o.strategy is Strategy.CONTINUE
+        for p in o.positions
     ]
     readable = [p.get("readable") or {} for p in places]
     if not readable:
@@ -142,9 +143,7 @@ class Rung:
     code: str = ""
 
 
-def ladder(
-    diagnosis: Mapping[str, Any], meant: Meant | None, options: Sequence[Mapping[str, Any]] = ()
-) -> list[Rung]:
+def ladder(diagnosis: Mapping[str, Any], meant: Meant | None, options: Sequence[Option] = ()) -> list[Rung]:
     """The diagnosis' advice, safest first, as it is ordered there; one is recommended once it is known which.
 
     `options`: the strategies as they were counted; then nothing else is recommended here than beside their numbers.
@@ -253,7 +252,7 @@ class Compare:
 
 
 def compare(
-    options: Sequence[Mapping[str, Any]],
+    options: Sequence[Option],
     chosen: str,
     executable: Sequence[str],
     *,
@@ -265,63 +264,59 @@ def compare(
 
     `sink`: what is written is no table, so nobody asks what stands in it afterwards.
     """
-    best = next((o for o in options if o["strategy"] == recommended), None)
+    best = next((o for o in options if o.strategy == recommended), None)
     wanted = chosen or (recommended if best is not None and may_be_preselected(best) else "")
     columns = [
         Column(
-            strategy=str(o["strategy"]),
-            summary=str(o["summary"]),
-            recommended=o["strategy"] == recommended,
-            blocked=o.get("blocked"),
-            disabled=o["strategy"] not in executable or (bool(o.get("blocked")) and not settled_later(o)),
-            checked=o["strategy"] == wanted,
+            strategy=o.strategy.value,
+            summary=o.summary,
+            recommended=o.strategy == recommended,
+            blocked=o.blocked,
+            disabled=o.strategy not in executable or (bool(o.blocked) and not settled_later(o)),
+            checked=o.strategy == wanted,
         )
         for o in options
     ]
-    forecasts = [codec.read(Forecast, o["forecast"]) for o in options]
+    forecasts = [o.forecast for o in options]
     rows = [
-        ("Can it run?", [_can(o, of) for o, of in zip(options, forecasts, strict=True)]),
-        *_rows_of(options, forecasts),
+        ("Can it run?", [_can(o) for o in options]),
+        *_rows_of(options),
         ("Rows sent", [_sent(of) for of in forecasts])
         if sink
         else ("Table after", [_after(of) for of in forecasts]),
         ("State", [Cell(of.state) for of in forecasts]),
-        ("Code change live?", [Cell(str(o["code_live"])) for o in options]),
-        ("Sink meanwhile" if sink else "Table meanwhile", [Cell(str(o["table_meanwhile"])) for o in options]),
+        ("Code change live?", [Cell(o.code_live) for o in options]),
+        ("Sink meanwhile" if sink else "Table meanwhile", [Cell(o.table_meanwhile) for o in options]),
         *_durations(forecasts),
-        ("Undo", [Cell(str(o["rollback"])) for o in options]),
+        ("Undo", [Cell(o.rollback) for o in options]),
     ]
     return Compare(columns, [Line(q, list(zip(columns, cells, strict=True))) for q, cells in rows])
 
 
-def _rows_of(
-    options: Sequence[Mapping[str, Any]], forecasts: Sequence[Forecast]
-) -> list[tuple[str, list[Cell]]]:
-    bad = [not _never_runs(o, of) for o, of in zip(options, forecasts, strict=True)]
+def _rows_of(options: Sequence[Option]) -> list[tuple[str, list[Cell]]]:
     return [
-        ("Rows lost", [_amount(of.lost, bad=b) for of, b in zip(forecasts, bad, strict=True)]),
-        ("Rows doubled", [_amount(of.doubled, bad=b) for of, b in zip(forecasts, bad, strict=True)]),
-        ("Read again", [_amount(of.reread) for of in forecasts]),
+        ("Rows lost", [_amount(o.forecast.lost, bad=not _never_runs(o)) for o in options]),
+        ("Rows doubled", [_amount(o.forecast.doubled, bad=not _never_runs(o)) for o in options]),
+        ("Read again", [_amount(o.forecast.reread) for o in options]),
     ]
 
 
-def _can(option: Mapping[str, Any], forecast: Forecast) -> Cell:
+def _can(option: Option) -> Cell:
     if needs_start(option):
         badge = status.Badge("attention", "Needs a start")
-        return Cell(badge=badge, small=str(option["blocked"]), code="needs-a-start")
-    if option.get("blocked"):
-        badge = status.Badge("failed", "Blocked")
-        return Cell(badge=badge, small=str(option["blocked"]), code="blocked")
-    careful = option["strategy"] == "full-refresh" or forecast.lost.rows != 0 or forecast.doubled.rows != 0
-    if careful:
+        return Cell(badge=badge, small=str(option.blocked), code="needs-a-start")
+    if option.blocked:
+        return Cell(badge=status.Badge("failed", "Blocked"), small=option.blocked, code="blocked")
+    empties, forecast = option.strategy is Strategy.FULL_REFRESH, option.forecast
+    if empties or forecast.lost.rows != 0 or forecast.doubled.rows != 0:
         return Cell(badge=status.Badge("attention", "Yes, with care"), code="with-care")
     return Cell(badge=status.Badge("ok", "Yes"), code="can-run")
 
 
-def _never_runs(option: Mapping[str, Any], forecast: Forecast) -> bool:
+def _never_runs(option: Option) -> bool:
     """Whether a strategy is blocked that would have no number: what is not known of it harms nobody."""
-    untold = forecast.lost.rows is None or forecast.doubled.rows is None
-    return bool(option.get("blocked")) and untold
+    untold = option.forecast.lost.rows is None or option.forecast.doubled.rows is None
+    return bool(option.blocked) and untold
 
 
 def _amount(amount: RowAmount, *, bad: bool = False) -> Cell:

@@ -5,52 +5,14 @@ Terms are Spark's (StreamExecution, OffsetSeqLog, CommitLog, FileStreamSourceLog
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
+from recovery.contracts.findings import Finding as Finding
+from recovery.contracts.findings import Outcome as Outcome
+from recovery.contracts.findings import Severity as Severity
+
 SHOWN_ENTRIES = 100
-
-
-class Severity(StrEnum):
-    """blocker: Spark fails or rows are lost or doubled; warning: a person should know; info: a fact."""
-
-    BLOCKER = "blocker"
-    WARNING = "warning"
-    INFO = "info"
-
-
-class Outcome(StrEnum):
-    """What the next run with the same code comes to, once it has read all input; the worst comes first.
-
-    Spark fails before it writes, so that wins over all; a table that cannot be read shows no rows to count; rows
-    that are gone weigh more than rows that can be told apart. UNKNOWN: it hangs on what was not looked at; OPEN: on
-    what no file of the checkpoint tells, the code or the session's settings, and it goes on where those are right.
-    """
-
-    FAILS = "fails"
-    UNREADABLE_TABLE = "unreadable table"
-    LOSES = "loses rows"
-    DOUBLES = "doubles rows"
-    UNKNOWN = "unknown"
-    OPEN = "not promised"
-    GOES_ON = "goes on"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One judgement. `code` is stable; `says` what is so; `spark` what Spark will do; `do` what to do."""
-
-    code: str
-    severity: Severity
-    says: str
-    do: str
-    file: str | None = None
-    spark: str | None = None
-    outcome: Outcome = Outcome.GOES_ON
-
-    def as_dict(self) -> dict[str, Any]:
-        return {k: (v.value if isinstance(v, StrEnum) else v) for k, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)

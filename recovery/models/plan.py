@@ -3,7 +3,9 @@
 from django.db import models
 
 from recovery.contracts import codec
+from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.steps import PlannedStep
 from recovery.models.recovery import Recovery
 
 
@@ -21,6 +23,16 @@ class Plan(models.Model):
 
     def __str__(self) -> str:
         return self.hash[:8]
+
+    @property
+    def planned_steps(self) -> tuple[PlannedStep, ...]:
+        """Its steps, as sealed."""
+        return tuple(codec.read(PlannedStep, one) for one in self.body["steps"])
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """What its proof measures, as sealed."""
+        return tuple(codec.read(Criterion, one) for one in self.body["criteria"])
 
     @property
     def forecast(self) -> Forecast:

@@ -8,11 +8,8 @@ from typing import Any
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding
-from recovery.contracts import codec
-from recovery.contracts.forecast import Forecast
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, SourceFacts
-from recovery.strategies.blockers import Blocker
 from recovery.strategies.readers import Reader
 
 
@@ -170,70 +167,3 @@ class Facts:
     ] = ()  # datasets downstream of the flow's table, in an order in which they can run
     refresh_below: bool = True  # False: a person leaves them as they are
     bounded: tuple[Finding, ...] = ()  # what a budget kept from being counted
-
-
-@dataclass(frozen=True)
-class StepSpec:
-    """One step of a plan: kind, the sentence people read, arguments (JSON)."""
-
-    kind: str
-    says: str
-    args: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """One thing to be measured after the rerun; `expected` is fixed when the plan is sealed."""
-
-    code: str
-    says: str
-    expected: Any
-
-
-@dataclass(frozen=True)
-class Option:
-    """One strategy judged for one flow. `blocker`: why it cannot run (None: it can).
-
-    `as_dict` is what pages, plans and commands show.
-    """
-
-    strategy: str
-    title: str
-    summary: str
-    blocker: Blocker | None
-    forecast: Forecast
-    findings: tuple[Finding, ...]
-    steps: tuple[StepSpec, ...]
-    criteria: tuple[Criterion, ...]
-    rollback: str
-    code_live: str
-    table_meanwhile: str
-    recommended: bool = False
-    undoable: bool = True  # `rollback` is a way back, while it is open
-    positions: tuple[Mapping[str, Any], ...] = ()
-    mapping: Mapping[str, Any] | None = None  # which sources are which, where they are not one to one
-
-    @property
-    def blocked(self) -> str | None:
-        """Why it cannot run, in words for people."""
-        return None if self.blocker is None else self.blocker.says
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "strategy": self.strategy,
-            "title": self.title,
-            "summary": self.summary,
-            "blocked": self.blocked,
-            "blocker": None if self.blocker is None else self.blocker.as_dict(),
-            "recommended": self.recommended,
-            "undoable": self.undoable,
-            "forecast": codec.to_json(self.forecast),
-            "findings": [f.as_dict() for f in self.findings],
-            "steps": [{"kind": s.kind, "says": s.says, "args": dict(s.args)} for s in self.steps],
-            "criteria": [{"code": c.code, "says": c.says, "expected": c.expected} for c in self.criteria],
-            "rollback": self.rollback,
-            "code_live": self.code_live,
-            "table_meanwhile": self.table_meanwhile,
-            "positions": [dict(p) for p in self.positions],
-            "mapping": None if self.mapping is None else dict(self.mapping),
-        }

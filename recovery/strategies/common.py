@@ -6,10 +6,13 @@ from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, Severity
 from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.criteria import Criterion
+from recovery.contracts.names import StepKind
+from recovery.contracts.option import Blocker, BlockerCode
+from recovery.contracts.steps import PlannedStep
 from recovery.sources import files
 from recovery.sources.base import InputFile
-from recovery.strategies.base import CodeFacts, Criterion, Facts, KeyKind, StepSpec
-from recovery.strategies.blockers import Blocker, BlockerCode
+from recovery.strategies.base import CodeFacts, Facts, KeyKind
 from recovery.strategies.sinks import is_table, not_measured
 from recovery.strategies.sources import number_of
 
@@ -115,14 +118,14 @@ def any_block(facts: Facts) -> Blocker | None:
     """Why nothing at all can be done to this flow, a full refresh neither; None when it can."""
     if facts.active_update:
         says = f"Update {facts.active_update} is running: stop the pipeline first."
-        return Blocker(BlockerCode.UPDATE_RUNNING, says)
+        return Blocker(code=BlockerCode.UPDATE_RUNNING, says=says)
     if facts.between:
-        return Blocker(BlockerCode.STORAGE_SHARED, f"{facts.between[0].says} {facts.between[0].do}")
+        return Blocker(code=BlockerCode.STORAGE_SHARED, says=f"{facts.between[0].says} {facts.between[0].do}")
     twin = next((s for s in facts.checkpoint.sources if s.twin_of is not None), None)
     if twin is not None:
         return Blocker(
-            BlockerCode.SOURCE_READ_TWICE,
-            f"The code reads source {twin.twin_of} twice (its second line is {twin.index}); this version counts a "
+            code=BlockerCode.SOURCE_READ_TWICE,
+            says=f"The code reads source {twin.twin_of} twice (its second line is {twin.index}); this version counts a "
             "source's files for one place in the code only.",
         )
     return None
@@ -132,14 +135,14 @@ def unread_code(facts: Facts) -> Blocker | None:
     """Why nothing can be said of the code that shall run; None when it was analysed."""
     if facts.new_code.operators is None and facts.new_code.problem:
         says = f"The code could not be analysed: {facts.new_code.problem}"
-        return Blocker(BlockerCode.CODE_NOT_ANALYSED, says)
+        return Blocker(code=BlockerCode.CODE_NOT_ANALYSED, says=says)
     return None
 
 
 def damaged(report: CheckpointReport) -> Blocker:
     """That the checkpoint itself is damaged, of one with a finding that blocks."""
     says = f"The checkpoint itself is damaged: {report.blockers[0].says}"
-    return Blocker(BlockerCode.CHECKPOINT_DAMAGED, says)
+    return Blocker(code=BlockerCode.CHECKPOINT_DAMAGED, says=says)
 
 
 def other_code(facts: Facts) -> bool:
@@ -174,21 +177,34 @@ def has_blocker(findings: Sequence[Any]) -> bool:
     return any(f.severity is Severity.BLOCKER for f in findings)
 
 
-def steps(patch: bool, *middle: StepSpec) -> tuple[StepSpec, ...]:
+def steps(patch: bool, *middle: PlannedStep) -> tuple[PlannedStep, ...]:
     """Stop and verify around what a strategy does; the patch step only where code changes, and a backup before what
     is changed by us, code or checkpoint: an update that empties a table leaves nothing to go back to."""
     first = [
-        StepSpec("stop", "Prove that the pipeline is still stopped and nothing has moved since the plan.")
+        PlannedStep(
+            kind=StepKind.STOP,
+            says="Prove that the pipeline is still stopped and nothing has moved since the plan.",
+        )
     ]
-    if patch or any(s.kind == "seed" for s in middle):
+    if patch or any(s.kind is StepKind.SEED for s in middle):
         first.append(
-            StepSpec("backup", "Keep the source as it is and what the checkpoint goes back to; read it back.")
+            PlannedStep(
+                kind=StepKind.BACKUP,
+                says="Keep the source as it is and what the checkpoint goes back to; read it back.",
+            )
         )
     if patch:
         first.append(
-            StepSpec("patch", "Write the changed source through the workspace API and read it back.")
+            PlannedStep(
+                kind=StepKind.PATCH,
+                says="Write the changed source through the workspace API and read it back.",
+            )
         )
-    return (*first, *middle, StepSpec("verify", "Measure the criteria of this plan on the data."))
+    return (
+        *first,
+        *middle,
+        PlannedStep(kind=StepKind.VERIFY, says="Measure the criteria of this plan on the data."),
+    )
 
 
 def whole_rows(code: CodeFacts) -> bool:
@@ -263,25 +279,35 @@ def criteria(
     words = {**words, **BESIDE_WORDS} if facts.beside else words
     words = words if repeats.none else {**words, "NO_KEY_TWICE": REPEATED_WORDS[repeats.bound]}
     return tuple(
-        Criterion(code, words[code], value) for code, value in expected.items() if code not in without
+        Criterion(code=code, says=words[code], expected=value)
+        for code, value in expected.items()
+        if code not in without
     )
 
 
-def rerun(facts: Facts) -> StepSpec:
+def rerun(facts: Facts) -> PlannedStep:
     """The update that goes on with the flow: of its table alone, or of the pipeline, for no selection names a sink."""
     if not facts.sink.declared:
-        return StepSpec("rerun", f"Update {facts.dataset} and nothing else.", {"refresh": [facts.dataset]})
-    return StepSpec("rerun", f"Update the pipeline, which sends to {facts.dataset}.", {"refresh": []})
+        return PlannedStep(
+            kind=StepKind.RERUN,
+            says=f"Update {facts.dataset} and nothing else.",
+            args={"refresh": [facts.dataset]},
+        )
+    return PlannedStep(
+        kind=StepKind.RERUN,
+        says=f"Update the pipeline, which sends to {facts.dataset}.",
+        args={"refresh": []},
+    )
 
 
-def rerun_anew(facts: Facts) -> StepSpec:
+def rerun_anew(facts: Facts) -> PlannedStep:
     """The update that reads everything again."""
     if not facts.sink.declared:
         verb = "Empty" if is_table(facts) else "Reset"
         says = f"{verb} {facts.dataset} and read everything again (full_refresh_selection)."
-        return StepSpec("rerun", says, {"full_refresh": [facts.dataset]})
+        return PlannedStep(kind=StepKind.RERUN, says=says, args={"full_refresh": [facts.dataset]})
     says = f"Give {facts.flow} an empty checkpoint and read everything again (reset_checkpoint_selection)."
-    return StepSpec("rerun", says, {"refresh": [], "reset": [facts.flow]})
+    return PlannedStep(kind=StepKind.RERUN, says=says, args={"refresh": [], "reset": [facts.flow]})
 
 
 BESIDE_WORDS = {

@@ -5,11 +5,13 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
-from recovery.strategies.base import Facts, Option, StepSpec
-from recovery.strategies.blockers import Blocker, BlockerCode
+from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
 
@@ -27,7 +29,7 @@ def judge(facts: Facts) -> Option:
         seconds=common.seconds(facts, 2, more=1.0),
     )
     return Option(
-        strategy="continue",
+        strategy=Strategy.CONTINUE,
         title="continue",
         summary="Seeded reset: keep progress, drop state",
         blocker=blocked(facts),
@@ -35,11 +37,11 @@ def judge(facts: Facts) -> Option:
         findings=_findings(facts),
         steps=common.steps(
             facts.new_code.files != facts.code.files,
-            StepSpec(
-                "seed",
-                f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, no state, new query id. "
-                "The old version stays untouched.",
-                starts.seed(facts, last),
+            PlannedStep(
+                kind=StepKind.SEED,
+                says=f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, no state, "
+                "new query id. The old version stays untouched.",
+                args=starts.seed(facts, last),
             ),
             common.rerun(facts),
         ),
@@ -103,7 +105,7 @@ def blocked(facts: Facts) -> Blocker | None:
     try:
         plan_seed(facts.checkpoint, starts=starts.starts(facts) or None)
     except Refused as refusal:
-        return Blocker(BlockerCode.SEED_REFUSED, refusal.sentence)
+        return Blocker(code=BlockerCode.SEED_REFUSED, says=refusal.sentence)
     return sinks.block(facts, _start(facts))
 
 
@@ -117,13 +119,13 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:
     if tuple(o.name for o in facts.checkpoint.state_operators) == operators:
         anew = f"{common.STATE_ANEW}, or " if common.other_code(facts) else ""
         return Blocker(
-            BlockerCode.CODE_KEEPS_SAME_STATE,
-            f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take revert."
-            f" If its key or its columns changed, no earlier state fits it: {anew}take full-refresh.",
+            code=BlockerCode.CODE_KEEPS_SAME_STATE,
+            says=f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take "
+            f"revert. If its key or its columns changed, no earlier state fits it: {anew}take full-refresh.",
         )
     return Blocker(
-        BlockerCode.CODE_KEEPS_STATE,
-        f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
+        code=BlockerCode.CODE_KEEPS_STATE,
+        says=f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
         f"Take it out, put the old code back (revert), {common.STATE_ANEW}, or take full-refresh.",
     )
 

@@ -7,15 +7,16 @@ is named; so is what reads it.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect, DownstreamReason
-from recovery.strategies.base import Criterion, Facts, Option, StepSpec
+from recovery.contracts.names import StepKind
+from recovery.contracts.option import Option
+from recovery.contracts.steps import PlannedStep
+from recovery.strategies.base import Facts
 from recovery.strategies.readers import Reader
 
-REFRESH: Final = "refresh"
-"""The kind of the step that refreshes."""
 AGREES: Final = "DOWNSTREAM_AGREES"
 SAYS: Final = (
     "What is below was refreshed after the rerun, and each dataset agrees with its definition over the table."
@@ -25,13 +26,11 @@ SAYS: Final = (
 def with_downstream(facts: Facts, option: Option) -> Option:
     """The option with what it does downstream: in the forecast, and as a step and a criterion where it refreshes."""
     found = _effects(facts, option)
-    option = replace(option, forecast=option.forecast.with_downstream(found))
+    option = option.with_downstream(option.forecast.with_downstream(found))
     chosen = [r for r, d in zip(facts.readers, found, strict=True) if _is_refreshed(d)]
-    if not chosen or not any(s.kind == "verify" for s in option.steps):
+    if not chosen or not any(s.kind is StepKind.VERIFY for s in option.steps):
         return option
-    return replace(
-        option, steps=_with_step(option.steps, chosen), criteria=(*option.criteria, _criterion(chosen))
-    )
+    return option.with_steps(_with_step(option.steps, chosen), _criterion(chosen))
 
 
 def _effects(facts: Facts, option: Option) -> tuple[Downstream, ...]:
@@ -105,16 +104,18 @@ def _repeats(option: Option) -> DownstreamReason | None:
     return DownstreamReason.ROWS_UNKNOWN if doubled.possible else None
 
 
-def _with_step(steps: Sequence[StepSpec], chosen: Sequence[Reader]) -> tuple[StepSpec, ...]:
+def _with_step(steps: Sequence[PlannedStep], chosen: Sequence[Reader]) -> tuple[PlannedStep, ...]:
     """Before the proof: it is measured too."""
     names = [r.dataset for r in chosen]
     short = ", ".join(name.rsplit(".", 1)[-1] for name in names)
     args = {"refresh": names, "flows": [r.flow for r in chosen]}
-    step = StepSpec(REFRESH, f"Refresh what is below: {short} (refresh_selection).", args)
-    at = next(n for n, s in enumerate(steps) if s.kind == "verify")
+    step = PlannedStep(
+        kind=StepKind.REFRESH, says=f"Refresh what is below: {short} (refresh_selection).", args=args
+    )
+    at = next(n for n, s in enumerate(steps) if s.kind is StepKind.VERIFY)
     return (*steps[:at], step, *steps[at:])
 
 
 def _criterion(chosen: Sequence[Reader]) -> Criterion:
     names = [r.dataset for r in chosen]
-    return Criterion(AGREES, SAYS, {"datasets": names, "compared": names})
+    return Criterion(code=AGREES, says=SAYS, expected={"datasets": names, "compared": names})

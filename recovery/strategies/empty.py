@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.steps import PlannedStep
 from recovery.sinks.kinds import EmptyReset, Risk, empty_reset
 from recovery.sources import file_facts
 from recovery.sources.base import InputFile, SourceFacts
 from recovery.strategies import common, sinks, sources, state_rows
-from recovery.strategies.base import Facts, Option, StepSpec
-from recovery.strategies.blockers import Blocker, BlockerCode
+from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
 
@@ -23,7 +25,7 @@ def judge(facts: Facts) -> Option:
     reread = _reread(facts)
     new_rows = _new_rows(facts, risk, lost, doubled if risk.vanished else reread)
     return Option(
-        strategy="empty",
+        strategy=Strategy.EMPTY,
         title="empty",
         summary="New empty checkpoint, keep the table",
         blocker=_stateless(facts, risk) or _reason(lost, doubled),
@@ -36,7 +38,7 @@ def judge(facts: Facts) -> Option:
             state=common.state_dropped(facts),
         ),
         findings=facts.sink.findings,
-        steps=common.steps(False, StepSpec("rerun", "Start from an empty checkpoint.")),
+        steps=common.steps(False, PlannedStep(kind=StepKind.RERUN, says="Start from an empty checkpoint.")),
         criteria=(),
         rollback="Until batch 0 is committed.",
         code_live="Yes",
@@ -84,9 +86,9 @@ def _stateless(facts: Facts, risk: Risk) -> Blocker | None:
     if not facts.new_code.operators or not risk.vanished:
         return None
     return Blocker(
-        BlockerCode.RESET_LEAVES_NO_STATE,
-        f"{_passed_over(facts, risk)} Those leave no state, so the update would fail with the first batch after them; "
-        "without one, all that waits would be lost silently.",
+        code=BlockerCode.RESET_LEAVES_NO_STATE,
+        says=f"{_passed_over(facts, risk)} Those leave no state, so the update would fail with the first batch after "
+        "them; without one, all that waits would be lost silently.",
     )
 
 
@@ -214,16 +216,16 @@ def _rows(facts: Facts, files: Sequence[InputFile]) -> int | None:
 
 def _reason(lost: RowAmount, doubled: RowAmount) -> Blocker:
     if lost.files or lost.rows:
-        return Blocker(BlockerCode.RESET_LOSES, f"It would silently lose {_many(lost)}: {lost.why}")
+        return Blocker(code=BlockerCode.RESET_LOSES, says=f"It would silently lose {_many(lost)}: {lost.why}")
     if doubled.files or doubled.rows:
         says = f"It would double {_many(doubled)}: {doubled.why}"
-        return Blocker(BlockerCode.RESET_DOUBLES, says)
+        return Blocker(code=BlockerCode.RESET_DOUBLES, says=says)
     if lost.rows is None or doubled.rows is None:
         why = lost.why if lost.rows is None else doubled.why
         says = f"What it would lose and double is not known: {why} Take continue, which reads on from its position."
-        return Blocker(BlockerCode.RESET_UNTOLD, says)
+        return Blocker(code=BlockerCode.RESET_UNTOLD, says=says)
     says = "No row is lost only if the batches come out equal by chance. Choose continue: the same rows, for certain."
-    return Blocker(BlockerCode.RESET_BY_CHANCE, says)
+    return Blocker(code=BlockerCode.RESET_BY_CHANCE, says=says)
 
 
 def _many(of: RowAmount) -> str:

@@ -5,12 +5,13 @@ from dataclasses import replace
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.sinks.kinds import Start
 from recovery.sources.base import Distance
 from recovery.sources.comparing import ZERO
 from recovery.strategies import common, sinks, sources, starts, state_rows
-from recovery.strategies.base import Facts, Option
-from recovery.strategies.blockers import Blocker, BlockerCode
+from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
 
@@ -18,7 +19,7 @@ def judge(facts: Facts) -> Option:
     """The option, blocked or not, with what comes back and what can no longer be read."""
     new_rows, doubled = _new_rows(facts), _doubled(facts)
     return Option(
-        strategy="full-refresh",
+        strategy=Strategy.FULL_REFRESH,
         title="full-refresh",
         summary="Empty the table, read everything again"
         if sinks.is_table(facts)
@@ -63,10 +64,10 @@ def blocked(facts: Facts) -> Blocker | None:
         return reason
     if facts.new_code.operators is None:
         says = f"The code could not be analysed: {facts.new_code.problem}"
-        return Blocker(BlockerCode.CODE_NOT_ANALYSED, says)
+        return Blocker(code=BlockerCode.CODE_NOT_ANALYSED, says=says)
     failing = next((f for f in sources.anew(facts) if f.fails), None)
     if failing is not None:
-        return Blocker(BlockerCode.READER_FAILS, failing.why)
+        return Blocker(code=BlockerCode.READER_FAILS, says=failing.why)
     return None if sinks.is_table(facts) else _passed_over(facts)
 
 
@@ -76,7 +77,7 @@ def _passed_over(facts: Facts) -> Blocker | None:
     if not found.vanished:
         return None
     says = f"{found.says} A full refresh begins with batch 0 and does not empty it. Take continue."
-    return Blocker(BlockerCode.SINK_NOT_EMPTIED, says)
+    return Blocker(code=BlockerCode.SINK_NOT_EMPTIED, says=says)
 
 
 def _nothing_again(facts: Facts) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sources import mapping, showing
 from recovery.sources.mapping import Proposal
 from recovery.strategies.base import Facts
-from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import nothing_in
 
 CARRIED_OVER = (
@@ -60,21 +60,21 @@ def block(facts: Facts) -> Blocker | None:
         return None
     if not facts.checkpoint.sources and facts.checkpoint.blockers:
         says = f"The checkpoint itself is damaged: {facts.checkpoint.blockers[0].says}"
-        return Blocker(BlockerCode.CHECKPOINT_DAMAGED, says)
+        return Blocker(code=BlockerCode.CHECKPOINT_DAMAGED, says=says)
     found = proposal(facts)
     if found is None or not facts.source_map or not _as_looked_at(facts, found):
-        seen_otherwise = Blocker(BlockerCode.SOURCES_SEEN_OTHERWISE, NOT_AS_LOOKED_AT)
+        seen_otherwise = Blocker(code=BlockerCode.SOURCES_SEEN_OTHERWISE, says=NOT_AS_LOOKED_AT)
         return mismatch(facts, facts.checkpoint.sources) or seen_otherwise
     if left := _open(facts, found):
         says = (
             f"Confirm first which sources are which: {', '.join(left)}. {' '.join(_questions(found, left))}"
         )
-        return Blocker(BlockerCode.SOURCES_UNCONFIRMED, says)
+        return Blocker(code=BlockerCode.SOURCES_UNCONFIRMED, says=says)
     startless = [a for a in found.added if facts.sources[int(a.new)].start is None]
     if startless:
         where = facts.sources[int(startless[0].new)].location
         says = f"Choose where source {startless[0].new} ({where}) begins. {startless[0].asks}"
-        return Blocker(BlockerCode.SOURCE_WITHOUT_START, says)
+        return Blocker(code=BlockerCode.SOURCE_WITHOUT_START, says=says)
     return None
 
 
@@ -84,7 +84,9 @@ def mismatch(facts: Facts, held: Sequence[object], so: str = CARRIED_OVER) -> Bl
     if there == len(held):
         return None
     sources = f"{len(held):,} source{'' if len(held) == 1 else 's'}"
-    return Blocker(BlockerCode.SOURCES_DIFFER, f"The checkpoint has {sources}, the code has {there}: {so}")
+    return Blocker(
+        code=BlockerCode.SOURCES_DIFFER, says=f"The checkpoint has {sources}, the code has {there}: {so}"
+    )
 
 
 def left_behind(facts: Facts) -> RowAmount | None:

@@ -4,10 +4,12 @@ from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.steps import PlannedStep
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
-from recovery.strategies.base import Facts, Option, StepSpec
-from recovery.strategies.blockers import Blocker, BlockerCode
+from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
 
@@ -17,7 +19,7 @@ def judge(facts: Facts) -> Option:
     last, start, of = after.last_committed, _start(facts), sources.unit(facts)
     doubled = _unless_inferred(facts, sinks.doubled(facts, start, f"No committed {of} is read again."))
     return Option(
-        strategy="repair",
+        strategy=Strategy.REPAIR,
         title="repair",
         summary="Mend the damaged files, keep progress and state",
         blocker=blocked(facts),
@@ -30,11 +32,11 @@ def judge(facts: Facts) -> Option:
         ),
         steps=common.steps(
             facts.new_code.files != facts.code.files,
-            StepSpec(
-                "seed",
-                f"Write the next checkpoint version with {_mendings(facts.repair)} mended, state and positions as they "
-                "are. The old version stays untouched.",
-                _arguments(facts),
+            PlannedStep(
+                kind=StepKind.SEED,
+                says=f"Write the next checkpoint version with {_mendings(facts.repair)} mended, state and positions as "
+                "they are. The old version stays untouched.",
+                args=_arguments(facts),
             ),
             common.rerun(facts),
         ),
@@ -93,14 +95,14 @@ def blocked(facts: Facts) -> Blocker | None:
     plan = facts.repair
     if plan is None or not (plan.mendings or plan.left):
         says = "Nothing in the checkpoint is damaged, so there is nothing to mend."
-        return Blocker(BlockerCode.NOTHING_DAMAGED, says)
+        return Blocker(code=BlockerCode.NOTHING_DAMAGED, says=says)
     stays = next((damage for damage in plan.left if damage.blocker), None)
     if stays is not None:
         says = f"Not everything can be mended: {stays.says} {stays.why}"
-        return Blocker(BlockerCode.NOT_MENDABLE, says)
+        return Blocker(code=BlockerCode.NOT_MENDABLE, says=says)
     if not plan.before.blockers:
         says = "What is damaged does not stop Spark, so mending it alone brings the flow no further."
-        return Blocker(BlockerCode.DAMAGE_HARMLESS, says)
+        return Blocker(code=BlockerCode.DAMAGE_HARMLESS, says=says)
     return _code_differs(facts, plan) or _unconfirmed(facts, plan) or sinks.block(facts, _start(facts))
 
 
@@ -111,12 +113,12 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
         return reason
     if facts.new_code.operators is None:
         says = "The code could not be analysed, so it is not known whether it fits a mended checkpoint."
-        return Blocker(BlockerCode.CODE_NOT_ANALYSED, says)
+        return Blocker(code=BlockerCode.CODE_NOT_ANALYSED, says=says)
     stored = tuple(o.name for o in plan.after.state_operators)
     if stored != facts.new_code.operators:
         return Blocker(
-            BlockerCode.STATE_DIFFERS,
-            f"The code has {common.names(facts.new_code.operators)}, the checkpoint holds state of "
+            code=BlockerCode.STATE_DIFFERS,
+            says=f"The code has {common.names(facts.new_code.operators)}, the checkpoint holds state of "
             f"{common.names(stored)}: mended or not, Spark would refuse it. Put the old code back in the patch, or "
             "take continue.",
         )
@@ -147,11 +149,11 @@ def _unconfirmed(facts: Facts, plan: RepairPlan) -> Blocker | None:
     counts = facts.counts
     if counts.processed is None or counts.table is None:
         says = "What a lost log entry named was inferred, and the rows that could speak against it were not counted."
-        return Blocker(BlockerCode.MENDING_UNCONFIRMED, says)
+        return Blocker(code=BlockerCode.MENDING_UNCONFIRMED, says=says)
     if counts.processed != counts.table:
         return Blocker(
-            BlockerCode.MENDING_UNCONFIRMED,
-            f"What a lost log entry named was inferred, and the rows speak against it: those files yield "
+            code=BlockerCode.MENDING_UNCONFIRMED,
+            says=f"What a lost log entry named was inferred, and the rows speak against it: those files yield "
             f"{common.plural(counts.processed, 'row')}, the table holds {counts.table:,}.",
         )
     return None

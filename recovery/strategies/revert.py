@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.sinks.kinds import Start
 from recovery.sources import kafka_facts
 from recovery.strategies import common, mapped, sinks, sources, starts
-from recovery.strategies.base import Counts, Facts, Option
-from recovery.strategies.blockers import Blocker, BlockerCode
+from recovery.strategies.base import Counts, Facts
 from recovery.strategies.positions import positions
 
 
@@ -33,7 +34,7 @@ def judge(facts: Facts) -> Option:
     start, of = _start(facts), sources.unit(facts)
     doubled = sinks.doubled(facts, start, f"No committed {of} is read again.")
     return Option(
-        strategy="revert",
+        strategy=Strategy.REVERT,
         title="revert",
         summary="Put the old code back, keep the checkpoint",
         blocker=reason,
@@ -95,24 +96,24 @@ def blocked(facts: Facts) -> Blocker | None:
         return reason
     if facts.old_code is None:
         return Blocker(
-            BlockerCode.OLD_CODE_UNKNOWN,
-            "The code of the last good update is not known. Give it: edit it in, or use --code or --patch.",
+            code=BlockerCode.OLD_CODE_UNKNOWN,
+            says="The code of the last good update is not known. Give it: edit it in, or use --code or --patch.",
         )
     if facts.old_code.operators is None:
         says = f"The old code could not be analysed: {facts.old_code.problem}"
-        return Blocker(BlockerCode.OLD_CODE_NOT_ANALYSED, says)
+        return Blocker(code=BlockerCode.OLD_CODE_NOT_ANALYSED, says=says)
     if common.has_blocker(facts.checkpoint.findings):
         return common.damaged(facts.checkpoint)
     stored = tuple(o.name for o in facts.checkpoint.state_operators)
     if facts.old_code.operators != stored:
         return Blocker(
-            BlockerCode.STATE_DIFFERS,
-            f"The code to put back has {common.names(facts.old_code.operators)}, the checkpoint holds state of "
+            code=BlockerCode.STATE_DIFFERS,
+            says=f"The code to put back has {common.names(facts.old_code.operators)}, the checkpoint holds state of "
             f"{common.names(stored)}: Spark would refuse it again.",
         )
     if dict(facts.old_code.files) == dict(facts.code.files):
         says = "The code of the last good update is today's code: there is nothing to put back."
-        return Blocker(BlockerCode.NOTHING_TO_PUT_BACK, says)
+        return Blocker(code=BlockerCode.NOTHING_TO_PUT_BACK, says=says)
     back = put_back(facts)
     return _sources_block(back) or planned_elsewhere(back) or sinks.block(back, _start(back))
 
@@ -121,7 +122,7 @@ def _sources_block(back: Facts) -> Blocker | None:
     """Why the old code cannot go on over its sources; None when it can."""
     if back.old_problem:
         says = f"What the old code reads could not be looked at: {back.old_problem}"
-        return Blocker(BlockerCode.OLD_SOURCES_UNKNOWN, says)
+        return Blocker(code=BlockerCode.OLD_SOURCES_UNKNOWN, says=says)
     return mapped.mismatch(
         back, back.checkpoint.sources, "Spark would refuse the old code too."
     ) or sources.block(back)
@@ -139,8 +140,8 @@ def planned_elsewhere(facts: Facts) -> Blocker | None:
             left_out = _topics(source.offset_json) - _topics(line) if source.kind == "kafka" else None
             if left_out:
                 return Blocker(
-                    BlockerCode.PLANNED_ELSEWHERE,
-                    f"Batch {batch['batch']} was planned by today's code, without topic "
+                    code=BlockerCode.PLANNED_ELSEWHERE,
+                    says=f"Batch {batch['batch']} was planned by today's code, without topic "
                     f"{', '.join(sorted(left_out))}, which the old code reads: it would fail on that batch. Take "
                     "continue with the old code (--code, or edit it in): it starts behind the last committed batch.",
                 )

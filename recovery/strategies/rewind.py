@@ -13,14 +13,16 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
 from recovery.sources import registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.comparing import moment
 from recovery.strategies import common, late, mapped, sinks, sources, starts
-from recovery.strategies.base import Facts, Option, StepSpec
-from recovery.strategies.blockers import Blocker, BlockerCode
+from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
 # Steps that write a row once, when the watermark has passed its window.
@@ -32,7 +34,7 @@ def judge(facts: Facts) -> Option:
     last, new_rows, told = facts.checkpoint.last_committed, _new_rows(facts), _told(facts)
     operators, doubled = facts.new_code.operators or (), _doubled(facts)
     return Option(
-        strategy="rewind",
+        strategy=Strategy.REWIND,
         title="rewind",
         summary="Go back, rebuild the state",
         blocker=blocked(facts),
@@ -48,11 +50,11 @@ def judge(facts: Facts) -> Option:
         findings=_findings(facts),
         steps=common.steps(
             facts.new_code.files != facts.code.files,
-            StepSpec(
-                "seed",
-                f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, empty state of the new "
-                "code, the watermark as it is, new query id. The old version stays untouched.",
-                _arguments(facts),
+            PlannedStep(
+                kind=StepKind.SEED,
+                says=f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, empty state of the "
+                "new code, the watermark as it is, new query id. The old version stays untouched.",
+                args=_arguments(facts),
             ),
             common.rerun(facts),
         ),
@@ -88,7 +90,7 @@ def blocked(facts: Facts) -> Blocker | None:
     try:
         plan_seed(facts.checkpoint, starts=told or None, watermark_ms=watermark)
     except Refused as refusal:
-        return Blocker(BlockerCode.SEED_REFUSED, refusal.sentence)
+        return Blocker(code=BlockerCode.SEED_REFUSED, says=refusal.sentence)
     return sinks.block(facts, _start(facts, _reread(facts)))
 
 
@@ -97,19 +99,19 @@ def _pointless(facts: Facts) -> Blocker | None:
     operators = facts.new_code.operators or ()
     if not operators:
         says = "The code keeps no state, so there is none to rebuild: take continue."
-        return Blocker(BlockerCode.CODE_KEEPS_NO_STATE, says)
+        return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
     same = operators == tuple(o.name for o in facts.checkpoint.state_operators)
     if same and not common.other_code(facts):
         return Blocker(
-            BlockerCode.CODE_KEEPS_SAME_STATE,
-            f"The code has the {common.names(operators)} step that the checkpoint holds state for. If it is the old "
-            "code, take revert; if its steps changed within, take full-refresh.",
+            code=BlockerCode.CODE_KEEPS_SAME_STATE,
+            says=f"The code has the {common.names(operators)} step that the checkpoint holds state for. If it is the "
+            "old code, take revert; if its steps changed within, take full-refresh.",
         )
     if any(name in WINDOWED for name in operators) and not facts.checkpoint.closed_ms:
         return Blocker(
-            BlockerCode.NO_WATERMARK,
-            "The checkpoint has no watermark, so nothing shows which windows are written already, and they would be "
-            "written again. Take full-refresh.",
+            code=BlockerCode.NO_WATERMARK,
+            says="The checkpoint has no watermark, so nothing shows which windows are written already, and they would "
+            "be written again. Take full-refresh.",
         )
     return None
 
@@ -118,17 +120,17 @@ def _unguided(facts: Facts) -> Blocker | None:
     """Progress that is unclear, or a start that nobody chose."""
     if reconcile_report(facts.checkpoint) is not facts.checkpoint:
         return Blocker(
-            BlockerCode.BATCH_UNSETTLED,
-            f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put the "
-            "old code back (revert) and let it finish that batch, then go back.",
+            code=BlockerCode.BATCH_UNSETTLED,
+            says=f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put "
+            "the old code back (revert) and let it finish that batch, then go back.",
         )
     if not any(s.start and not sources.nothing_in(s.start.reread) for s in facts.sources):
         after = moment(facts.checkpoint.closed_ms or 0)
         of = f"of the windows after {after}, the watermark," if _guarded(facts) else "behind the state"
         return Blocker(
-            BlockerCode.START_NEEDED,
-            f"Choose how far to go back first: every row {of} has to be read again. From the committed position on "
-            "the state would stay without them.",
+            code=BlockerCode.START_NEEDED,
+            says=f"Choose how far to go back first: every row {of} has to be read again. From the committed position "
+            "on the state would stay without them.",
         )
     return None
 

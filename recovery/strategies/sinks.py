@@ -5,13 +5,13 @@ from dataclasses import replace
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.contracts.amounts import Amount, Bound, RowAmount
+from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sinks import registry
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Risk, Start, in_words
 from recovery.sources.base import Distance, Precision
 from recovery.sources.comparing import ZERO, count
 from recovery.strategies.base import Facts
-from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import distance_of, nothing
 
 # Criteria that only a table can be asked for: a topic has rows of before, and of others, of which nothing is known.
@@ -111,7 +111,7 @@ def block(facts: Facts, of: Start) -> Blocker | None:
         said.append(DISAGREE.format(next=of.next_batch, following=found.following))
     elif found.do:
         said.append(found.do)
-    return Blocker(BlockerCode.SINK_BARS, " ".join(said))
+    return Blocker(code=BlockerCode.SINK_BARS, says=" ".join(said))
 
 
 def unsettled(facts: Facts, of: Start) -> dict[str, int]:

@@ -6,11 +6,11 @@ from datetime import datetime
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import why_not_seedable
 from recovery.contracts.amounts import Amount, Bound, RowAmount
+from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sources import file_facts, files, labels, registry
 from recovery.sources.base import Distance, Fresh, InputFile, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.strategies.base import Facts
-from recovery.strategies.blockers import Blocker, BlockerCode
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
 NOT_ASKED = "What it still holds could not be read."
@@ -31,7 +31,7 @@ def block(facts: Facts) -> Blocker | None:
     going_on = [s for s in facts.checkpoint.sources if not facts.source_map or s.index in facts.source_map]
     for source in going_on:
         if why := why_not_seedable(source):
-            return Blocker(BlockerCode.SOURCE_NOT_SEEDABLE, why)
+            return Blocker(code=BlockerCode.SOURCE_NOT_SEEDABLE, says=why)
     reasons = (_unmet(s) or _unreachable(s) for s in concerned(facts))
     return next((reason for reason in reasons if reason), None)
 
@@ -183,7 +183,7 @@ def nothing(why: str) -> RowAmount:
 def _unmet(source: SourceFacts) -> Blocker | None:
     """The source was asked, and yet there is a problem: a start was wished that it does not have."""
     if source.problem and source.facts is not None and source.start is None:
-        return Blocker(BlockerCode.START_NOT_FOUND, f"{name_of(source)}: {source.problem}")
+        return Blocker(code=BlockerCode.START_NOT_FOUND, says=f"{name_of(source)}: {source.problem}")
     return None
 
 
@@ -194,9 +194,9 @@ def _unreachable(source: SourceFacts) -> Blocker | None:
     rows = reach.lost.rows if reach.lost else None
     size = f" That is {'' if rows.exact else 'about '}{count(rows.value, 'row')}." if rows else ""
     return Blocker(
-        BlockerCode.INPUT_GONE,
-        f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that (continue), or "
-        "take full-refresh.",
+        code=BlockerCode.INPUT_GONE,
+        says=f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that "
+        "(continue), or take full-refresh.",
     )
 
 

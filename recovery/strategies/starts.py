@@ -6,13 +6,13 @@ from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.starts import SourceStart
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
+from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sources import registry
 from recovery.sources.base import Distance, SourceFacts
 from recovery.sources.comparing import count, moment
 from recovery.sources.file_positions import FileCandidate
 from recovery.strategies import mapped
 from recovery.strategies.base import Facts
-from recovery.strategies.blockers import Blocker, BlockerCode
 from recovery.strategies.sources import again, kept, name_of, nothing_in, number_of, unit
 
 
@@ -23,8 +23,8 @@ def takes_no_start(facts: Facts, strategy: str) -> Blocker | None:
         return None
     who = _told(chosen)
     return Blocker(
-        BlockerCode.START_NOT_TAKEN,
-        f"{strategy} takes the positions of the checkpoint, and {who} would start elsewhere; take continue.",
+        code=BlockerCode.START_NOT_TAKEN,
+        says=f"{strategy} takes the positions of the checkpoint, and {who} would start elsewhere; take continue.",
     )
 
 

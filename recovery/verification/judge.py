@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from recovery.strategies.base import Criterion
+from recovery.contracts.criteria import Criterion
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.sinks import not_required
 from recovery.verification import below, checks, criteria, whole
@@ -63,26 +63,25 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
 
 def judge(
     strategy: str,
-    planned: Sequence[Criterion | Mapping[str, Any]],
+    planned: Sequence[Criterion],
     evidence: Evidence,
     *,
     edition: int = criteria.EDITION,
 ) -> Verdict:
-    """The verdict over a plan's criteria (as `Criterion` or as `{code, says, expected}`).
+    """The verdict over a plan's criteria.
 
     `edition`: of the proof, as the plan names it.
 
     A criterion that the strategy requires and the plan does not name counts as not measured, unless nobody could
     measure it at this sink.
     """
-    given = [asdict(c) if isinstance(c, Criterion) else dict(c) for c in planned]
-    named = {c["code"] for c in given}
+    named = {c.code for c in planned}
     sink = evidence.sink_after
     without = frozenset[str]() if sink is None else not_required(sink)
-    key = any(c["code"] == criteria.EVERY_ROW_ONCE and (c.get("expected") or {}).get("key") for c in given)
+    key = any(c.code == criteria.EVERY_ROW_ONCE and c.expected.get("key") for c in planned)
     must = criteria.required(strategy, edition=edition, key=key)
     absent = [c for c in must if c not in named and c not in without]
-    judged = [_one(c, evidence) for c in given] + [_absent(code) for code in absent]
+    judged = [_one(c, evidence) for c in planned] + [_absent(code) for code in absent]
     return Verdict(bool(judged) and all(j.ok is True for j in judged), tuple(judged))
 
 
@@ -90,21 +89,21 @@ LATE: Final = frozenset({criteria.NOTHING_ELSE_CHANGED, criteria.FURTHER_UPDATE_
 """What is measured once the further update has ended."""
 
 
-def completed(first: Verdict, planned: Sequence[Mapping[str, Any]], evidence: Evidence) -> Verdict:
+def completed(first: Verdict, planned: Sequence[Criterion], evidence: Evidence) -> Verdict:
     """A verdict of before the further update, with the late criteria of the plan judged by this evidence: its
     `further`, `others_before`, `others_after`, and whether `measure` is of a topic."""
-    late = {c["code"]: c for c in planned if c["code"] in LATE}
+    late = {c.code: c for c in planned if c.code in LATE}
     judged = tuple(_one(late[j.code], evidence) if j.code in late else j for j in first.criteria)
     return Verdict(bool(judged) and all(j.ok is True for j in judged), judged)
 
 
-def _one(criterion: Mapping[str, Any], evidence: Evidence) -> Judged:
-    code, expected = criterion["code"], criterion.get("expected")
-    words = criterion.get("says") or criteria.says(code)
+def _one(criterion: Criterion, evidence: Evidence) -> Judged:
+    code, expected = criterion.code, dict(criterion.expected)
+    words = criterion.says or criteria.says(code)
     check = _CHECKS.get(code)
     if check is None:
         return Judged(code, words, expected, None, None, "This version does not know how to measure this.")
-    found = check(expected if isinstance(expected, Mapping) else {}, evidence)
+    found = check(expected, evidence)
     return Judged(code, words, expected, found.measured, found.ok, found.why)
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import Forecast
 from recovery.spark.api import WHOLE_ROW, Bounded, Measure, Whole
 from recovery.verification.evidence import Evidence, NotWhole, WholeFlow
@@ -139,12 +140,12 @@ def _repeats_added(measured: Mapping[str, Any]) -> int:
     return 0
 
 
-def outcome_of(forecast: Forecast, planned: Sequence[Mapping[str, Any]], evidence: Evidence) -> Outcome:
+def outcome_of(forecast: Forecast, planned: Sequence[Criterion], evidence: Evidence) -> Outcome:
     """`forecast` and `planned`: of the plan, what it said of rows, and its criteria."""
     measure = evidence.measure
     if measure is None:
         return Outcome()
-    again = any((c.get("expected") or {}).get("again") for c in planned if c["code"] == "EVERY_ROW_ONCE")
+    again = any(c.expected.get("again") for c in planned if c.code == "EVERY_ROW_ONCE")
     given = {"lost": _accepted(forecast.lost), "doubled": _accepted(forecast.doubled)}
     lost, lost_bound = _lost(measure, given["lost"])
     early = None if lost is None else _lost_before(measure, lost, evidence.whole_flow)

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from recovery.contracts import codec
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.option import stored_options
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
@@ -93,13 +93,12 @@ def costs_to_accept(recovery: Recovery) -> tuple[Cost, ...]:
 
 
 def _foreseen(recovery: Recovery) -> tuple[Cost, ...]:
-    choices, options = recovery.choices, recovery.facts.get("options") or []
+    choices = recovery.choices
     if choices.get("patch") or choices.get("positions"):
         return ()
-    option = next((o for o in options if o["strategy"] == choices.get("strategy")), None)
-    return (
-        () if option is None or option.get("blocked") else costs_of(codec.read(Forecast, option["forecast"]))
-    )
+    options = stored_options(recovery.facts)
+    option = next((o for o in options if o.strategy == choices.get("strategy")), None)
+    return () if option is None or option.blocked else costs_of(option.forecast)
 
 
 def says_accepted(held: Accepted) -> str:

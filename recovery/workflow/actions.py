@@ -15,6 +15,7 @@ from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import name_pipeline
+from recovery.contracts.option import stored_options
 from recovery.diagnosis.advice import Meant
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step, Workspace
@@ -182,13 +183,12 @@ def _may_choose(recovery: Recovery, strategy: str) -> None:
     rule = rule_for(recovery.flow.pipeline.environment)
     if no := strategy_allowed(rule, strategy):
         raise Refused(no.says, code=no.code)
-    options = {o["strategy"]: o for o in recovery.facts.get("options") or []}
-    option = options.get(strategy)
+    option = next((o for o in stored_options(recovery.facts) if o.strategy == strategy), None)
+    blocked = option.blocked if option else None
     if strategy not in EXECUTABLE:
-        reason = (option or {}).get("blocked") or "this version cannot run it."
+        reason = blocked or "this version cannot run it."
         raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
-    blocked = (option or {}).get("blocked")
-    if blocked and not settled_later(option or {}):
+    if option and blocked and not settled_later(option):
         raise Refused(f"{strategy} cannot be taken: {blocked}", code="blocked")
 
 

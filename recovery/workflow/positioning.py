@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from recovery.contracts.option import stored_options
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
@@ -177,11 +178,11 @@ def _refuse_strange(keys: Sequence[str], mapping: Mapping[str, Any] | None) -> N
 
 def mapping_of(recovery: Recovery) -> dict[str, Any] | None:
     """How the chosen strategy takes the checkpoint's sources for the code's; None before anybody looked."""
-    options = recovery.facts.get("options")
-    if options is None:
+    if recovery.facts.get("options") is None:
         return None
     strategy = recovery.choices.get("strategy") or POSITIONED[0]
-    found = next((o.get("mapping") for o in options if o["strategy"] == strategy), None)
+    options = stored_options(recovery.facts)
+    found = next((o.mapping for o in options if o.strategy == strategy), None)
     return dict(found or {})
 
 
@@ -222,9 +223,8 @@ def sources_of(recovery: Recovery) -> set[str]:
     """Names of the sources that are known of this recovery: by the newest look, else by its facts."""
     if sources := studies.looked(recovery)["sources"]:
         return {one["source"] for one in sources}
-    facts = recovery.facts
-    options = facts.get("options") or []
-    return {str(n) for option in options for n in range(len(option.get("positions") or []))}
+    options = stored_options(recovery.facts)
+    return {str(n) for option in options for n in range(len(option.positions))}
 
 
 def _plain(positions: Mapping[str, Wanted | None]) -> dict[str, dict[str, Any]]:

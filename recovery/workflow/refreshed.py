@@ -1,55 +1,53 @@
 """What the refresh made of the datasets downstream: the events of its update, and Spark's comparison of each view."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from recovery.contracts.forecast import Downstream
+from recovery.contracts.names import StepKind
 from recovery.errors import RepriseError
+from recovery.models import Plan
 from recovery.pipelines.events import statuses
 from recovery.pipelines.workspaces import questions_service
 from recovery.spark.api import DefinedRequest, defined
 from recovery.strategies.base import checkpoint_watched, table_watched
-from recovery.strategies.downstream import AGREES, REFRESH
+from recovery.strategies.downstream import AGREES
 from recovery.verification.below import DONE, NotCompared, Refreshed
 from recovery.workflow.gather import NOTHING, Scene, request_for
 from recovery.workflow.steps import rerun
 
 
-def chosen(body: Mapping[str, Any]) -> dict[str, str]:
+def chosen(plan: Plan) -> dict[str, str]:
     """Datasets that a plan refreshes, each with the flow that writes it; none where it has no such step."""
-    args: Mapping[str, Any] = next((s["args"] for s in body["steps"] if s["kind"] == REFRESH), {})
+    args: Mapping[str, Any] = next(
+        (step.args for step in plan.planned_steps if step.kind is StepKind.REFRESH), {}
+    )
     return dict(zip(args.get("refresh") or (), args.get("flows") or (), strict=True))
 
 
-def besides(body: Mapping[str, Any], others: Mapping[str, str | None]) -> dict[str, str | None]:
+def besides(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | None]:
     """Fingerprints of other places without those that the plan itself refreshes."""
-    ours = {table_watched(name) for name in chosen(body)} | {
-        checkpoint_watched(flow) for flow in chosen(body).values()
+    ours = {table_watched(name) for name in chosen(plan)} | {
+        checkpoint_watched(flow) for flow in chosen(plan).values()
     }
     return {name: print_ for name, print_ in others.items() if name not in ours}
 
 
-def measure(
-    scene: Scene,
-    body: Mapping[str, Any],
-    downstream: Iterable[Downstream],
-    result: Mapping[str, Any] | None,
-) -> tuple[Refreshed, ...] | None:
-    """Each dataset that the plan refreshes, after it. `downstream`: as forecast. `result`: of the step; None: it was
-    not done."""
-    if not chosen(body):
+def measure(scene: Scene, plan: Plan, result: Mapping[str, Any] | None) -> tuple[Refreshed, ...] | None:
+    """Each dataset that the plan refreshes, after it. `result`: of the step; None: it was not done."""
+    if not chosen(plan):
         return ()
     update_id = (result or {}).get("update_id")
     if not update_id:
         return None
     told = scene.client.events(scene.flow.pipeline.pipeline_id, filter=f"update_id = '{update_id}'")
     said = statuses(told, update_id)
-    criterion: Mapping[str, Any] = next((c for c in body["criteria"] if c["code"] == AGREES), {})
-    compared = set((criterion.get("expected") or {}).get("compared") or ())
-    tables = {d.dataset for d in downstream if not d.view}
+    compared = {
+        name for one in plan.criteria if one.code == AGREES for name in one.expected.get("compared") or ()
+    }
+    tables = {d.dataset for d in plan.forecast.downstream if not d.view}
     found = []
-    for dataset, flow in chosen(body).items():
+    for dataset, flow in chosen(plan).items():
         why = _not_compared(dataset in compared, table=dataset in tables)
         status = said[flow].status if flow in said else ""
         one = Refreshed(dataset, status, dataset in compared, not_compared=why, view=dataset not in tables)

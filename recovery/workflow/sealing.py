@@ -10,7 +10,9 @@ from django.utils import timezone
 
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport
+from recovery.contracts import codec
 from recovery.contracts.codec import seal
+from recovery.contracts.option import Option, SettledBy
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
@@ -18,8 +20,7 @@ from recovery.plans.accepted import Accepted, Effect, stored_accepted
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
-from recovery.strategies.base import Facts, Option
-from recovery.strategies.blockers import SettledBy
+from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
@@ -119,7 +120,7 @@ def build(
     accepted: Accepted,
 ) -> dict[str, Any]:
     """The plan's body (docs/wiring.md); plain JSON. `accepted`: what people accepted of its costs."""
-    shown = option.as_dict()
+    shown = codec.to_json(option)
     if option.strategy == "revert":
         facts = put_back(facts)
     code = facts.old_code if option.strategy == "revert" and facts.old_code else facts.new_code

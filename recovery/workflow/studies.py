@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts import codec
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
@@ -134,7 +135,7 @@ def shown(facts: Facts) -> dict[str, Any]:
     options = judge_all(facts)
     return {
         "status": "ready",
-        "options": [o.as_dict() for o in options],
+        "options": [codec.to_json(o) for o in options],
         "not_applicable": not_applicable(),
         "recommended": next((o.strategy for o in options if o.recommended), None),
         "table_rows": facts.counts.table,

@@ -13,6 +13,7 @@ from recovery.checkpoints.report import (
 )
 from recovery.contracts import codec
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.option import Option
 from tests.factories.flows import CONDITION, MESSAGE, ago
 
 DIAGNOSIS: dict[str, Any] = {
@@ -209,7 +210,7 @@ def _steps(strategy: str) -> list[dict[str, Any]]:
         ],
         "full-refresh": [("rerun", "Empty spark_catalog.crm.customers_changes and read everything again.")],
         "empty": [("rerun", "Start from an empty checkpoint.")],
-    }[strategy]
+    }["continue" if strategy == "rewind" else strategy]
     backup = ("backup", "Keep the source as it is and what the checkpoint goes back to; read it back.")
     first = ("stop", "Prove that the pipeline is still stopped and nothing has moved since the plan.")
     kept = (backup,) if strategy in ("continue", "revert") else ()
@@ -244,6 +245,16 @@ def option(strategy: str, **values: Any) -> dict[str, Any]:
         "positions": [position()],
         **values,
     }
+
+
+def judged_option(strategy: str, **values: Any) -> Option:
+    """The option as pages read it; `values` as they are stored."""
+    return codec.read(Option, option(strategy, **values))
+
+
+def judged_options() -> tuple[Option, ...]:
+    """All of them as pages read them."""
+    return tuple(codec.read(Option, one) for one in options())
 
 
 def options() -> list[dict[str, Any]]:

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from recovery.contracts.option import Option
 from recovery.errors import RepriseError
-from recovery.strategies.base import Facts, KeyKind, Option
+from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.sinks import compared, is_table
 from recovery.workflow import sealing
 from recovery.workflow.gather import Scene

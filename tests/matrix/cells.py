@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from recovery.contracts.amounts import RowAmount
+from recovery.contracts.option import Option
 from recovery.errors import RepriseError
 from recovery.sources.base import Wanted
-from recovery.strategies.base import Option
 from recovery.strategies.catalogue import judge_all
 from tests.matrix import acting, incidents, judging, sinks, sources
 from tests.matrix.acting import Failed, Outcome

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from recovery.checkpoints import inspect_checkpoint
+from recovery.contracts.option import Option
 from recovery.plans.accepted import Accepted
 from recovery.sources import wishes as wishing
 from recovery.sources.base import Wanted
 from recovery.strategies import mapped
-from recovery.strategies.base import Facts, Option
+from recovery.strategies.base import Facts
 from recovery.workflow import sealing
 from recovery.workflow.gather import Scene, facts_of
 from tests.matrix.world import PATH, World

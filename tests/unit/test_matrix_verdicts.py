@@ -38,5 +38,5 @@ CASES = [
 
 @pytest.mark.parametrize(("told", "came", "verdict"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_a_forecast_is_held_to_its_outcome(told: Forecast, came: Outcome, verdict: str) -> None:
-    option = replace(judge_all(facts())[0], forecast=told)
+    option = judge_all(facts())[0].model_copy(update={"forecast": told})
     assert compared(option, came).verdict == verdict

@@ -57,7 +57,7 @@ class Command(RepriseCommand):
             request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
             recovery.refresh_from_db()
         data = {**by_hand.planned(recovery, plan), "approvals": _acting.approvals(recovery, plan)}
-        return Answer(data, _acting.forecast_text(data, plan.forecast, _acting.awaited(recovery, plan)))
+        return Answer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
 
     def _look(self, flow: Flow, options: dict[str, Any]) -> Answer:
         wanted, sources = by_hand.look(

@@ -81,7 +81,7 @@ def run(context: Context) -> Waits:
     reviewed.ran(context.body, context.client, context.pipeline_id, refreshed.updates_of(done.get("refresh")))
     evidence = replace(
         evidence,
-        below=refreshed.measure(scene, context.body, context.plan.forecast.downstream, done.get("refresh")),
+        below=refreshed.measure(scene, context.plan, done.get("refresh")),
     )
     before = _before(context, scene, evidence, reading.seen(context.body, readers))
     context.watch.keep(**{noted_files.FIELD: _noted(context, scene).as_dict()})
@@ -97,10 +97,10 @@ def _steps(context: Context) -> dict[str, Step]:
 def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[str, Any]) -> BeforeFurther:
     body, measure = context.body, evidence.measure
     declared = reading.is_declared(body)
-    verdict = judge(body["strategy"], body["criteria"], evidence, edition=body.get("proof", 1))
+    verdict = judge(body["strategy"], context.plan.criteria, evidence, edition=body.get("proof", 1))
     return BeforeFurther(
         verdict=verdict.as_dict(),
-        outcome=outcome_of(context.plan.forecast, body["criteria"], evidence).as_dict(),
+        outcome=outcome_of(context.plan.forecast, context.plan.criteria, evidence).as_dict(),
         below=_below(context, evidence),
         rows=None if measure is None else measure.new_rows if declared else measure.table_rows,
         listed=dict(listed),
@@ -157,10 +157,10 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         sink_after=None,
         measure=Measure(strange=before.strange),
         further=_further(context.step, scene, body, before, readers, ended),
-        others_before=refreshed.besides(body, others_before),
-        others_after=refreshed.besides(body, other_fingerprints(scene)),
+        others_before=refreshed.besides(context.plan, others_before),
+        others_after=refreshed.besides(context.plan, other_fingerprints(scene)),
     )
-    verdict = completed(Verdict.of(before.verdict), body["criteria"], evidence)
+    verdict = completed(Verdict.of(before.verdict), context.plan.criteria, evidence)
     for one in verdict.criteria:
         word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one.ok]
         context.log(f"{one.code} {word}. {one.why}")

@@ -30,7 +30,7 @@ from tests import factories as f
 
 
 def test_every_question_of_the_comparison_has_an_answer_for_every_strategy() -> None:
-    compare = wizard.compare(f.options(), "", EXECUTABLE, recommended="continue")
+    compare = wizard.compare(f.judged_options(), "", EXECUTABLE, recommended="continue")
 
     assert [c.strategy for c in compare.columns] == ["continue", "revert", "full-refresh", "empty"]
     assert {len(line.cells) for line in compare.lines} == {4}
@@ -48,9 +48,9 @@ def test_every_question_of_the_comparison_has_an_answer_for_every_strategy() -> 
 
 
 def test_only_a_strategy_that_this_version_can_run_can_be_pressed() -> None:
-    blocked_by_code = f.option("revert", blocked="…", blocker={"code": "old_code_unknown"})
+    blocked_by_code = f.judged_option("revert", blocked="…", blocker={"code": "old_code_unknown"})
 
-    options = [*f.options()[:1], blocked_by_code, *f.options()[3:]]
+    options = [*f.judged_options()[:1], blocked_by_code, *f.judged_options()[3:]]
     columns = wizard.compare(options, "", EXECUTABLE, recommended="continue").columns
 
     assert [c.disabled for c in columns] == [False, False, True]
@@ -70,14 +70,14 @@ def test_only_a_strategy_that_this_version_can_run_can_be_pressed() -> None:
 def test_only_what_is_recommended_and_can_be_undone_is_preselected(
     chosen: str, recommended: str, checked: list[str]
 ) -> None:
-    columns = wizard.compare(f.options(), chosen, EXECUTABLE, recommended=recommended).columns
+    columns = wizard.compare(f.judged_options(), chosen, EXECUTABLE, recommended=recommended).columns
 
     assert [c.strategy for c in columns if c.checked] == checked
     assert [c.strategy for c in columns if c.recommended] == ([recommended] if recommended else [])
 
 
 def test_what_was_counted_to_lose_rows_is_recommended_on_no_page() -> None:
-    options = [f.option("continue", forecast={"lost": f.amount(9)}), f.option("revert")]
+    options = [f.judged_option("continue", forecast={"lost": f.amount(9)}), f.judged_option("revert")]
 
     assert not any("Recommended" in r.tags for r in wizard.ladder(f.DIAGNOSIS, Meant.YES, options))
     assert recommended_strategy(options, f.DIAGNOSIS, Meant.YES) == ""
@@ -87,7 +87,7 @@ def test_what_was_counted_to_lose_rows_is_recommended_on_no_page() -> None:
     ("meant", "first"), [(None, []), ("unknown", []), ("yes", ["advice-continue"]), ("no", ["advice-revert"])]
 )
 def test_the_ladder_recommends_what_the_answer_makes_right(meant: str | None, first: list[str]) -> None:
-    rungs = wizard.ladder(f.DIAGNOSIS, meant_of(meant), f.options())
+    rungs = wizard.ladder(f.DIAGNOSIS, meant_of(meant), f.judged_options())
 
     assert [r.code for r in rungs if "Recommended" in r.tags] == first
     assert [r.code for r in rungs if r.first] == first

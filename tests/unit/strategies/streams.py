@@ -5,10 +5,11 @@ from typing import Any
 
 from recovery.checkpoints.report import SourceProgress, StateOperator
 from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Candidate, Distance, Position, Precision, Reach, SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
-from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint, facts
 

@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.findings import finding
+from recovery.contracts import codec
+from recovery.contracts.option import SETTLED, BlockerCode, Option, SettledBy
 from recovery.strategies.base import CodeFacts, Facts
-from recovery.strategies.blockers import SETTLED, BlockerCode, SettledBy, stored_blocker
 from recovery.strategies.catalogue import judge_all, needs_start, settled_later
+from tests import factories as f
 from tests.unit.strategies.facts import WITH, facts
 
 
-def stored(given: Facts) -> dict[str, dict[str, Any]]:
-    return {o.strategy: o.as_dict() for o in judge_all(given)}
+def stored(given: Facts) -> dict[str, Option]:
+    return {o.strategy: codec.read(Option, codec.to_json(o)) for o in judge_all(given)}
 
 
 def shared_by(flow: str) -> Facts:
@@ -25,46 +27,49 @@ def shared_by(flow: str) -> Facts:
 @pytest.mark.parametrize("flow", ["geocode", "clicks", "not known", "nothing needs a reset"])
 def test_a_shared_checkpoint_blocks_whatever_the_flow_is_called(flow: str) -> None:
     found = stored(shared_by(flow))
-    assert {o["blocker"]["code"] for n, o in found.items() if n != "empty"} == {"storage_shared"}
+    assert {o.blocker.code for n, o in found.items() if n != "empty" and o.blocker} == {"storage_shared"}
     assert not any(settled_later(o) for o in found.values())
 
 
 @pytest.mark.parametrize("update", ["77a", "code"])
 def test_a_running_update_blocks_whatever_its_id(update: str) -> None:
     found = stored(facts(active_update=update))["continue"]
-    assert (found["blocker"]["code"], settled_later(found)) == ("update_running", False)
+    assert found.blocker is not None
+    assert (found.blocker.code, settled_later(found)) == ("update_running", False)
 
 
 def test_a_hard_blocker_is_not_settled_because_sources_are_mapped_too() -> None:
-    option = {**stored(shared_by("geocode"))["continue"], "mapping": {"pairs": []}}
+    option = stored(shared_by("geocode"))["continue"].model_copy(update={"mapping": {"pairs": []}})
     assert not settled_later(option)
 
 
 def test_code_that_keeps_state_is_settled_by_other_code() -> None:
     given = facts(new_code=CodeFacts({"/p/q.py": WITH}, ("stateStoreSave",), sources=({"path": "/in"},)))
     found = stored(given)["continue"]
-    assert found["blocker"] == {"code": "code_keeps_state", "settled_by": "patch"}
+    assert codec.to_json(found)["blocker"] == {"code": "code_keeps_state", "settled_by": "patch"}
     assert settled_later(found)
 
 
 @pytest.mark.parametrize("code", [c for c, by in SETTLED.items() if by is not SettledBy.PATCH])
 def test_a_start_settles_only_what_takes_one(code: BlockerCode) -> None:
-    def blocked(strategy: str) -> dict[str, Any]:
-        return {"strategy": strategy, "blocked": "…", "blocker": {"code": code.value}}
+    def blocked(strategy: str) -> Option:
+        return f.judged_option(strategy, blocked="…", blocker={"code": code.value})
 
     assert settled_later(blocked("continue"))
     assert not settled_later(blocked("revert"))
 
 
 @pytest.mark.parametrize(
-    "option",
+    "changes",
     [
-        {"strategy": "continue", "blocked": "The code has a step that has no state."},
-        {"strategy": "continue", "blocked": "…", "blocker": {"code": "of a later version"}},
-        {"strategy": "continue", "blocked": None, "blocker": None},
+        {"blocked": "The code has a step that has no state."},
+        {"blocked": "…", "blocker": {"code": "of a later version"}},
+        {"blocked": None, "blocker": None},
     ],
 )
-def test_an_option_of_another_version_is_read_and_settled_by_nothing(option: dict[str, Any]) -> None:
-    assert stored_blocker(option) is None
+def test_an_option_of_another_version_is_read_and_settled_by_nothing(changes: dict[str, Any]) -> None:
+    option = f.judged_option("continue", **changes)
+    assert option.blocked == changes["blocked"]
+    assert option.blocker is None or option.blocker.code is None
     assert not settled_later(option)
     assert not needs_start(option)

@@ -8,7 +8,7 @@ import pytest
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import DownstreamEffect, DownstreamReason, Forecast
-from recovery.strategies.base import Option
+from recovery.contracts.option import Option
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.continue_ import judge
 from recovery.strategies.downstream import AGREES, with_downstream
@@ -23,9 +23,10 @@ def option(
     reader: Reader, *, strategy: str = "continue", doubled: RowAmount | None = None, **changes: Any
 ) -> Option:
     known = facts(readers=(reader,), **changes)
-    judged = replace(judge(known), strategy=strategy)
+    judged = judge(known).model_copy(update={"strategy": strategy})
     if doubled is not None:
-        judged = replace(judged, forecast=judged.forecast.model_copy(update={"doubled": doubled}))
+        forecast = judged.forecast.model_copy(update={"doubled": doubled})
+        judged = judged.model_copy(update={"forecast": forecast})
     return with_downstream(known, judged)
 
 
@@ -119,7 +120,8 @@ def test_what_reads_a_dataset_that_is_not_refreshed_is_not_refreshed(
 ) -> None:
     known = facts(readers=(copy, view, BEHIND_THAT))
     judged = judge(known)
-    judged = replace(judged, forecast=judged.forecast.model_copy(update={"doubled": doubled}))
+    forecast = judged.forecast.model_copy(update={"doubled": doubled})
+    judged = judged.model_copy(update={"forecast": forecast})
 
     found = with_downstream(known, judged)
 

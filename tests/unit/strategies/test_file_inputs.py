@@ -6,8 +6,9 @@ from pathlib import Path
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
+from recovery.contracts.option import Option
 from recovery.sources.live import looking, unread
-from recovery.strategies.base import Counts, Facts, Option
+from recovery.strategies.base import Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import checkpoint, facts
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import Finding, Severity, SourceProgress
+from recovery.contracts import codec
+from recovery.contracts.option import Option
 from recovery.sources.base import Distance, SourceFacts
-from recovery.strategies.base import Counts, Facts, Option
+from recovery.strategies.base import Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.streams import of, source, start, stream
 
@@ -57,7 +59,7 @@ def test_a_source_that_was_added_has_no_start_until_one_is_chosen() -> None:
     assert "Choose where source 1 (returns) begins." in (option.blocked or "")
     assert option.mapping is not None
     assert [p["new"] for p in option.mapping["pairs"]] == ["0"]
-    json.dumps(option.as_dict())
+    json.dumps(codec.to_json(option))
 
 
 def test_a_source_that_was_added_begins_where_it_was_chosen_and_loses_nothing() -> None:
@@ -165,5 +167,5 @@ def test_sources_that_damage_hides_are_no_other_sources() -> None:
 def test_one_to_one_has_no_mapping() -> None:
     option = judged(stream())
     assert option.mapping is None
-    assert option.as_dict()["mapping"] is None
+    assert option.mapping is None
     assert option.forecast.lost.exact

@@ -1,13 +1,12 @@
 """Diagnosis and comparison recommend the same, and nothing before it is known whether the change was meant."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
-from recovery.contracts.forecast import Forecast
+from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.diagnosis.advice import Meant
 from recovery.plans.accepted import costs_of
 from recovery.strategies.base import Facts
@@ -20,11 +19,12 @@ ASKS = f.DIAGNOSIS
 DAMAGED: dict[str, Any] = {
     "advice": [{"says": "Mend it.", "strategy": "", "right_if": None, "undoable": None}]
 }
-OPTIONS = [o.as_dict() for o in judge_all(facts())]
+OPTIONS = judge_all(facts())
 
 
-def blocked(name: str) -> list[dict[str, Any]]:
-    return [{**o, "blocked": "…"} if o["strategy"] == name else o for o in OPTIONS]
+def blocked(name: str) -> list[Option]:
+    blocker = Blocker(code=BlockerCode.SEED_REFUSED, says="…")
+    return [o.model_copy(update={"blocker": blocker}) if o.strategy == name else o for o in OPTIONS]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def blocked(name: str) -> list[dict[str, Any]]:
     ],
 )
 def test_the_answer_sets_what_is_recommended(
-    options: list[dict[str, Any]], diagnosis: dict[str, Any], meant: Meant | None, strategy: str
+    options: Sequence[Option], diagnosis: dict[str, Any], meant: Meant | None, strategy: str
 ) -> None:
     assert recommended_strategy(options, diagnosis, meant) == strategy
 
@@ -68,15 +68,17 @@ def test_what_has_to_be_accepted_is_never_recommended(
 
     def judged(known: Facts) -> Any:
         option = judge(known)
-        return replace(option, forecast=option.forecast.model_copy(update={"doubled": doubled}))
+        forecast = option.forecast.model_copy(update={"doubled": doubled})
+        return option.model_copy(update={"forecast": forecast})
 
     monkeypatch.setattr("recovery.strategies.catalogue.JUDGES", {"continue": judged})
-    options = [o.as_dict() for o in judge_all(facts())]
-    assert bool(costs_of(codec.read(Forecast, options[0]["forecast"]))) is (strategy == "")
+    options = judge_all(facts())
+    assert bool(costs_of(options[0].forecast)) is (strategy == "")
     assert recommended_strategy(options, DAMAGED, None) == strategy
     assert recommended_strategy(options, ASKS, Meant.YES) == strategy
 
 
 def test_what_cannot_be_undone_is_never_preselected() -> None:
-    assert {o["strategy"] for o in OPTIONS if not may_be_preselected(o)} == {"full-refresh"}
-    assert not may_be_preselected({"strategy": "full-refresh"}), "as it was stored before options told it"
+    assert {o.strategy for o in OPTIONS if not may_be_preselected(o)} == {"full-refresh"}
+    before = f.judged_option("full-refresh")
+    assert not may_be_preselected(before), "as it was stored before options had it"

@@ -8,7 +8,8 @@ import pytest
 from recovery.checkpoints.layout import Layout
 from recovery.checkpoints.repair import Left, Mending, RepairPlan
 from recovery.checkpoints.report import Finding, Severity
-from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.contracts.option import Option
+from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import WITH, checkpoint, facts
 

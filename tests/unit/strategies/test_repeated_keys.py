@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from recovery.contracts.amounts import Bound
+from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
-from recovery.strategies.base import Facts, KeyKind, Option
+from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.common import REPEATED_WORDS, SINK_WORDS, WORDS
 from tests.unit.strategies.facts import facts
 from tests.unit.strategies.test_sources_and_sinks import options

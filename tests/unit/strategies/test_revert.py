@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import SourceProgress
+from recovery.contracts.option import Option
 from recovery.sources.base import Distance, Reach
-from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.revert import put_back
 from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint
 from tests.unit.strategies.streams import LINES, of, source, start, stream

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import StateOperator
+from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance
-from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from recovery.verification.criteria import REQUIRED
 from tests.unit.strategies.facts import WITHOUT, checkpoint

@@ -7,8 +7,9 @@ import pytest
 
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceEntry
+from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
-from recovery.strategies.base import CodeFacts, Counts, Facts, Option
+from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import FILES, WITH, WITHOUT, checkpoint, facts, source
 

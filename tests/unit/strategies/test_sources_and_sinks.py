@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.starts import SEEDABLE, WHY_NOT
+from recovery.contracts.option import Option
 from recovery.sinks import auto_cdc, foreach_batch
 from recovery.sinks import registry as sinks
 from recovery.sinks.base import SinkReport
 from recovery.sources import registry as sources
 from recovery.sources.base import Reach
-from recovery.strategies.base import Beside, Counts, Option
+from recovery.strategies.base import Beside, Counts
 from recovery.strategies.common import WORDS
 from recovery.strategies.sinks import not_measured, not_required
 from tests.unit.strategies.facts import checkpoint

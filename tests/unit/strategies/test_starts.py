@@ -10,11 +10,12 @@ from hypothesis import strategies as some
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.seed import SourceStart
 from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.option import Option
 from recovery.sinks import auto_cdc
 from recovery.sinks.base import SinkReport
 from recovery.sources import files, kafka
 from recovery.sources.base import Distance, Reach, SourceFacts, Wanted
-from recovery.strategies.base import Counts, Facts, Option
+from recovery.strategies.base import Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import FILES, checkpoint, entries
 from tests.unit.strategies.facts import facts as customers

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from recovery.contracts.criteria import Criterion
 from recovery.verification.below import NotCompared, Refreshed, downstream_agrees, uncompared
 from recovery.verification.judge import judge
 from tests.unit.verification.world import World
@@ -95,6 +96,6 @@ def test_a_dataset_of_before_codes_were_noted_is_named_too() -> None:
 def test_a_recovery_is_not_proven_over_a_view_that_is_wrong(rows: int, verified: bool) -> None:
     world = World()
     view = replace(WELL, rows=rows, missing=9 - rows)
-    planned = [*world.criteria(), {"code": "DOWNSTREAM_AGREES", "says": "", "expected": EXPECTED}]
+    planned = [*world.criteria(), Criterion(code="DOWNSTREAM_AGREES", says="", expected=EXPECTED)]
     evidence = replace(world.evidence(), below=(view, COPY))
     assert judge("continue", planned, evidence).verified is verified

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry
-from recovery.strategies.base import Criterion
+from recovery.contracts.criteria import Criterion
 from recovery.verification.checks import nothing_else_changed
 from recovery.verification.criteria import REQUIRED, says
 from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, batches, new_inputs
@@ -39,14 +39,6 @@ def test_a_whole_recovery_is_verified(strategy: str) -> None:
     assert verdict.as_dict()["criteria"][1]["measured"] == {"files": 9, "missing": 0, "more_than_once": 0}
 
 
-def test_criteria_may_come_as_values_or_as_json() -> None:
-    world = World()
-    values = [Criterion(c["code"], c["says"], c["expected"]) for c in world.criteria()]
-    assert judge("continue", values, world.evidence()) == judge(
-        "continue", world.criteria(), world.evidence()
-    )
-
-
 def test_an_empty_plan_proves_nothing() -> None:
     assert not judge("unheard-of", [], World().evidence()).verified
 
@@ -54,7 +46,7 @@ def test_an_empty_plan_proves_nothing() -> None:
 @pytest.mark.parametrize("code", REQUIRED["continue"])
 def test_a_criterion_that_the_plan_left_out_counts_as_not_measured(code: str) -> None:
     world = World()
-    verdict = judge("continue", [c for c in world.criteria() if c["code"] != code], world.evidence())
+    verdict = judge("continue", [c for c in world.criteria() if c.code != code], world.evidence())
     assert not verdict.verified
     assert [(c.code, c.ok) for c in verdict.criteria if c.ok is not True] == [(code, None)]
 
@@ -70,7 +62,9 @@ def test_what_nobody_could_measure_with_this_sink_is_not_asked_for_but_whether_i
 
 def test_a_criterion_of_a_later_version_counts_as_not_measured() -> None:
     world = World()
-    verdict = judge("continue", [*world.criteria(), {"code": "NEW", "expected": 1}], world.evidence())
+    verdict = judge(
+        "continue", [*world.criteria(), Criterion(code="NEW", says="", expected={})], world.evidence()
+    )
     assert (verdict.verified, verdict.criteria[-1].ok) == (False, None)
 
 
@@ -167,9 +161,7 @@ def test_each_number_counts(name: str, code: str, values: dict[str, Any], ok: bo
 
 def test_a_key_other_than_the_planned_one_measures_nothing() -> None:
     world = World()
-    planned = [
-        c if c["code"] != "EVERY_ROW_ONCE" else {**c, "expected": {"key": ["ID"]}} for c in world.criteria()
-    ]
+    planned = world.criteria(EVERY_ROW_ONCE={"key": ["ID"]})
     measure = world.evidence().measure
     assert measure is not None
     assert not judge("continue", planned, world.evidence(), edition=1).verified
@@ -211,10 +203,7 @@ def test_rows_that_the_table_held_are_not_put_down_to_the_input(
 
 
 def test_input_that_was_inferred_is_never_proven_and_a_fault_stays_one() -> None:
-    planned = [
-        c if c["code"] != "EVERY_ROW_ONCE" else {**c, "expected": {"key": [], "inferred": ["sources/0/1"]}}
-        for c in World().criteria()
-    ]
+    planned = World().criteria(EVERY_ROW_ONCE={"key": [], "inferred": ["sources/0/1"]})
     for world, ok in ((World(), None), (World(written=["b", "c"]), False)):
         found = next(
             c for c in judge("revert", planned, world.evidence()).criteria if c.code == "EVERY_ROW_ONCE"
@@ -243,10 +232,7 @@ def test_no_batch_is_right_where_no_file_waited_and_the_position_stands() -> Non
 def test_files_that_came_after_the_plan_are_said_and_their_rows_must_be_counted() -> None:
     world = World(late=1)
     planned = {0: tuple(decoded(0, n) for n in (1, 2, 3, 4))}
-    criteria = [
-        c if c["code"] != "COUNTS_EQUAL_FORECAST" else {**c, "expected": {"new_rows": 3}}
-        for c in world.criteria()
-    ]
+    criteria = world.criteria(COUNTS_EQUAL_FORECAST={"new_rows": 3})
     uncounted = judge("continue", criteria, world.evidence(planned=planned))
     assert [(c.code, c.ok) for c in uncounted.criteria if c.ok is not True] == [
         ("COUNTS_EQUAL_FORECAST", None)

@@ -46,8 +46,7 @@ def test_what_was_not_shown_is_never_proven(change: dict[str, Any], fails: dict[
 
 def test_rows_that_came_after_the_forecast_are_counted_with_it() -> None:
     world = World()
-    criteria = world.criteria()
-    next(c for c in criteria if c["code"] == "COUNTS_EQUAL_FORECAST")["expected"]["new_rows"] -= 2
+    criteria = world.criteria(COUNTS_EQUAL_FORECAST={"new_rows": len(world.expected) - 2})
     evidence = replace(world.evidence(), reached={1: replace(GOOD, arrived=True)}, arrived_rows=2)
     found = {j.code: j for j in judge("continue", criteria, evidence).criteria}
     assert found["COUNTS_EQUAL_FORECAST"].ok is True

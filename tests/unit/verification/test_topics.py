@@ -22,8 +22,7 @@ SINK = SinkReport("kafka", "topic out", None, declared="kafka")
 def verdict(measure: Measure, *, again: bool = False, **changes: Any) -> dict[str, tuple[bool | None, str]]:
     """Criteria that do not simply hold, by code; the plan has all but the one on tables."""
     world = World()
-    planned = [c for c in world.criteria() if c["code"] not in ON_TABLES]
-    next(c for c in planned if c["code"] == "EVERY_ROW_ONCE")["expected"]["again"] = again
+    planned = [c for c in world.criteria(EVERY_ROW_ONCE={"again": again}) if c.code not in ON_TABLES]
     changes = {"sink_before": SINK, "sink_after": SINK, "measured_files": (), **changes}
     further = FurtherUpdate("COMPLETED", 4, 4, (), ())
     evidence = replace(world.evidence(), measure=measure, **{"further": further, **changes})

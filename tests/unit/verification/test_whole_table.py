@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recovery.contracts.amounts import Bound
+from recovery.contracts.criteria import Criterion
 from recovery.spark.api import Bounded, BoundedBy, Measure, Whole
 from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow
 from recovery.verification.judge import Judged, judge
@@ -174,7 +175,7 @@ def test_rows_of_before_are_counted_too(values: dict[str, Any], ok: bool | None)
 
 def test_a_plan_that_was_sealed_before_is_judged_by_the_criteria_it_has() -> None:
     world = World(key=["id"], old_rows=["a"], expected=["b"])
-    planned = [c for c in world.criteria() if c["code"] not in ("ROWS_OF_BEFORE_UNTOUCHED", "NO_KEY_TWICE")]
+    planned = [c for c in world.criteria() if c.code not in ("ROWS_OF_BEFORE_UNTOUCHED", "NO_KEY_TWICE")]
     assert judge("continue", planned, world.evidence(), edition=1).verified
     now = judge("continue", planned, world.evidence())
     assert {c.code for c in now.criteria if c.ok is None} == {"ROWS_OF_BEFORE_UNTOUCHED", "NO_KEY_TWICE"}
@@ -301,8 +302,7 @@ def test_rows_that_were_given_up_hide_no_key_that_was_lost_before(
 
 def test_rows_that_are_read_again_without_a_key_are_doubled_as_far_as_they_are_alike() -> None:
     world = World(old_rows=["a", "b"], expected=["a", "b", "c"])
-    planned = world.criteria()
-    next(c for c in planned if c["code"] == "EVERY_ROW_ONCE")["expected"]["again"] = True
+    planned = world.criteria(EVERY_ROW_ONCE={"again": True})
     found = outcome_of(forecast_of(doubled=AT_MOST), planned, world.evidence())
     assert (found.doubled, found.doubled_bound) == (2, Bound.AT_LEAST)
 
@@ -320,7 +320,7 @@ def test_what_a_topic_held_before_is_a_bound(
     again: bool, before: dict[str, int], doubled: tuple[int | None, Bound]
 ) -> None:
     measure = Measure(missing=0, extra=2, strange=0, repeated=1, **before)
-    planned = [{"code": "EVERY_ROW_ONCE", "expected": {"again": again}}]
+    planned = [Criterion(code="EVERY_ROW_ONCE", says="", expected={"again": again})]
     evidence = World().evidence(measure=measure)
     found = outcome_of(forecast_of(doubled=SIX if again else NONE), planned, evidence)
     assert (found.doubled, found.doubled_bound) == doubled

@@ -4,10 +4,12 @@ What Spark counts in earnest is counted here over plain lists, so that any loss 
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
+from recovery.contracts.criteria import Criterion
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
 from recovery.verification.criteria import REQUIRED
@@ -62,8 +64,8 @@ class World:
     def scope(self) -> str:
         return {"continue": "both", "revert": "same", "full-refresh": "new"}[self.strategy]
 
-    def criteria(self) -> list[dict[str, Any]]:
-        """As the plan fixed them before the rerun."""
+    def criteria(self, **other: Mapping[str, Any]) -> list[Criterion]:
+        """As the plan fixed them before the rerun. `other`: by code, values that are expected in place of these."""
         fresh = self.scope == "new"
         batch = 0 if fresh else OLD_BATCHES
         files = sum(len(set(x)) for x in self.listed or []) - self.late
@@ -86,7 +88,7 @@ class World:
             "FURTHER_UPDATE_ADDS_NOTHING": {},
         }
         assert set(REQUIRED[self.strategy]) <= expected.keys()
-        return [{"code": c, "says": c, "expected": e} for c, e in expected.items()]
+        return [Criterion(code=c, says=c, expected={**e, **other.get(c, {})}) for c, e in expected.items()]
 
     def evidence(self, **changes: Any) -> Evidence:
         old, new = self._old(), self._new()

@@ -12,6 +12,7 @@ from recovery.models import AuditEntry, Recovery
 from recovery.people.roles import Actor, Role
 from recovery.workflow import actions, broker, sealing, tasks
 from recovery.workflow.moves import halt_of, held_by
+from tests import factories as f
 from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
 
@@ -143,7 +144,7 @@ def test_whether_the_change_was_meant_is_no_longer_changed_once_a_plan_is_sealed
 def test_a_blocked_strategy_cannot_be_chosen() -> None:
     row = recovery("diagnosing")
     Recovery.objects.filter(pk=row.pk).update(
-        facts={"options": [{"strategy": "empty", "blocked": "It would silently lose 8 rows."}]}
+        facts={"options": [f.option("empty", blocked="It would silently lose 8 rows.")]}
     )
     with refused("blocked"):
         actions.choose_strategy(recovery_id=row.pk, strategy="empty", by=RESPONDER)
@@ -161,7 +162,7 @@ def test_a_blocked_strategy_cannot_be_chosen() -> None:
 def test_what_a_later_step_settles_does_not_keep_a_strategy_from_being_chosen(option: dict[str, Any]) -> None:
     """A start that is given with it among them: the facts were gathered without it."""
     row = recovery("diagnosing")
-    Recovery.objects.filter(pk=row.pk).update(facts={"options": [option]})
+    Recovery.objects.filter(pk=row.pk).update(facts={"options": [f.option(**option)]})
 
     actions.choose_strategy(recovery_id=row.pk, strategy=option["strategy"], by=RESPONDER)
 

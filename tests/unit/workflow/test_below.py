@@ -1,18 +1,26 @@
 """Who reads a flow's table as the inventory knows it, which update refreshes them, and what of that is no change."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
+from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect
+from recovery.contracts.names import StepKind
+from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
+from recovery.models import Plan
+from recovery.strategies.downstream import AGREES
 from recovery.strategies.readers import Reader
 from recovery.workflow import actions, refreshed
 from recovery.workflow.below import readers_of
 from recovery.workflow.chosen import basis, chosen
 from recovery.workflow.steps import refresh, rerun
 from tests import factories as f
+from tests.factories.judged import forecast_of
 from tests.unit.workflow.rows import RESPONDER
 from tests.unit.workflow.test_rerun import context, run  # noqa: F401
 
@@ -95,11 +103,24 @@ def test_the_refresh_selects_what_is_below_and_is_started_once(context: Any) -> 
     assert refresh.probe(context.step).outcome == "repeat"
 
 
+def refreshing(flows: dict[str, str], downstream: Sequence[Downstream] = ()) -> Plan:
+    """A plan that refreshes these datasets, each with its flow; none of them can be compared."""
+    args = {"refresh": list(flows), "flows": list(flows.values())}
+    step = PlannedStep(kind=StepKind.REFRESH, says="", args=args)
+    criterion = Criterion(code=AGREES, says="", expected={"datasets": list(flows), "compared": []})
+    body = {
+        "steps": [codec.to_json(step)] if flows else [],
+        "criteria": [codec.to_json(criterion)],
+        "forecast": codec.to_json(forecast_of(downstream=tuple(downstream))),
+    }
+    return Plan(body=body)
+
+
 def test_what_the_plan_itself_refreshes_is_no_change_beside_it() -> None:
-    body = {"steps": [{"kind": "refresh", "args": {"refresh": ["c.s.v"], "flows": ["c.s.v_flow"]}}]}
+    plan = refreshing({"c.s.v": "c.s.v_flow"})
     others: dict[str, str | None] = {"table c.s.v": "1", "checkpoint c.s.v_flow": "2", "table c.s.w": "3"}
-    assert refreshed.besides(body, others) == {"table c.s.w": "3"}
-    assert refreshed.besides({"steps": []}, others) == others
+    assert refreshed.besides(plan, others) == {"table c.s.w": "3"}
+    assert refreshed.besides(refreshing({}), others) == others
 
 
 def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
@@ -108,25 +129,21 @@ def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
         Downstream(dataset=name, effect=DownstreamEffect.REFRESHED, kind=DatasetKind(kind))
         for name, kind in kinds.items()
     ]
-    body = {
-        "steps": [{"kind": "refresh", "args": {"refresh": list(kinds), "flows": list(kinds)}}],
-        "criteria": [{"code": "DOWNSTREAM_AGREES", "expected": {"datasets": list(kinds), "compared": []}}],
-    }
+    plan = refreshing({name: name for name in kinds}, planned)
     scene: Any = SimpleNamespace(
         client=SimpleNamespace(events=lambda *_, **__: []),
         flow=SimpleNamespace(pipeline=SimpleNamespace(pipeline_id="p")),
     )
-    found = refreshed.measure(scene, body, planned, {"update_id": "u-1"})
+    found = refreshed.measure(scene, plan, {"update_id": "u-1"})
     assert found is not None
     assert [one.as_dict()["not_compared"] for one in found] == ["reads_stream", "defined_in_sql"]
 
 
 @pytest.mark.parametrize(("result", "found"), [(None, None), ({}, None)])
 def test_a_refresh_that_was_not_done_is_not_measured(result: Any, found: Any) -> None:
-    body = {"steps": [{"kind": "refresh", "args": {"refresh": ["v"], "flows": ["v"]}}], "criteria": []}
     scene: Any = SimpleNamespace()
-    assert refreshed.measure(scene, body, (), result) is found
-    assert refreshed.measure(scene, {"steps": []}, (), result) == ()
+    assert refreshed.measure(scene, refreshing({"v": "v"}), result) is found
+    assert refreshed.measure(scene, refreshing({}), result) == ()
 
 
 @pytest.mark.django_db

@@ -13,6 +13,7 @@ from recovery.sources import kafka
 from recovery.sources.base import Position, Precision, SourceFacts, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.workflow import actions, broker, positioning, studies, tasks
+from tests import factories as f
 from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, VIEWER, recovery
 
@@ -211,7 +212,7 @@ def test_only_a_proposal_that_was_made_can_be_confirmed(key: str, known: list[st
     of = row()
     if known is not None:
         pairs = [{"old": k[0], "new": k[3], "confirm": "Is it?"} for k in known]
-        option = {"strategy": "continue", "mapping": {"pairs": pairs, "unconfirmed": []}}
+        option = f.option("continue", mapping={"pairs": pairs, "unconfirmed": []})
         Recovery.objects.filter(pk=of.pk).update(facts={"status": "ready", "options": [option]})
     with refused("no_pair", Refused):
         positioning.confirm_sources(recovery_id=of.pk, confirmed=[key], by=RESPONDER)

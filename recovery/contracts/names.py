@@ -1,0 +1,41 @@
+"""The names that are stored and sent: the same strings everywhere, as members that a type checker knows."""
+
+from enum import StrEnum
+
+
+class Strategy(StrEnum):
+    """What a recovery can do, in the order in which people weigh it."""
+
+    CONTINUE = "continue"
+    """Seeded reset: progress is kept, state is dropped."""
+    REVERT = "revert"
+    """The old code is put back; the checkpoint stays."""
+    REPAIR = "repair"
+    """Damaged files of the checkpoint are mended; nothing is reset."""
+    REWIND = "rewind"
+    """Reading goes back, and the code builds its state again."""
+    FULL_REFRESH = "full-refresh"
+    """The table is emptied, and everything that is left is read again."""
+    EMPTY = "empty"
+    """An empty checkpoint beside a table that is kept."""
+
+
+class StepKind(StrEnum):
+    """What a step of a plan does, in the order in which they can run."""
+
+    STOP = "stop"
+    """Prove that nothing runs and nothing has moved since the plan was sealed."""
+    BACKUP = "backup"
+    """Keep the source, and what the checkpoint goes back to."""
+    PATCH = "patch"
+    """Write the changed source into the workspace."""
+    SEED = "seed"
+    """Put a checkpoint into place; people see it as *Reset flow*."""
+    RERUN = "rerun"
+    """Update the flow."""
+    REFRESH = "refresh"
+    """Refresh what is downstream."""
+    VERIFY = "verify"
+    """Measure the criteria."""
+    ROLLBACK = "rollback"
+    """Undo what can be undone."""

@@ -1,0 +1,30 @@
+"""What releases of before have sealed and gathered, out of the dumps that the tests keep."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+RELEASES = Path(__file__).parents[1] / "deployed" / "releases"
+_PLAN = re.compile(r"recovery_plan\"? VALUES ?\(\d+, ?'([0-9a-f]{64})', ?'")
+_OPTIONS = re.compile(r'"options": ?')
+
+
+def plans() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Hash and body of every sealed plan."""
+    for dump in _dumps():
+        for found in _PLAN.finditer(dump):
+            yield found[1], json.JSONDecoder().raw_decode(dump, found.end())[0]
+
+
+def options() -> Iterator[dict[str, Any]]:
+    """Every option that was gathered."""
+    for dump in _dumps():
+        for found in _OPTIONS.finditer(dump):
+            held = json.JSONDecoder().raw_decode(dump, found.end())[0]
+            yield from (one for one in held if isinstance(one, dict) and "forecast" in one)
+
+
+def _dumps() -> Iterator[str]:
+    return (path.read_text().replace("''", "'") for path in sorted(RELEASES.glob("*.sql")))
