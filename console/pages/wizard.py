@@ -14,7 +14,7 @@ from console.pages import bars, source
 from console.pages.approvals import panel
 from console.pages.base import acted, may_why, no_news, page, require, show, tried, unchanged
 from console.pages.frame import Scene, frame, scene, show_live
-from console.presenters import below, checkpoint, diff, patching, reviewing, status, stopping
+from console.presenters import below, checkpoint, diff, outlook, patching, reviewing, status, stopping
 from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
 from recovery.contracts.option import stored_options
@@ -260,6 +260,11 @@ def _way_back_closed(of: Scene) -> str:
         return ""
 
 
+def _outlook(of: Scene) -> outlook.Outlook | None:
+    chosen = str(of.recovery.choices.get("strategy"))
+    return outlook.outlook(of.recovery.facts, chosen, bars.costs(of))
+
+
 @page(Right.VIEW, methods=("GET", "POST"))
 def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """One page, no tabs: what, where, why, rows, positions, code, votes, way back. POST seals; `act=edit` takes it
@@ -279,6 +284,7 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "review": reviewing.plan(of.plan) if of.plan is not None else None,
         "costs": costs,
         "costs_shown": written_costs(bars.costs(of)),
+        "outlook": _outlook(of) if costs else None,
         "reason": str(request.POST.get("reason", "")),
         "approval": panel(of.recovery, of.plan, by),
         "may_ask": of.plan is not None and bars.may_ask(of, of.plan) is None,

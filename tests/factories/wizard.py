@@ -126,25 +126,28 @@ def to_accept(of: Flow | None = None, *costs: Cost) -> Recovery:
     refused = NotAccepted(costs or (STATE_ROWS,))
     told = {"status": "failed", "problem": refused.sentence, "code": refused.code}
     sealing = {**told, "costs": [c.as_dict() for c in refused.costs]}
-    return at_offset(of, choices=choices(patch={}, sealing=sealing))
+    found = facts()
+    counted = [
+        {**o, "forecast": {**o["forecast"], "lost": _lost()}} if o["strategy"] == "continue" else o
+        for o in found["options"]
+    ]
+    return at_offset(of, facts={**found, "options": counted}, choices=choices(patch={}, sealing=sealing))
+
+
+def _lost() -> dict[str, Any]:
+    """Nine groups of three open windows."""
+    windows = [
+        {"start_ms": start, "end_ms": start + 3_600_000, "groups": 3}
+        for start in range(1_795_374_000_000, 1_795_374_000_000 + 3 * 3_600_000, 3_600_000)
+    ]
+    said = {"rows": 9, "files": 0, "from": None, "to": None, "exact": True, "why": STATE_ROWS.why}
+    return {**said, "windows": windows}
 
 
 def losing(of: Flow | None = None) -> Recovery:
     """A sealed plan that loses rows, as somebody has accepted."""
     made = at_review(of)
-    windows = [
-        {"start_ms": start, "end_ms": start + 3_600_000, "groups": 3}
-        for start in range(1_795_374_000_000, 1_795_374_000_000 + 3 * 3_600_000, 3_600_000)
-    ]
-    lost = {
-        "rows": 9,
-        "files": 0,
-        "from": None,
-        "to": None,
-        "exact": True,
-        "why": STATE_ROWS.why,
-        "windows": windows,
-    }
+    lost = _lost()
     held = Accepted(Acceptance(Effect.LOSS, "responder", "The windows are counted by hand.", 9, Bound.EXACT))
     written = body(made)
     written |= {"forecast": {**written["forecast"], "lost": lost}, "accepted": held.as_dict()}

@@ -59,6 +59,21 @@ def test_what_was_refused_is_asked_with_its_rows_and_sealed_with_them(responder:
     assert AuditEntry.objects.get(action="recovery.accept").reason == REASON
 
 
+def test_who_is_asked_to_accept_reads_first_what_is_lost_and_what_would_cost_nothing(
+    responder: Client,
+) -> None:
+    page = review(responder, f.to_accept())
+    assert (page.value("outlook"), page.value("lost"), page.value("doubled")) == ("continue", "9", "0")
+    assert page.one("lost-windows")
+    assert "way-revert" in page.codes
+    assert "way-continue" not in page.codes
+
+
+def test_numbers_that_sealing_has_overtaken_are_not_shown_beside_what_it_found(responder: Client) -> None:
+    of = f.to_accept(None, f.STATE_ROWS, REPEATED)  # it was counted as doubling nothing
+    assert "outlook" not in review(responder, of).codes
+
+
 def test_both_costs_are_asked_and_accepted_together(responder: Client) -> None:
     of = f.to_accept(None, f.STATE_ROWS, REPEATED)
     assert asks(review(responder, of)) == ["loss", "repeats"]

@@ -1,0 +1,61 @@
+"""What the chosen strategy costs in rows, before a plan is sealed, and what costs none in its place. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from console.presenters import wizard, words
+from recovery.contracts import codec
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
+from recovery.plans.accepted import Cost, Effect
+
+EMPTIES: Final = "full-refresh"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """As the facts counted it. `ways`: strategies that lose and double nothing, known exactly; `at`: of the count."""
+
+    strategy: str
+    at: datetime | None
+    forecast: list[wizard.ForecastNumber]
+    windows: wizard.LostWindows | None
+    ways: list[wizard.Rung]
+
+
+def outlook(facts: Mapping[str, Any], strategy: str, costs: Sequence[Cost]) -> Outlook | None:
+    """None where the strategy was not counted, or sealing has found other `costs` since."""
+    options: Sequence[Mapping[str, Any]] = facts.get("options") or ()
+    chosen = next((o for o in options if o.get("strategy") == strategy), None)
+    if chosen is None:
+        return None
+    forecast = codec.read(Forecast, chosen["forecast"])
+    counted = {Effect.LOSS: forecast.lost.rows, Effect.REPEATS: forecast.doubled.rows}
+    if any(counted[cost.effect] != cost.rows for cost in costs):
+        return None
+    free = [o for o in options if o is not chosen and _costs_nothing(o)]
+    return Outlook(
+        strategy,
+        words.moment(facts.get("at")),
+        wizard.forecast(forecast),
+        wizard.lost_windows(forecast.lost),
+        [_way(o) for o in sorted(free, key=lambda o: o["strategy"] == EMPTIES)],
+    )
+
+
+def _costs_nothing(option: Mapping[str, Any]) -> bool:
+    forecast = codec.read(Forecast, option["forecast"])
+    return not option.get("blocked") and _is_none(forecast.lost) and _is_none(forecast.doubled)
+
+
+def _is_none(amount: RowAmount) -> bool:
+    return amount.rows == 0 and amount.bound is Bound.EXACT
+
+
+def _way(option: Mapping[str, Any]) -> wizard.Rung:
+    name = str(option["strategy"])
+    empties = ("Empties the table",) if name == EMPTIES else ()
+    text = f"{option['summary']} Undo: {option['rollback']}"
+    return wizard.Rung(name.capitalize(), text, ("Loses nothing", *empties), code=f"way-{name}")
