@@ -13,7 +13,9 @@ from recovery.pipelines.workspace_answers import WorkspaceTest
 GIVEN = (
     *("url", "environment", "token_ref", "token"),
     *("questions_url", "questions_token_ref", "questions_token", "questions_spark", "roots"),
+    *("kind", "event_logs"),
 )
+LISTS = ("roots", "event_logs")
 
 
 def listing(body: Body, by: Actor) -> tuple[int, Body]:
@@ -24,7 +26,7 @@ def listing(body: Body, by: Actor) -> tuple[int, Body]:
 
 def add(body: Body, by: Actor) -> tuple[int, Body]:
     """{name, url, token_ref | token, environment, questions_url, questions_token_ref | questions_token,
-    questions_spark, roots}: 201. Secrets never come back."""
+    questions_spark, roots}, or {name, kind: streams, event_logs, environment, roots}: 201. Secrets never come back."""
     fields.only(body, ("name", *GIVEN))
     row = actions.add_workspace(name=fields.text(body, "name"), given=_given(body), by=by)
     return 201, _shown(row)
@@ -63,9 +65,9 @@ def test(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
 
 
 def _given(body: Body) -> Given:
-    texts = {name: fields.text(body, name, "") for name in GIVEN if name in body and name != "roots"}
-    roots = tuple(fields.texts(body, "roots")) if "roots" in body else None
-    return Given(**texts, roots=roots)
+    texts = {name: fields.text(body, name, "") for name in GIVEN if name in body and name not in LISTS}
+    roots, logs = (tuple(fields.texts(body, name)) if name in body else None for name in LISTS)
+    return Given(**texts, roots=roots, event_logs=logs)
 
 
 def _shown(row: Workspace) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _overview() -> dict[str, Any]:
 @page(Right.MANAGE, methods=("GET", "POST"))
 def add(request: Request, by: Actor) -> HttpResponse:
     """A new workspace: production, unless somebody says otherwise."""
-    given = {name: request.POST.get(name, "") for name in (*FIELDS, "roots")}
+    given = {name: request.POST.get(name, "") for name in (*FIELDS, "roots", "kind", "event_logs")}
     if request.method != "POST":
         return _form(request, None, {**given, "environment": "production"}, None)
     if asked := unless_fresh(request):
@@ -97,7 +97,10 @@ def add(request: Request, by: Actor) -> HttpResponse:
 def edit(request: Request, by: Actor, workspace: str) -> HttpResponse:
     """Change a workspace; POST `remove` removes it. A secret that is left empty stays as it is."""
     row = actions.workspace_named(workspace)
-    given = {field: getattr(row, field) for field in FIELDS} | {"roots": "\n".join(row.roots)}
+    given = {field: getattr(row, field) for field in FIELDS} | {
+        "roots": "\n".join(row.roots),
+        "event_logs": "\n".join(row.event_logs),
+    }
     if request.method != "POST":
         return _form(request, row, given, None)
     if asked := unless_fresh(request):
@@ -136,6 +139,8 @@ def _given(post: QueryDict, row: Workspace | None = None) -> Given:
         questions_token=questions_token or None,
         questions_spark=post.get("questions_spark", "").strip(),
         roots=reach.split(post.get("roots", "")),
+        kind=None if row else post.get("kind") or None,
+        event_logs=reach.split(post.get("event_logs", "")),
     )
 
 

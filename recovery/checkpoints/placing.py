@@ -49,6 +49,7 @@ __all__ = [
     "prepare_checkpoint",
     "probe_outcome",
     "publish_checkpoint",
+    "set_aside",
     "undo_publish",
     "undo_refusal",
 ]
@@ -184,6 +185,11 @@ def clean_leftovers(location: str, *, recovery: str) -> None:
             place.room.sync()
         place.room.remove(f".reprise-{label}")
         place.room.remove(f"{record_name(label)}.new")
+
+
+def set_aside(location: str, *, recovery: str) -> str:
+    """Where the old checkpoint of a fixed place lies while the new one is in use."""
+    return f"{location.rstrip('/').rpartition('/')[0]}/.reprise-{safe_label(recovery)}-before"
 
 
 def undo_refusal(location: str, *, recovery: str, sink_head: int | None) -> str | None:

@@ -29,6 +29,7 @@ from recovery.workflow import broker
 
 LONGEST_SECRET: Final = 8192
 MOST_ROOTS: Final = 50
+KINDS: Final = ("pipelines", "streams")
 TAKEN_NAMES: Final = frozenset({"new", ".", ".."})
 """They are addresses of something else in Settings > Workspaces."""
 TEST_PATIENCE: Final = timedelta(minutes=3)
@@ -40,8 +41,9 @@ class Given:
     """What somebody says of a workspace; None: as it is (a new one: production, no Spark).
 
     Of `token_ref` (where it is) and `token` (itself, kept encrypted) at most one; likewise for the questions service,
-    whose empty address takes it away. `roots`: below which places its checkpoints and tables are read; (): all that the
-    instance may read.
+    whose empty address takes it away. `kind`: of a new one, `pipelines` or `streams`; one of plain streams has neither
+    address nor token, and may name folders of event logs. `roots`: below which places its checkpoints and tables are
+    read; (): all that the instance may read.
     """
 
     url: str | None = None
@@ -53,6 +55,8 @@ class Given:
     questions_token: str | None = None
     questions_spark: str | None = None
     roots: tuple[str, ...] | None = None
+    kind: str | None = None
+    event_logs: tuple[str, ...] | None = None
 
 
 def register_workspace(
@@ -105,15 +109,14 @@ def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
     with audited_attempt(action="workspace.add", by=by, target_kind="workspace", target=name[:80]) as trying:
         by.check(Right.MANAGE)
         _check_name(name)
-        if given.url is None or not (given.token or given.token_ref):
-            raise WrongUse("A workspace needs an address and a token.", code="no_token")
-        values = {"environment": "production", **_columns(given, None)}
+        values = {"environment": "production", "kind": _check_kind(given), "url": "", **_columns(given, None)}
         row = Workspace.objects.select_for_update().filter(name=name).first()
-        if row is not None and (row.removed_at is None or _place(row.url) != _place(values["url"])):
+        if row is not None and (row.removed_at is None or not _is_same(row, values)):
             raise Refused(
                 f"There is a workspace named {name} already{_at(row)}. Take another name.", code="taken"
             )
-        _refuse_twin(values["url"], row)
+        if values["url"]:
+            _refuse_twin(values["url"], row)
         _refuse_borrowed(given, values, row)
         if row is None:
             row = Workspace.objects.create(name=name, **values)
@@ -235,6 +238,8 @@ def described(row: Workspace) -> dict[str, Any]:
         "questions_spark": row.questions_spark,
         "on": row.on,
         "roots": row.roots,
+        "kind": row.kind,
+        "event_logs": row.event_logs,
     }
 
 
@@ -266,10 +271,37 @@ def _managing(action: str, name: str, by: Actor, reason: str = "") -> Iterator[t
         yield trying, row
 
 
+def _check_kind(given: Given) -> str:
+    """Raises WrongUse where what was given is not what a workspace of its kind has."""
+    kind = given.kind or "pipelines"
+    if kind not in KINDS:
+        raise WrongUse(f"A workspace is of kind {' or '.join(KINDS)}.", code="workspace_kind")
+    token = given.token or given.token_ref
+    if kind == "pipelines" and (not given.url or not token):
+        raise WrongUse("A workspace needs an address and a token.", code="no_token")
+    if kind == "streams" and (given.url or token):
+        raise WrongUse("A workspace of plain streams has neither address nor token.", code="workspace_kind")
+    return kind
+
+
+def _is_same(row: Workspace, values: dict[str, Any]) -> bool:
+    """May a removed one come back as this: of the same kind, at the same address?"""
+    return row.kind == values["kind"] and (row.has_streams or _place(row.url) == _place(values["url"]))
+
+
 def _columns(given: Given, row: Workspace | None) -> dict[str, Any]:
     """The columns that `given` sets in `row`. Raises WrongUse, Refused."""
     values: dict[str, Any] = {}
-    if given.url is not None:
+    if given.event_logs is not None:
+        if len(given.event_logs) > MOST_ROOTS:
+            raise WrongUse(
+                f"A workspace has at most {MOST_ROOTS} folders of event logs.", code="too_many_roots"
+            )
+        values["event_logs"] = reach.check_roots(given.event_logs)
+    of_streams = row.has_streams if row else given.kind == "streams"
+    if given.url and of_streams:
+        raise WrongUse("A workspace of plain streams has no address.", code="workspace_kind")
+    if given.url is not None and not of_streams:
         values["url"] = _check_address(given.url.strip().rstrip("/"))
     if given.environment is not None:
         values["environment"] = _check_environment(given.environment)

@@ -19,6 +19,7 @@ class Question(StrEnum):
     ACT = "act"
     CHECKPOINTS = "checkpoints"
     SPARK = "spark"
+    LOGS = "event_logs"  # of plain streams alone
 
 
 class Result(StrEnum):
@@ -49,6 +50,8 @@ class Missing(StrEnum):
     RIGHTS = "rights_not_told"
     RUN = "not_start_or_stop"
     EDIT = "not_edit"
+    LOGS = "event_logs_not_read"
+    NO_LOGS = "event_logs_not_named"
     STORAGE = "storage_not_named"
     CHECKPOINTS = "checkpoints_not_read"
     QUESTIONS = "questions_not_named"
@@ -129,7 +132,9 @@ class WorkspaceTest:
 
     @property
     def reached(self) -> bool:
-        """Did the API answer at all?"""
+        """Did the API answer at all? Plain streams have none."""
+        if not any(a.question is Question.ANSWERS for a in self.answers):
+            return True
         return any(a.question is Question.ANSWERS and a.result is Result.HOLDS for a in self.answers)
 
     def as_dict(self) -> dict[str, Any]:

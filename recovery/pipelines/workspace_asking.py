@@ -18,7 +18,7 @@ from recovery import reach
 from recovery.audit import cleansing
 from recovery.checkpoints.storage import Store
 from recovery.errors import NotFound, RepriseError, Unreachable
-from recovery.models import Workspace
+from recovery.models import Stream, Workspace
 from recovery.names import shown
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.errors import ApiDenied
@@ -74,7 +74,7 @@ def answers_of(workspace: Workspace) -> WorkspaceTest:
     answers: list[Answer] = []
     try:
         with reach.reading(workspace):
-            for question, ask in _QUESTIONS:
+            for question, ask in _OF_STREAMS if workspace.has_streams else _QUESTIONS:
                 answers.append(
                     ask(asking) if _may_ask(question, answers) else Answer(question, Result.NOT_ASKED)
                 )
@@ -318,6 +318,48 @@ def _may_have_run(client: PipelinesClient, told: Mapping[str, Any]) -> bool:
     return any(update.get("state") != FAILED for update in updates)
 
 
+def _logs(asking: _Asking) -> Answer:
+    """Each folder of event logs, the workspace's own and those that its streams name, is listed."""
+    streams = Stream.objects.filter(pipeline__workspace=asking.workspace, pipeline__gone=False)
+    named = {s.event_log for s in streams if s.event_log} | set(asking.workspace.event_logs)
+    failed = [(place, why) for place in sorted(named) if (why := _listed(place))]
+    if not named:
+        return Answer(Question.LOGS, Result.UNKNOWN, (Lack(Missing.NO_LOGS),))
+    lacks = (Lack(Missing.LOGS, tuple(place for place, _ in failed), failed[0][1]),) if failed else ()
+    result = Result.HOLDS if not failed else Result.PART if len(failed) < len(named) else Result.FAILS
+    return Answer(Question.LOGS, result, lacks)
+
+
+def _stream_checkpoints(asking: _Asking) -> Answer:
+    rows = Stream.objects.filter(pipeline__workspace=asking.workspace, pipeline__gone=False)
+    denied: list[tuple[str, str]] = []
+    tried = 0
+    for stream in rows.select_related("pipeline").order_by("pk")[:TRIED]:
+        if not asking.in_time:
+            break
+        tried += 1
+        if why := _listed(stream.checkpoint):
+            denied.append((shown(stream.pipeline.name), why))
+    names = tuple(name for name, _ in denied)
+    lacks = (Lack(Missing.CHECKPOINTS, names, denied[0][1]),) if denied else ()
+    held = tried - len(denied)
+    result = (
+        Result.UNKNOWN if not tried else Result.HOLDS if not denied else Result.PART if held else Result.FAILS
+    )
+    return Answer(Question.CHECKPOINTS, result, lacks, tried=tried, held=held)
+
+
+def _listed(place: str) -> str:
+    """Why a folder cannot be listed; "" where it can."""
+    try:
+        Store.open(place).entries(limit=1)
+    except RepriseError as error:
+        return cleansing.cleanse_text(error.sentence)
+    except OSError as error:
+        return str(error.strerror or type(error).__name__)
+    return ""
+
+
 def _spark(asking: _Asking) -> Answer:
     try:
         answers = questions_service(asking.workspace)
@@ -352,3 +394,9 @@ _QUESTIONS: Final[tuple[tuple[Question, Callable[[_Asking], Answer]], ...]] = (
     (Question.CHECKPOINTS, _checkpoints),
     (Question.SPARK, _spark),
 )
+_OF_STREAMS: Final[tuple[tuple[Question, Callable[[_Asking], Answer]], ...]] = (
+    (Question.LOGS, _logs),
+    (Question.CHECKPOINTS, _stream_checkpoints),
+    (Question.SPARK, _spark),
+)
+"""Of plain streams, which have no API."""

@@ -10,6 +10,7 @@ ASKED: Final[dict[Question, str]] = {
     Question.TOKEN: "Is the token good?",
     Question.READ: "May it read pipelines, events, jobs and code?",
     Question.ACT: "May it start, stop and edit?",
+    Question.LOGS: "Can event logs be read?",
     Question.CHECKPOINTS: "Can checkpoints be read?",
     Question.SPARK: "Does Spark answer?",
 }
@@ -36,6 +37,8 @@ LACKS: Final[dict[Missing, str]] = {
     Missing.RIGHTS: "rights list not read",
     Missing.RUN: "may not start or stop",
     Missing.EDIT: "may not edit",
+    Missing.LOGS: "event logs not read",
+    Missing.NO_LOGS: "no folder of event logs named",
     Missing.STORAGE: "no storage root named",
     Missing.CHECKPOINTS: "checkpoints not read",
     Missing.QUESTIONS: "no questions service",
@@ -57,6 +60,8 @@ COSTS: Final[dict[Missing, str]] = {
     Missing.RIGHTS: "Whether it may act there is not known before it is tried.",
     Missing.RUN: "No recovery can stop or rerun them. Give it CAN_RUN on them.",
     Missing.EDIT: "Retries, continuous mode and settings stay as they are: a stop may not last. Give it CAN_MANAGE.",
+    Missing.LOGS: "States, rates and failures of its streams stay as last seen. Give this machine read and list there.",
+    Missing.NO_LOGS: "Of a stream that names none itself, only the checkpoint is known: its state is not.",
     Missing.STORAGE: "Their checkpoints cannot be reached from here: no recovery of them is planned.",
     Missing.CHECKPOINTS: "No recovery of them is planned. Give this machine read and list on their storage.",
     Missing.QUESTIONS: "Rows are not counted, code is not studied, nothing is proven. Name a Pipelines API server of "

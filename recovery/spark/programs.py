@@ -146,8 +146,20 @@ def _standing_in(spark: Any, found: list[Query]) -> Iterator[None]:
         "createOrReplace",
     )
     patches: list[tuple[Any, str, Any]] = [
-        (classic.SparkSession.Builder, "getOrCreate", get),
-        (connect.SparkSession.Builder, "getOrCreate", get),
+        *[
+            (builder, name, stand_in)
+            for builder in (classic.SparkSession.Builder, connect.SparkSession.Builder)
+            for name, stand_in in (
+                ("getOrCreate", get),
+                ("create", get),
+                ("_validate_startup_urls", _nothing),
+            )
+        ],
+        *[
+            (session, name, classmethod(lambda _: spark))
+            for session in (classic.SparkSession, connect.SparkSession)
+            for name in ("getActiveSession", "active")
+        ],
         (connect.SparkSession, "sparkContext", property(lambda _: _Anything())),
         (connect.SparkSession, "streams", property(lambda _: _Anything())),
         (connect.SparkSession, "sql", _guarded_sql(connect.SparkSession.sql)),
@@ -166,6 +178,10 @@ def _standing_in(spark: Any, found: list[Query]) -> Iterator[None]:
             sys.modules.pop(name, None)
         for owner, name, own in kept:
             delattr(owner, name) if own is None else setattr(owner, name, own)
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """A program may name its own master: it is not asked."""
 
 
 def _set(spark: Any, name: str, value: Any) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 from django.conf import settings
 
 from recovery.audit import cleansing
-from recovery.errors import RepriseError, Unreachable, WrongUse
+from recovery.errors import OutcomeUnknown, RepriseError, Unreachable, WrongUse
 from recovery.names import shown
 from recovery.streams import launch
 
@@ -83,17 +83,25 @@ def stop(words: Sequence[str]) -> str:
 
 
 def begin(words: Sequence[str]) -> str:
-    """Run a start command beside this process. The folder in which its end is told."""
+    """Run a start command beside this process. The folder in which its end is told. Raises OutcomeUnknown."""
     folder = Path(settings.REPRISE_HOME) / "streams" / uuid.uuid4().hex
     folder.mkdir(parents=True, mode=0o700)
     order = {"words": list(words), "environment": environment(), "cwd": str(Path.home())}
     command = folder / "command.json"
     command.touch(mode=0o600)
     command.write_text(json.dumps(order))
-    subprocess.Popen(
-        [sys.executable, launch.__file__, str(folder)], env=environment(), start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    try:
+        subprocess.run(
+            [sys.executable, launch.__file__, str(folder)], env=environment(), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LOOK_SECONDS,
+            check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        raise OutcomeUnknown(
+            f"Whether the start command runs is not known ({type(error).__name__}). Look at the stream before you "
+            "start it again.",
+            code="command_lost",
+        ) from error
     return str(folder)
 
 

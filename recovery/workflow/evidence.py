@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from recovery.checkpoints import inspect_checkpoint
+from recovery.checkpoints import inspect_checkpoint, placing
 from recovery.checkpoints.reconciled import count_batch_committed
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.uris import decode_uri
@@ -232,7 +232,7 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
     """The checkpoint as it was when the plan was sealed. A version that went on is cut back to then."""
     planned = body["preconditions"]["checkpoint"]
     if scope != "same":
-        found = inspect_checkpoint(f"{scene.checkpoint_place}/{planned['version']}")
+        found = inspect_checkpoint(_place_before(scene, body, planned["version"]))
         return count_batch_committed(found, body["numbering"]["next_batch"] - 1) if scope == "both" else found
     new, told = scene.checkpoint, zip(body["inputs"], body["positions"], strict=True)
     at = {_index(new, n, source): p["after"]["offset_json"] for n, (source, p) in enumerate(told)}
@@ -244,6 +244,13 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
         )
     cut = tuple(_cut(s, at[s.index]) for s in new.sources)
     return replace(new, sources=cut, last_committed=planned["last_committed"])
+
+
+def _place_before(scene: Scene, body: Mapping[str, Any], version: int | None) -> str:
+    """Where the checkpoint lies that the plan was made on: an older version, or set aside where there is one place."""
+    if version is None:
+        return placing.set_aside(scene.checkpoint_place, recovery=body["recovery"])
+    return f"{scene.checkpoint_place}/{version}"
 
 
 def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:

@@ -13,9 +13,11 @@ from recovery.errors import Refused, Unreachable
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of
-from recovery.pipelines.workspaces import client_for
+from recovery.pipelines.workspaces import client_for, questions_service
+from recovery.spark.api import study
 from recovery.workflow.deployed import read_code
 from recovery.workflow.lineends import laid_over
+from recovery.workflow.studied import code_request
 
 SECONDS = 120
 SETTINGS = frozenset(
@@ -33,6 +35,8 @@ def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
     client = client_for(flow.pipeline.workspace)
     spec = client.get_pipeline(flow.pipeline.pipeline_id).get("spec") or {}
     libraries, files = read_code(client, spec)
+    if flow.pipeline.workspace.has_streams:
+        return _studied(flow, spec, libraries, laid_over(files, patch))
     root = (spec.get("root_path") or common_folder(libraries)).rstrip("/")
     scratch = f"{root}.reprise-validation-{uuid.uuid4().hex[:8]}"
     moved = {path: scratch + path[len(root) :] if path.startswith(root + "/") else None for path in files}
@@ -46,6 +50,21 @@ def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
         return _ask(client, flow, spec, [moved[p] for p in libraries], scratch)
     finally:
         client.delete_path(scratch, recursive=True)
+
+
+def _studied(
+    flow: Flow, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
+) -> dict[str, Any]:
+    """Of a plain program: whether Spark can analyse the query that it would start. Nothing is started."""
+    asked = questions_service(flow.pipeline.workspace)
+    answer = study(code_request(asked, flow.name, spec, libraries, files), timeout=SECONDS)
+    if answer.operators is None:
+        return {"status": "invalid", "says": answer.problem or "Spark cannot analyse it.", "update_id": ""}
+    return {
+        "status": "valid",
+        "says": "Spark can analyse the query that the program starts.",
+        "update_id": "",
+    }
 
 
 def common_folder(paths: tuple[str, ...]) -> str:

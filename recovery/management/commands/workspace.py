@@ -56,10 +56,21 @@ class Command(RepriseCommand):
 
     def _described(self, parser: ArgumentParser, *, needed: bool) -> None:
         parser.add_argument("name")
-        parser.add_argument("--url", required=needed, help="https://host, without a path.")
+        if needed:
+            parser.add_argument(
+                "--kind",
+                choices=actions.KINDS,
+                help="pipelines (the default), or streams: plain ones, adopted.",
+            )
+        parser.add_argument("--url", help="https://host, without a path. Not of plain streams.")
+        parser.add_argument(
+            "--event-log",
+            action="append",
+            metavar="URL",
+            help="Of plain streams: a folder of Spark's event logs; again for further ones, '' for none.",
+        )
         parser.add_argument(
             "--secret",
-            required=needed,
             metavar="REF|-",
             help=f"The workspace's token: {references.WORKSPACES.rule}; - reads it from stdin and keeps it encrypted.",
         )
@@ -137,7 +148,7 @@ class Command(RepriseCommand):
             (
                 w.name,
                 w.environment,
-                w.url,
+                w.url or "plain streams",
                 _word(w),
                 f"{ago(w.polled_at)} ago" if w.polled_at else "never",
                 _tested(w),
@@ -168,6 +179,8 @@ def _given(options: dict[str, Any]) -> Given:
         questions_token=_stdin() if questions == STDIN else None,
         questions_token_ref=None if questions == STDIN else questions,
         questions_spark=options["questions_spark"],
+        kind=options.get("kind"),
+        event_logs=None if options["event_log"] is None else tuple(filter(None, options["event_log"])),
         roots=None if options["root"] is None else tuple(filter(None, options["root"])),
     )
 

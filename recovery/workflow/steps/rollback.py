@@ -58,9 +58,9 @@ def run(context: Context) -> Mapping[str, Any]:
     if place and not placing.is_undone(place, recovery=context.recovery.label):
         context.watch.guard()
         placing.undo_publish(place, recovery=context.recovery.label, sink_head=_head(done["seed"]))
-        context.log(
-            f"Version {done['seed'].result['version']} renamed away; the old version is in use again."
-        )
+        version = done["seed"].result["version"]
+        made = "The new checkpoint" if version is None else f"Version {version}"
+        context.log(f"{made} renamed away; the old one is in use again.")
         if before is not None:
             _goes_back_to(context, place, before.result["checkpoint"])
     copy = backup.kept(before) if before is not None else {}

@@ -48,12 +48,20 @@ def run(context: Context) -> Mapping[str, Any]:
     context.watch.guard()
     make = _repaired if context.step.args.get("action") == "repair" else _seeded
     prepared = make(context, place, report)
-    context.log(
-        f"Undo record written. Prepared from version {report.version}, batch {report.last_committed}."
-    )
+    context.log(f"Undo record written. Prepared from {_called(report)}batch {report.last_committed}.")
     version = placing.publish_checkpoint(place, prepared, guard=context.watch.guard)
-    context.log(f"Renamed to version {version}. Version {report.version} is untouched.")
+    if version is None:
+        context.log(
+            f"Two renames: the old checkpoint is whole in {placing.set_aside(place, recovery=label)}."
+        )
+    else:
+        context.log(f"Renamed to version {version}. Version {report.version} is untouched.")
     return {**_read_back(context, place, version), "from_version": report.version}
+
+
+def _called(report: CheckpointReport) -> str:
+    """Nothing for a checkpoint with one fixed place."""
+    return "" if report.version is None else f"version {report.version}, "
 
 
 def _starts(context: Context) -> list[SourceStart] | None:
@@ -181,15 +189,17 @@ def probe(step: Step) -> Probed:
     place = checkpoint_of(step.recovery.flow)
     seen = placing.probe_outcome(place, recovery=step.recovery.label)
     evidence = [dict(line) for line in seen.evidence]
-    if seen.published is not None:
+    if seen.in_place:
         report = inspect_checkpoint(place)
-        evidence.append(saw(report.version == seen.published, f"Spark's newest version is {report.version}."))
+        if seen.published is not None:
+            is_newest = report.version == seen.published
+            evidence.append(saw(is_newest, f"Spark's newest version is {report.version}."))
         return Probed(
             "done",
             evidence,
             {
                 "version": seen.published,
-                "from_version": seen.published - 1,
+                "from_version": None if seen.published is None else seen.published - 1,
                 "query_id": report.query_id,
                 "last_committed": report.last_committed,
                 "offsets": [s.offset_json for s in report.sources],

@@ -89,7 +89,7 @@ def test_a_responder_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, told["error"]["code"]) == (1, "denied")
 
 
-@pytest.mark.parametrize("arguments", [("workspace", "add", "x"), ("audit", "archive")])
+@pytest.mark.parametrize("arguments", [("workspace", "add"), ("audit", "archive")])
 def test_wrong_use_of_a_subcommand_is_one_json_object_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 ) -> None:

@@ -1,0 +1,155 @@
+"""Commands start, stop and ask for a stream; what they did is told as the Pipelines API tells it."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.errors import NotFound, Refused, Unreachable
+from recovery.models import Stream, StreamStart
+from recovery.people.roles import SYSTEM, Actor, Role
+from recovery.pipelines.errors import ActiveUpdate
+from recovery.pipelines.workspaces import client_for
+from recovery.streams import commands
+from recovery.streams.actions import Said, adopt_stream
+from recovery.streams.client import StreamsClient
+from tests.checkpoint_builder import Built
+from tests.stack import wait_for
+from tests.unit.eventlogs import logs
+
+pytestmark = pytest.mark.django_db
+ADMIN = Actor("ada", Role.ADMIN)
+
+
+@pytest.fixture(autouse=True)
+def home(settings: Any, tmp_path: Path) -> None:
+    settings.REPRISE_HOME = tmp_path / "home"
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Built:
+    return Built(tmp_path / "data" / "orders", query_id=logs.QUERY).write()
+
+
+def python(code: str) -> str:
+    return shlex.join([sys.executable, "-c", code])
+
+
+def adopted(checkpoint: Built, **said: Any) -> tuple[Stream, StreamsClient]:
+    stream = adopt_stream(
+        checkpoint=str(checkpoint.root), said=Said(environment="development", **said), by=ADMIN
+    )
+    client = client_for(stream.pipeline.workspace)
+    assert isinstance(client, StreamsClient)
+    return stream, client
+
+
+def test_a_start_command_runs_apart_and_what_it_printed_is_kept_without_our_secrets(
+    checkpoint: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPRISE_SECRET", "not for you")
+    code = "import os; print(sorted(k for k in os.environ if 'REPRISE' in k)); raise SystemExit(3)"
+    stream, client = adopted(checkpoint, start=python(code), running=python("raise SystemExit(1)"))
+    name = client.start_update(stream.pipeline.pipeline_id)
+    state = wait_for(
+        lambda: (u := client.get_update(stream.pipeline.pipeline_id, name))["state"] == "FAILED" and u,
+        "the start command ended",
+    )
+    assert (state["cause"], state["update_id"]) == ("API_CALL", name)
+    start = StreamStart.objects.get(update_id=name)
+    assert (start.ended, start.batch_before, start.query_id) == ("FAILED", 2, logs.QUERY)
+    told = commands.launched(start.folder)
+    assert (told.exit_code, told.output.strip()) == (3, "[]")
+    found = list(
+        client.events(stream.pipeline.pipeline_id, filter=f"update_id = '{name}'", order_by="timestamp asc")
+    )
+    assert found[0]["event_type"] == "create_update"
+    assert found[-1]["details"]["update_progress"]["state"] == "FAILED"
+
+
+def test_a_stream_that_runs_is_not_started_and_its_stop_is_the_command(
+    checkpoint: Built, tmp_path: Path
+) -> None:
+    flag = tmp_path / "runs"
+    flag.touch()
+    running = python(f"import os; raise SystemExit(not os.path.exists({str(flag)!r}))")
+    stop = python(f"import os; os.remove({str(flag)!r})")
+    stream, client = adopted(checkpoint, start=python(""), running=running, stop=stop)
+    key = stream.pipeline.pipeline_id
+    assert client.get_pipeline(key)["state"] == "RUNNING"
+    with pytest.raises(ActiveUpdate):
+        client.start_update(key)
+    assert not StreamStart.objects.exists()
+    client.stop(key)
+    answer = client.get_pipeline(key)
+    assert (answer["state"], [u["state"] for u in answer["latest_updates"]]) == ("IDLE", [])
+
+
+@pytest.mark.parametrize("said", ["/nowhere/at/all", python("import time; time.sleep(60)")])
+def test_whether_it_runs_is_not_known_where_its_command_does_not_say(
+    checkpoint: Built, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "LOOK_SECONDS", 1.0)
+    stream, client = adopted(checkpoint, start=python(""), running=said)
+    with pytest.raises(Unreachable):
+        client.get_pipeline(stream.pipeline.pipeline_id)
+
+
+def test_a_stop_command_that_fails_says_so(checkpoint: Built) -> None:
+    stream, client = adopted(
+        checkpoint, start=python(""), running=python(""), stop=python("raise SystemExit('no such job')")
+    )
+    with pytest.raises(commands.CommandFailed, match="no such job"):
+        client.stop(stream.pipeline.pipeline_id)
+
+
+def test_a_run_of_the_event_log_belongs_to_the_start_that_it_came_of(
+    checkpoint: Built, tmp_path: Path
+) -> None:
+    events = tmp_path / "data" / "events"
+    events.mkdir()
+    stream, client = adopted(
+        checkpoint, start=python(""), running=python("raise SystemExit(1)"), event_log=str(events)
+    )
+    key = stream.pipeline.pipeline_id
+    name = client.start_update(key)
+    now = StreamStart.objects.get().asked_at.isoformat()
+    told = json.loads(logs.query_started())
+    line = logs.line({**told, "timestamp": now})
+    ended = logs.line({**json.loads(logs.terminated(None)), "timestamp": now.replace("2026", "2099")})
+    (events / "local-1").write_bytes(b"".join([*logs.started(), line, logs.progress(3), ended, logs.ended()]))
+    assert wait_for(lambda: client.get_update(key, name)["state"] == "COMPLETED", "its run ended")
+    assert [u["update_id"] for u in client.list_updates(key)] == [name]
+    batches = [e for e in client.events(key) if e["event_type"] == "stream_progress"]
+    assert [e["origin"]["update_id"] for e in batches] == [name]
+
+
+def test_only_files_of_adopted_programs_are_read_and_written(checkpoint: Built, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "program"
+    folder.mkdir()
+    for name, text in (
+        ("main.py", "import helper"),
+        ("helper.py", ""),
+        ("other.py", ""),
+        ("secret.txt", "x"),
+    ):
+        (folder / name).write_text(text)
+    _, client = adopted(checkpoint, program=str(folder / "main.py"))
+    listed = client.list_dir(str(folder))
+    assert [Path(o["path"]).name for o in listed] == ["main.py", "helper.py"]
+    assert client.export(str(folder / "main.py")) == b"import helper"
+    client.import_file(str(folder / "main.py"), b"import helper\n")
+    assert (folder / "main.py").read_text() == "import helper\n"
+    for path in (folder / "secret.txt", checkpoint.root / "metadata", folder / ".." / "x.py"):
+        with pytest.raises(NotFound):
+            client.export(str(path))
+
+
+def test_a_plain_stream_has_no_settings_to_change(checkpoint: Built) -> None:
+    stream, client = adopted(checkpoint)
+    with pytest.raises(Refused):
+        client.edit_pipeline(stream.pipeline.pipeline_id, {})
+    assert SYSTEM.role is Role.SYSTEM

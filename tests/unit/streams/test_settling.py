@@ -1,0 +1,68 @@
+"""How a start has ended is told by what can be seen of the stream, and nothing that was not seen counts as an end."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recovery.eventlogs.values import Run, RunState
+from recovery.streams.settling import Begun, ending
+from recovery.streams.standing import Standing
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def standing(planned: int | None, committed: int | None, quiet_s: float = 30) -> Standing:
+    moved = int((NOW.timestamp() - quiet_s) * 1000)
+    return Standing("q", planned, committed, moved)
+
+
+def begun(ago_s: float = 30, **told: object) -> Begun:
+    return Begun(NOW - timedelta(seconds=ago_s), 4, **told)  # type: ignore[arg-type]
+
+
+def run(state: RunState, failure: str = "") -> Run:
+    return Run("q", "r", state=state, failure=failure)
+
+
+FOREGROUND = {"command_ended": 0, "command_took": timedelta(seconds=40)}
+SENT_OFF = {"command_ended": 0, "command_took": timedelta(seconds=1)}
+
+
+@pytest.mark.parametrize(
+    ("of", "came", "stands", "alive", "state"),
+    [
+        # the log tells of an end
+        (begun(), run(RunState.FAILED, "boom"), standing(5, 4), False, "FAILED"),
+        (begun(), run(RunState.ENDED), standing(5, 5), False, "COMPLETED"),
+        (begun(), run(RunState.ENDED), standing(5, 4), False, "FAILED"),
+        (begun(), run(RunState.ENDED), standing(5, 5), True, "COMPLETED"),
+        # the command tells
+        (begun(command_ended=3, command_took=timedelta(1)), None, standing(4, 4), False, "FAILED"),
+        (begun(), None, standing(4, 4), False, "WAITING_FOR_RESOURCES"),
+        (begun(**FOREGROUND), None, standing(5, 5), False, "COMPLETED"),
+        (begun(**FOREGROUND), None, standing(5, 4), False, "FAILED"),
+        # it was sent off elsewhere, and has not begun yet
+        (begun(**SENT_OFF), None, standing(4, 4), False, "WAITING_FOR_RESOURCES"),
+        (begun(**SENT_OFF), None, standing(5, 4), False, "WAITING_FOR_RESOURCES"),
+        (begun(**SENT_OFF), None, standing(5, 5), False, "COMPLETED"),
+        (begun(200, **SENT_OFF), None, standing(5, 4), False, "FAILED"),
+        # it goes on
+        (begun(), None, standing(5, 4), True, "RUNNING"),
+        (begun(), None, standing(5, 5, quiet_s=2), True, "RUNNING"),
+        (begun(), None, standing(5, 5), True, "COMPLETED"),
+        (begun(), None, standing(4, 4), True, "RUNNING"),
+        (begun(90), None, standing(4, 4), True, "COMPLETED"),
+        (begun(150), None, standing(8, 7, quiet_s=0), True, "COMPLETED"),
+        # by hand, nobody has done anything yet; then a batch is seen
+        (begun(9_000, by_hand=True), None, standing(4, 4), None, "WAITING_FOR_RESOURCES"),
+        (begun(9_000, by_hand=True), None, standing(4, 4), False, "WAITING_FOR_RESOURCES"),
+        (begun(9_000, by_hand=True), None, standing(5, 5), None, "COMPLETED"),
+        # a look at what runs
+        (begun(5, is_look=True), None, standing(5, 5), True, "RUNNING"),
+        (begun(15, is_look=True), None, standing(5, 5), True, "COMPLETED"),
+    ],
+)  # fmt: skip
+def test_a_start_ends_by_what_is_seen(
+    of: Begun, came: Run | None, stands: Standing, alive: bool | None, state: str
+) -> None:
+    assert ending(of, came, stands, alive, NOW).state == state
