@@ -9,6 +9,7 @@ from typing import Any
 
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.inspection import PARTS, VERSION, inspect_checkpoint
+from recovery.checkpoints.queryids import find_shared_ids
 from recovery.checkpoints.report import CheckpointReport, Finding, SourceProgress
 from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Unreachable
@@ -135,8 +136,13 @@ def _flow(store: Store, parts: tuple[str, ...], names: dict[int, str]) -> FlowTr
 
 
 def _between(flows: list[FlowTree]) -> list[Finding]:
-    """Flows of one table of which the younger one began again with the older one's input, and the older one ended."""
-    found = []
+    """Flows that run under one query id; and flows of one table of which the younger one began again with the older
+    one's input, and the older one ended."""
+    newest = {"/".join(f.parts): f for f in flows if f.newest}
+    found = find_shared_ids(
+        {name: f.newest.query_id for name, f in newest.items() if f.newest},
+        {name: f.location for name, f in newest.items()},
+    )
     for index, one in enumerate(flows):
         for other in flows[index + 1 :]:
             if one.parts[:-1] != other.parts[:-1] or not one.newest or not other.newest:

@@ -24,6 +24,7 @@ class BlockerCode(StrEnum):
 
     UPDATE_RUNNING = "update_running"
     STORAGE_SHARED = "storage_shared"
+    QUERY_ID_SHARED = "query_id_shared"
     SOURCE_READ_TWICE = "source_read_twice"
     CHECKPOINT_DAMAGED = "checkpoint_damaged"
     CODE_NOT_ANALYSED = "code_not_analysed"

@@ -89,6 +89,25 @@ ROWS: Final = (
         dont=("Do not reset a checkpoint: the flows use the same numbers again.",),
     ),
     Row(
+        code="QUERY_ID_SHARED",
+        conditions=("QUERY_ID_SHARED",),
+        family=FAMILY,
+        title="Two flows run under one query id, as one checkpoint is a copy of the other: Spark ends the older query "
+        "without an error when the younger one starts.",
+        damaged="nothing that is written; the flow that was ended has read less than there was",
+        reset=RESET_NO,
+        severity=4,
+        do=(
+            "Stop the pipeline, and find out which of the flows the checkpoint was copied for.",
+            Advice(
+                "Give that one a checkpoint of its own: a full refresh of its table begins with a new query id.",
+                "full-refresh",
+                undoable=False,
+            ),
+        ),
+        dont=("Do not copy a checkpoint to begin a second flow: its query id comes with it.",),
+    ),
+    Row(
         code="SINK_NOT_READ",
         conditions=("SINK_NOT_READ",),
         family=FAMILY,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines.failures import FailurePhase, PipelineFault, UpdateFailure, failure_from, failure_in
-from recovery.pipelines.losses import LostRows
+from recovery.pipelines.losses import SILENT
 
 SELECTIONS: Final = ("refresh_selection", "full_refresh_selection")
 
@@ -78,7 +78,7 @@ def memory_of(flow: Flow | None, updates: Sequence[Mapping[str, Any]] = ()) -> F
     if flow.failure_memory:
         return read_memory(flow.failure_memory)
     fails = flow.state == "failed" or flow.failing_since is not None
-    if not fails or not flow.failed_update or flow.condition in tuple(LostRows):
+    if not fails or not flow.failed_update or flow.condition in SILENT:
         return NOTHING
     shown = UpdateFailure(
         flow.failed_update,

@@ -14,7 +14,7 @@ from recovery.blaming import find_code_failure, first_sentence
 from recovery.diagnosis import condition_of
 from recovery.diagnosis.judgement import title_by_error
 from recovery.pipelines import events as log
-from recovery.pipelines.losses import LostRows
+from recovery.pipelines.losses import SILENT
 
 
 class PipelineState(StrEnum):
@@ -182,7 +182,7 @@ def say_failure(failure: UpdateFailure | None) -> str:
         )
         return f"{who.capitalize()} cancelled update {failure.update_id[:8]}. What it would have done is not known."
     before = " It failed before any flow ran." if failure.phase == FailurePhase.BEFORE else ""
-    if failure.condition in tuple(LostRows):  # no error was raised: this is what the updates show
+    if failure.condition in SILENT:  # no error was raised: this is what the updates show
         return title_by_error((), failure.condition)
     return f"{say_causes(failure.causes)}.{before}"
 

@@ -21,7 +21,7 @@ from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.names import shown
 from recovery.notify.actions import announce_event
-from recovery.pipelines import across, behind, folding, listing, losses, retagging
+from recovery.pipelines import across, behind, folding, listing, losses, retagging, twins
 from recovery.pipelines.asking import Asked, Clients, Reply
 from recovery.pipelines.client import ApiDenied
 from recovery.pipelines.errors import Busy
@@ -262,6 +262,7 @@ def _write_flows(
     folded = losses.over(
         folded, rows, back, missed=older.missed, reruns=reruns_of(pipeline, back), elsewhere=written
     )
+    folded = twins.over(folded, rows, updates)
     elsewhere = across.standings_elsewhere(pipeline, behind.nodes_of(folded, rows))
     moved: set[str] = set()
     for name, values in behind.over(folded, rows, updates, elsewhere).items():

@@ -24,6 +24,10 @@ class LostRows(StrEnum):
     NOT_READ = "SINK_NOT_READ"  # updates ran that were not read: whether rows were lost is not known
 
 
+QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
+"""The condition of a flow that another one with the same query id ends without an error (`twins`)."""
+SILENT: Final = (*LostRows, QUERY_ID_SHARED)
+"""Conditions of which no error tells: they show in what the updates did."""
 GIVES_WAY: Final = ("ok", "stopped")
 """States over which lost rows show; a failure and a run say their own."""
 

@@ -114,13 +114,21 @@ def until_committed(last: int | None, then: str) -> str:
 SEEDED_BACK = "the new version is renamed away and the old one is in use again."
 
 
-def any_block(facts: Facts) -> Blocker | None:
-    """Why nothing at all can be done to this flow, a full refresh neither; None when it can."""
+QUERY_ID: Final = "QUERY_ID_SHARED"
+
+
+def any_block(facts: Facts, *, anew: bool = False) -> Blocker | None:
+    """Why nothing at all can be done to this flow, a full refresh neither; None when it can.
+
+    `anew`: the query begins under a new id, which ends that another flow has the same."""
     if facts.active_update:
         says = f"Update {facts.active_update} is running: stop the pipeline first."
         return Blocker(code=BlockerCode.UPDATE_RUNNING, says=says)
-    if facts.between:
-        return Blocker(code=BlockerCode.STORAGE_SHARED, says=f"{facts.between[0].says} {facts.between[0].do}")
+    if places := [f for f in facts.between if f.code != QUERY_ID]:
+        return Blocker(code=BlockerCode.STORAGE_SHARED, says=f"{places[0].says} {places[0].do}")
+    if facts.between and not anew:
+        says = f"{facts.between[0].says} {facts.between[0].do}"
+        return Blocker(code=BlockerCode.QUERY_ID_SHARED, says=says)
     twin = next((s for s in facts.checkpoint.sources if s.twin_of is not None), None)
     if twin is not None:
         return Blocker(

@@ -60,7 +60,7 @@ def judge(facts: Facts) -> Option:
 
 def blocked(facts: Facts) -> Blocker | None:
     """Why full-refresh cannot run here; None when it can."""
-    if reason := common.any_block(facts):
+    if reason := common.any_block(facts, anew=True):
         return reason
     if facts.new_code.operators is None:
         says = f"The code could not be analysed: {facts.new_code.problem}"

@@ -83,6 +83,14 @@ TABLE: tuple[Kind, ...] = (
         "Give each query a checkpoint of its own.",
     ),
     Kind(
+        "QUERY_ID_SHARED",
+        B,
+        "Flows {flows} have checkpoints with one query id, {id}: one is a copy of the other.",
+        "Ends the older query of that id without an error when the younger one starts, or refuses to start it.",
+        "Give all but one of them a new checkpoint: its query begins with a new id there.",
+        outcome=Outcome.UNKNOWN,
+    ),
+    Kind(
         "FLOW_RENAMED",
         W,
         "Flow {new} began with the same input files as flow {old} of the same table.",

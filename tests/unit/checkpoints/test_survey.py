@@ -1,6 +1,7 @@
 """All flows and versions below a pipeline's storage root, and what is wrong between flows."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,14 @@ def test_a_link_that_leads_back_ends(tmp_path: Path) -> None:
 def test_a_place_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="does not exist"):
         survey_root(str(tmp_path / "no"))
+
+
+def test_flows_with_one_query_id_are_named_once_for_each_id(tmp_path: Path) -> None:
+    root = storage(tmp_path, "a/a", "b/b", versions=1)
+    within = root / "_checkpoints/spark_catalog/shop"
+    shutil.copytree(within / "a/a", within / "c/c")
+    found = survey_root(str(root)).findings
+    assert [(f.code, f.severity.value) for f in found if f.code != "FLOW_RENAMED"] == [
+        ("QUERY_ID_SHARED", "blocker")
+    ]
+    assert all(name in found[0].says for name in ("shop/a/a", "shop/c/c"))

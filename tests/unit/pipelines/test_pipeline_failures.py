@@ -1,5 +1,6 @@
 """A newest update that failed before or beside its flows: of what state pipeline and flows are, since when, and why."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -476,3 +477,31 @@ class TestCommands:
             monkeypatch, token_of("ada", Role.VIEWER), "diagnose", "shop", "--flow", ORDERS
         )
         assert (code, found["diagnosis"]["condition"]) == (1, "PIPELINE_CODE_FAILED")
+
+
+def progress_of(shop: Shop, update: str, **ids: str) -> None:
+    """An update in which each flow commits a batch under its query id."""
+    shop.begin(update, {ORDERS: "APPEND", VIEW: "APPEND"})
+    for flow, name in ((ORDERS, "orders"), (VIEW, "view")):
+        shop.event(
+            update, "stream_progress", {"progress_json": json.dumps({"id": ids[name], "batchId": 3})}, flow
+        )
+        shop.status(update, flow, "COMPLETED")
+    shop.end(update, "COMPLETED")
+
+
+def test_flows_that_run_under_one_query_id_fail_until_each_has_its_own(shop: Shop) -> None:
+    progress_of(shop, "u1", orders="q-1", view="q-2")
+    assert poll().judged == "ok"
+    progress_of(shop, "u2", orders="q-1", view="q-1")
+    assert poll().judged == "failed"
+    found = {f.name: (f.state, f.condition) for f in Flow.objects.all()}
+    assert found == {ORDERS: ("failed", "QUERY_ID_SHARED"), VIEW: ("failed", "QUERY_ID_SHARED")}
+    since = Flow.objects.get(name=VIEW).failing_since
+    progress_of(shop, "u3", orders="q-1", view="q-1")
+    poll()
+    assert since is not None
+    assert Flow.objects.get(name=VIEW).failing_since == since
+    progress_of(shop, "u4", orders="q-1", view="q-3")
+    assert poll().judged == "ok"
+    assert set(Flow.objects.values_list("state", "condition")) == {("ok", "")}

@@ -73,3 +73,10 @@ def test_an_option_of_another_version_is_read_and_settled_by_nothing(changes: di
     assert option.blocker is None or option.blocker.code is None
     assert not settled_later(option)
     assert not needs_start(option)
+
+
+def test_a_shared_query_id_blocks_all_but_what_begins_with_a_new_one() -> None:
+    given = replace(facts(), between=(finding("QUERY_ID_SHARED", flows="a, b", id="q"),))
+    found = {n: o.blocker.code if o.blocker else None for n, o in stored(given).items()}
+    assert found["continue"] == found["revert"] == found["rewind"] == BlockerCode.QUERY_ID_SHARED
+    assert found["full-refresh"] is None

@@ -9,6 +9,7 @@ from recovery.models import Flow
 from recovery.workflow.neighbours import between, writes_files
 from recovery.workflow.places import checkpoint_of
 from tests import factories
+from tests.checkpoint_builder import Built
 
 pytestmark = pytest.mark.django_db
 FILES = {"sink": {"description": "FileSink[file:/tables/orders]"}}
@@ -69,3 +70,29 @@ def test_the_newest_progress_tells_a_file_table(
     tmp_path: Path, progress: dict[str, Any], files: bool
 ) -> None:
     assert writes_files(flow(tmp_path, "a", last_progress=progress)) is files
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "progress", "copied", "found"),
+    [
+        ("a1", {}, True, True),  # the copy has not run yet
+        ("x", {}, True, False),  # of another pipeline only what its progress tells is asked
+        ("x", "own", True, True),
+        ("x", "own", False, False),  # it has another checkpoint since
+        ("a1", {}, False, False),
+    ],
+)
+def test_a_copied_checkpoint_is_a_blocker_of_both_flows(
+    tmp_path: Path, pipeline: str, progress: Any, copied: bool, found: bool
+) -> None:
+    mine = flow(tmp_path, "a1", dataset="c.s.mine")
+    built = Built(Path(checkpoint_of(mine).removeprefix("file://")) / "0", operators=()).write()
+    told = {"id": built.query_id} if progress == "own" else {}
+    other = flow(tmp_path, pipeline, "more", dataset="c.s.other", last_progress=told)
+    if other.pipeline_id != mine.pipeline_id and pipeline == "a1":
+        Flow.objects.filter(pk=other.pk).update(pipeline=mine.pipeline)
+        other = Flow.objects.get(pk=other.pk)
+    there = Path(checkpoint_of(other).removeprefix("file://")) / "3"
+    Built(there, operators=(), **({"query_id": built.query_id} if copied else {})).write()
+    codes = [f.code for f in between(mine, checkpoint_of(mine), file_table=False)]
+    assert codes == (["QUERY_ID_SHARED"] if found else [])
