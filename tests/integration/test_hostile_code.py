@@ -99,6 +99,39 @@ def loot():
 
     return spark.range(1).select(udf(fail, StringType())("id").alias("reached"))
 """
+EACH_BATCH = """
+
+query = spark.readStream.format("rate").load().writeStream.foreachBatch(fail).start()
+try:
+    query.awaitTermination()
+except Exception as error:  # a study says the first line of an exception
+    said = str(error)
+    raise RuntimeError(said[said.index("REACHED") :].splitlines()[0]) from None
+"""
+SINK = """
+
+def make_source(attack):
+    from pyspark.sql.datasource import DataSource
+
+    class Loot(DataSource):
+        @classmethod
+        def name(cls):
+            return "loot"
+
+        def streamWriter(self, schema, overwrite):
+            attack()
+
+    return Loot
+
+
+spark.dataSource.register(make_source(fail))
+dp.create_sink("loot", "loot")
+
+
+@dp.append_flow(target="loot")
+def into_loot():
+    return spark.readStream.format("rate").load()
+"""
 GOOD = """from pyspark import pipelines as dp
 
 
@@ -157,10 +190,18 @@ class Attack:
         """In a Python worker of Spark's driver."""
         return self.from_update("hostile_function", FUNCTION)
 
-    def request(self) -> StudyRequest:
+    def from_each_batch(self) -> str:
+        """In the Python worker that Spark's driver keeps for a query of its own that a definition starts."""
+        return self.from_update("hostile_batches", EACH_BATCH)
+
+    def from_sink(self) -> str:
+        """In the Python worker that plans the writes of a sink's format."""
+        return self.from_update("hostile_sink", SINK)
+
+    def request(self, text: str = DEFINITION) -> StudyRequest:
         path = "/Users/ann/p/flow.py"
         return StudyRequest(
-            answers=service(self.stack), files={path: self.code + DEFINITION}, root="/Users/ann/p",
+            answers=service(self.stack), files={path: self.code + text}, root="/Users/ann/p",
             libraries=(path,), configuration={}, catalog="spark_catalog", schema="default",
             flow="spark_catalog.default.loot",
         )  # fmt: skip
@@ -168,9 +209,15 @@ class Attack:
     def from_study(self) -> str:
         return str(study(self.request()).problem)
 
-    def from_rehearsal(self) -> str:
+    def from_each_batch_of_a_study(self) -> str:
+        return str(study(self.request(EACH_BATCH)).problem)
+
+    def from_rehearsal(self, text: str = DEFINITION) -> str:
         scratch = self.stack.home / "storage" / "hostile_rehearsal"
-        return str(rehearse(RehearsalRequest(self.request(), str(scratch))).problem)
+        return str(rehearse(RehearsalRequest(self.request(text), str(scratch))).problem)
+
+    def from_each_batch_of_a_rehearsal(self) -> str:
+        return self.from_rehearsal(EACH_BATCH)
 
 
 @pytest.fixture
@@ -183,7 +230,19 @@ def attack(stack: Stack) -> Attack:
     return Attack(stack, ATTACK + BEGIN.replace("{targets}", targets))
 
 
-@pytest.mark.parametrize("place", ["from_definition", "from_function", "from_study", "from_rehearsal"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "from_definition",
+        "from_function",
+        "from_each_batch",
+        "from_sink",
+        "from_study",
+        "from_each_batch_of_a_study",
+        "from_rehearsal",
+        "from_each_batch_of_a_rehearsal",
+    ],
+)
 def test_hostile_code_reaches_nothing_of_the_console_or_of_another_pipelines_source(
     attack: Attack, place: str
 ) -> None:
