@@ -19,7 +19,8 @@ from recovery.models import Flow, Recovery
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import retagging
-from recovery.pipelines.across import flows_below
+from recovery.pipelines.across import flows_below, flows_of
+from recovery.pipelines.behind import node_of
 from recovery.pipelines.downstream import Node
 from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
@@ -70,6 +71,12 @@ def _seen_below(flow: Flow, by: Actor) -> list[tuple[Node, Flow]]:
     return [(n, f) for n, f in flows_below(flow) if by.may(Right.VIEW, f.pipeline.environment)]
 
 
+def _writers(flow: Flow, by: Actor) -> list[Flow]:
+    """The flows that write what this one reads, of those that `by` may see."""
+    written = flows_of(flow.pipeline.workspace_id).filter(dataset__in=node_of(flow).inputs)
+    return [f for f in written.select_related("pipeline") if by.may(Right.VIEW, f.pipeline.environment)]
+
+
 def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None:
     """Of the open recovery, else made now; None where the flow did not fail."""
     if recovery is not None:
@@ -102,6 +109,7 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         "causes": flows.causes(flow.error),
         "refresh": below.refresh(flow, frame["below_behind"], timezone.now()),
         **_counted(flow, by),
+        "feeders": below.feeders(flow, _writers(flow, by)),
     }
     return show(request, "flow/overview.html", context, refusal=refusal)
 

@@ -153,6 +153,30 @@ def counted(flow: Flow, now: datetime) -> Counted:
     )
 
 
+@dataclass(frozen=True)
+class Feeder:
+    """A flow that writes what a dataset reads, and what can be done there. `code`: the flow's state."""
+
+    flow: Flow
+    says: str
+    code: str
+
+
+def feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
+    """Where a dataset that is behind is mended, failing flows first; [] of one that is not behind."""
+    if flow.state not in tuple(State):
+        return []
+    what = kind_of(flow)
+    says = {
+        "failed": f"It feeds this {what}, and fails: recover it first.",
+        "ok": f"It feeds this {what}. Its page refreshes what is below.",
+    }
+    rows = [
+        Feeder(w, says.get(w.state, f"It feeds this {what}."), w.state) for w in writers if w.pk != flow.pk
+    ]
+    return sorted(rows, key=lambda r: r.code != "failed")
+
+
 def behind(found: Iterable[Row]) -> list[Row]:
     """Those of which somebody has to know, the empty ones first."""
     late = [r for r in found if r.flow.state in tuple(State)]

@@ -43,3 +43,19 @@ def test_who_may_not_see_the_other_pipeline_is_not_told_of_it() -> None:
 def test_the_flow_s_page_says_that_readers_outside_are_not_known(responder: Client) -> None:
     page = parse(text(responder, f"/flows/{f.failed_flow().pk}"))
     assert len(page.all("p", data_code="readers-outside-not-known")) == 1
+
+
+@pytest.mark.parametrize("state", ["ok", "failed"])
+def test_a_view_that_is_behind_leads_to_the_flow_that_feeds_it(responder: Client, state: str) -> None:
+    source, view = two_pipelines()
+    Flow.objects.filter(pk=source.pk).update(state=state, failing_since=f.ago(minutes=5))
+    page = parse(text(responder, f"/flows/{view.pk}"))
+    assert page.one(f"feeder-{state}").attributes["href"] == f"/flows/{source.pk}"
+    assert page.primary() == page.one(f"feeder-{state}").attributes
+
+
+def test_a_view_that_is_right_leads_nowhere(responder: Client) -> None:
+    _, view = two_pipelines()
+    Flow.objects.filter(pk=view.pk).update(state="ok", behind_why="", behind_since=None)
+    page = parse(text(responder, f"/flows/{view.pk}"))
+    assert not [code for code in page.codes if code.startswith("feeder-")]
