@@ -7,8 +7,8 @@ from django import forms
 from django.http import QueryDict
 
 from console.forms.said import problems
+from recovery.contracts.acceptance import Effect
 from recovery.errors import WrongUse
-from recovery.plans.accepted import Effect
 
 KEY_CHARACTERS: Final = 4000
 REASON_CHARACTERS: Final = 10

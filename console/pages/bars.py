@@ -13,9 +13,9 @@ from console.presenters.status import badge as status_badge
 from console.presenters.wizard import Bar, Link, Primary
 from console.presenters.words import count
 from recovery.approvals import rules, selectors
+from recovery.contracts.acceptance import Cost
 from recovery.models import Plan
 from recovery.people.roles import Right
-from recovery.plans.accepted import Cost
 from recovery.strategies.catalogue import GO_BACK, POSITIONED
 from recovery.workflow import accepting, positioning
 from recovery.workflow.journal import right_to_run

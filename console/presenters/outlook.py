@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from console.presenters import wizard, words
 from recovery.contracts import codec
+from recovery.contracts.acceptance import Cost, Effect
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
-from recovery.plans.accepted import Cost, Effect
 
 EMPTIES: Final = "full-refresh"
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from console.presenters import below, checkpoint, diff, wizard, words
+from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
 from recovery.contracts.forecast import Forecast
-from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect, costs_of, stored_accepted
+from recovery.plans.accepted import costs_of, stored_accepted
 from recovery.plans.drift import SETTINGS
 from recovery.strategies.catalogue import GO_BACK
 from recovery.strategies.downstream import AGREES

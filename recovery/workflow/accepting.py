@@ -2,22 +2,14 @@
 
 from collections.abc import Collection
 
+from recovery.contracts import codec
+from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.option import stored_options
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
-from recovery.plans.accepted import (
-    Acceptance,
-    Accepted,
-    Cost,
-    Effect,
-    accepted,
-    costs_of,
-    stored_accepted,
-    stored_cost,
-    written_costs,
-)
+from recovery.plans.accepted import accepted, costs_of, stored_accepted, written_costs
 
 
 class NotAccepted(Refused):
@@ -47,7 +39,11 @@ def save_accepted(
     records it, with the recovery locked. Raises Refused where something else is to be accepted by now.
     """
     asked = costs_to_accept(recovery)
-    mine = [Acceptance(c.effect, by.name, reason, c.rows, c.bound) for c in asked if c.effect in effects]
+    mine = [
+        Acceptance(effect=c.effect, by=by.name, reason=reason, rows=c.rows, bound=c.bound)
+        for c in asked
+        if c.effect in effects
+    ]
     if not mine or shown != written_costs(asked):
         raise Refused(
             "What the plan costs has changed since this page was shown. Read it again, then accept it.",
@@ -55,7 +51,7 @@ def save_accepted(
         )
     held = stored_accepted(recovery.choices.get("accepted"))
     after = accepted([held.loss, held.repeats, *mine])
-    recovery.choices = {**recovery.choices, "accepted": after.as_dict()}
+    recovery.choices = {**recovery.choices, "accepted": codec.to_json(after)}
     Recovery.objects.filter(pk=recovery.pk).update(choices=recovery.choices)
     return after
 
@@ -72,7 +68,9 @@ def accepted_of(
     held = stored_accepted(recovery.choices.get("accepted"))
     if effects is not None:
         held = accepted(
-            Acceptance(c.effect, by.name, "", c.rows, c.bound) for c in costs if c.effect in effects
+            Acceptance(effect=c.effect, by=by.name, reason="", rows=c.rows, bound=c.bound)
+            for c in costs
+            if c.effect in effects
         )
     missing = tuple(cost for cost in costs if not held.allows(cost))
     if missing:
@@ -86,7 +84,7 @@ def costs_to_accept(recovery: Recovery) -> tuple[Cost, ...]:
     choices, held = recovery.choices, stored_accepted(recovery.choices.get("accepted"))
     sealing = choices.get("sealing") or {}
     if sealing.get("status") == "failed" and sealing.get("costs"):
-        costs = tuple(stored_cost(c) for c in sealing["costs"])
+        costs = tuple(codec.read(Cost, c) for c in sealing["costs"])
     else:
         costs = _foreseen(recovery)
     return tuple(cost for cost in costs if not held.allows(cost))

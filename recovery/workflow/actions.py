@@ -15,13 +15,15 @@ from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import name_pipeline
+from recovery.contracts import codec
+from recovery.contracts.acceptance import Effect
 from recovery.contracts.option import stored_options
 from recovery.diagnosis.advice import Meant
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor, Right
 from recovery.pipelines.workspaces import refuse_inactive
-from recovery.plans.accepted import Effect, stored_accepted
+from recovery.plans.accepted import stored_accepted
 from recovery.strategies.catalogue import EXECUTABLE, settled_later
 from recovery.workflow import (
     accepting,
@@ -298,8 +300,8 @@ def accept_and_seal(
         _ask_for_plan(recovery, by, None)
         attempted.done(
             accepting.says_accepted(held),
-            before={"accepted": stored_accepted(before).as_dict()},
-            after={"accepted": held.as_dict()},
+            before={"accepted": codec.to_json(stored_accepted(before))},
+            after={"accepted": codec.to_json(held)},
         )
 
 

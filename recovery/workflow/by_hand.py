@@ -402,7 +402,7 @@ def planned(recovery: Recovery, plan: Plan) -> dict[str, Any]:
         "plan_hash": plan.hash,
         "strategy": body["strategy"],
         "forecast": forecast(plan),
-        "accepted": stored_accepted(body.get("accepted")).as_dict(),
+        "accepted": codec.to_json(stored_accepted(body.get("accepted"))),
         "findings": body["findings"],
         "steps": body["steps"],
         "positions": body["positions"],

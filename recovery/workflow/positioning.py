@@ -10,11 +10,12 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from recovery.contracts.acceptance import Effect
 from recovery.contracts.option import stored_options
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
-from recovery.plans.accepted import Effect, effects_of
+from recovery.plans.accepted import effects_of
 from recovery.sources import showing, wishes
 from recovery.sources.base import Wanted
 from recovery.sources.mapping import confirmable

@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from recovery.contracts import codec
+from recovery.contracts.acceptance import Accepted, Effect
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_entries
 from recovery.pipelines.events import when
-from recovery.plans.accepted import Accepted, stored_accepted
+from recovery.plans.accepted import stored_accepted
 from recovery.workflow import unknowns
 from recovery.workflow.selectors import plan_of
 
@@ -105,7 +107,9 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return asdict(self)
+        held = {effect: self.accepted.of(effect) for effect in Effect}
+        accepted = {e.value: one and {"effect": e.value, **codec.to_json(one)} for e, one in held.items()}
+        return {**asdict(self), "accepted": accepted}
 
 
 def report(recovery: Recovery, by: Actor) -> Report:

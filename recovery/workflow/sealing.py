@@ -11,12 +11,13 @@ from django.utils import timezone
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts import codec
+from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.codec import seal
 from recovery.contracts.option import Option, SettledBy
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
-from recovery.plans.accepted import Accepted, Effect, stored_accepted
+from recovery.plans.accepted import stored_accepted
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
@@ -159,7 +160,7 @@ def build(
         "patch": [_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())],
         "editors": _editors(recovery, changed),
         "forecast": shown["forecast"],
-        "accepted": accepted.as_dict(),
+        "accepted": codec.to_json(accepted),
         "table_rows": facts.counts.table,
         "preconditions": scene.preconditions(),
         "waiting_files": [
@@ -252,15 +253,15 @@ def _save_accepted(recovery: Recovery, held: Accepted, by: Actor) -> None:
     before = stored_accepted(recovery.choices.get("accepted"))
     if all(one is None or one == before.of(one.effect) for one in (held.loss, held.repeats)):
         return
-    recovery.choices = {**recovery.choices, "accepted": held.as_dict()}
+    recovery.choices = {**recovery.choices, "accepted": codec.to_json(held)}
     Recovery.objects.filter(pk=recovery.pk).update(choices=recovery.choices)
-    told = {"accepted": held.as_dict()}
+    told = {"accepted": codec.to_json(held)}
     note(
         "recovery.accept",
         recovery,
         says_accepted(held),
         by=by,
-        before={"accepted": before.as_dict()},
+        before={"accepted": codec.to_json(before)},
         after=told,
     )
 

@@ -15,10 +15,10 @@ from django.utils.dateparse import parse_datetime
 
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts import codec
+from recovery.contracts.acceptance import Effect
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
-from recovery.plans.accepted import Effect
 from recovery.sources import showing, wishes
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
@@ -104,7 +104,7 @@ def _run(recovery_id: int, field: str, ticket: str, work: Callable[[Recovery], M
             "problem": failure.sentence,
             "says": failure.sentence,
             "code": failure.code,
-            "costs": [c.as_dict() for c in failure.costs] if isinstance(failure, NotAccepted) else [],
+            "costs": [codec.to_json(c) for c in failure.costs] if isinstance(failure, NotAccepted) else [],
         }
     except Exception as bug:
         _finish(recovery_id, field, ticket, {"status": "failed", "problem": f"A fault in Reprise: {bug}"})

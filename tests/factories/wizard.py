@@ -6,11 +6,12 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
 from recovery.contracts.codec import seal
 from recovery.models import Flow, Hold, Plan, Recovery, Step
 from recovery.pipelines.listing import together
-from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect
 from recovery.workflow.accepting import NotAccepted
 from tests.factories.flows import CODE, OLD_CODE, PATH, ago, incident
 from tests.factories.judged import DIAGNOSIS, facts, options
@@ -113,11 +114,11 @@ def at_review(of: Flow | None = None, strategy: str = "continue", **values: Any)
 
 
 STATE_ROWS = Cost(
-    Effect.LOSS,
-    9,
-    Bound.EXACT,
-    "9 groups of windows that end after 2026-11-22 19:04:10.000 UTC, the watermark, are in the state of operator 0 and "
-    "in no table.",
+    effect=Effect.LOSS,
+    rows=9,
+    bound=Bound.EXACT,
+    why="9 groups of windows that end after 2026-11-22 19:04:10.000 UTC, the watermark, are in the state of operator 0 "
+    "and in no table.",
 )
 
 
@@ -125,7 +126,7 @@ def to_accept(of: Flow | None = None, *costs: Cost) -> Recovery:
     """No plan was sealed: it would lose rows, and that is not accepted."""
     refused = NotAccepted(costs or (STATE_ROWS,))
     told = {"status": "failed", "problem": refused.sentence, "code": refused.code}
-    sealing = {**told, "costs": [c.as_dict() for c in refused.costs]}
+    sealing = {**told, "costs": [codec.to_json(c) for c in refused.costs]}
     found = facts()
     counted = [
         {**o, "forecast": {**o["forecast"], "lost": _lost()}} if o["strategy"] == "continue" else o
@@ -148,9 +149,17 @@ def losing(of: Flow | None = None) -> Recovery:
     """A sealed plan that loses rows, as somebody has accepted."""
     made = at_review(of)
     lost = _lost()
-    held = Accepted(Acceptance(Effect.LOSS, "responder", "The windows are counted by hand.", 9, Bound.EXACT))
+    held = Accepted(
+        loss=Acceptance(
+            effect=Effect.LOSS,
+            by="responder",
+            reason="The windows are counted by hand.",
+            rows=9,
+            bound=Bound.EXACT,
+        )
+    )
     written = body(made)
-    written |= {"forecast": {**written["forecast"], "lost": lost}, "accepted": held.as_dict()}
+    written |= {"forecast": {**written["forecast"], "lost": lost}, "accepted": codec.to_json(held)}
     Plan.objects.create(recovery=made, hash=seal(written), body=written, sealed_by="responder")
     Recovery.objects.filter(pk=made.pk).update(state="planned", strategy="continue")
     made.refresh_from_db()

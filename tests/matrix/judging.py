@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from recovery.checkpoints import inspect_checkpoint
+from recovery.contracts.acceptance import Accepted
 from recovery.contracts.option import Option
-from recovery.plans.accepted import Accepted
 from recovery.sources import wishes as wishing
 from recovery.sources.base import Wanted
 from recovery.strategies import mapped

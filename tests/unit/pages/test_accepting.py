@@ -6,10 +6,12 @@ import pytest
 from django.test import Client
 
 from console.presenters import reviewing
+from recovery.contracts import codec
+from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
 from recovery.errors import Unreachable
 from recovery.models import AuditEntry, Plan, Recovery
-from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect, stored_accepted
+from recovery.plans.accepted import stored_accepted
 from recovery.workflow import broker
 from tests import factories as f
 from tests.pages import Element, asked, refusal, shown
@@ -17,7 +19,7 @@ from tests.pages import Element, asked, refusal, shown
 pytestmark = pytest.mark.django_db
 REASON = "They are counted by hand."
 LOSS = Effect.LOSS
-REPEATED = Cost(Effect.REPEATS, None, Bound.UNKNOWN, "Batch 3 is read again.")
+REPEATED = Cost(effect=Effect.REPEATS, rows=None, bound=Bound.UNKNOWN, why="Batch 3 is read again.")
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +56,9 @@ def test_what_was_refused_is_asked_with_its_rows_and_sealed_with_them(responder:
 
     of.refresh_from_db()
     held = stored_accepted(of.choices["accepted"])
-    assert held == Accepted(Acceptance(LOSS, "responder", REASON, 9, Bound.EXACT))
+    assert held == Accepted(
+        loss=Acceptance(effect=LOSS, by="responder", reason=REASON, rows=9, bound=Bound.EXACT)
+    )
     assert of.choices["sealing"]["status"] == "working"
     assert AuditEntry.objects.get(action="recovery.accept").reason == REASON
 
@@ -87,8 +91,10 @@ def test_both_costs_are_asked_and_accepted_together(responder: Client) -> None:
 
 def test_what_another_person_accepted_stays_in_that_persons_name(responder: Client) -> None:
     of = f.to_accept(None, f.STATE_ROWS, REPEATED)
-    held = Accepted(Acceptance(LOSS, "anna", "Nine old rows.", 9, Bound.EXACT))
-    Recovery.objects.filter(pk=of.pk).update(choices={**of.choices, "accepted": held.as_dict()})
+    held = Accepted(
+        loss=Acceptance(effect=LOSS, by="anna", reason="Nine old rows.", rows=9, bound=Bound.EXACT)
+    )
+    Recovery.objects.filter(pk=of.pk).update(choices={**of.choices, "accepted": codec.to_json(held)})
     assert asks(review(responder, of)) == ["repeats"]
     accept(responder, of, "repeats")
     of.refresh_from_db()
@@ -100,8 +106,10 @@ def test_what_another_person_accepted_stays_in_that_persons_name(responder: Clie
 
 def test_who_accepted_fewer_rows_is_named_where_more_are_asked(responder: Client) -> None:
     of = f.to_accept()
-    held = Accepted(Acceptance(LOSS, "anna", "Three old rows.", 3, Bound.EXACT))
-    Recovery.objects.filter(pk=of.pk).update(choices={**of.choices, "accepted": held.as_dict()})
+    held = Accepted(
+        loss=Acceptance(effect=LOSS, by="anna", reason="Three old rows.", rows=3, bound=Bound.EXACT)
+    )
+    Recovery.objects.filter(pk=of.pk).update(choices={**of.choices, "accepted": codec.to_json(held)})
     page = review(responder, of)
     assert asks(page) == ["loss"]
     (row,) = reviewing.costs([f.STATE_ROWS], held)

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
+from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Plan, Recovery
-from recovery.plans.accepted import Acceptance, Accepted, Cost, Effect, costs_of, stored_accepted, stored_cost
+from recovery.plans.accepted import costs_of, stored_accepted
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.workflow import accepting, actions, positioning, sealing, studies
@@ -21,10 +23,10 @@ from tests.unit.workflow.rows import RESPONDER, recovery
 
 pytestmark = pytest.mark.django_db
 LOSS, REPEATS = Effect.LOSS, Effect.REPEATS
-NINE = Cost(LOSS, 9, Bound.EXACT, "so it is")
+NINE = Cost(effect=LOSS, rows=9, bound=Bound.EXACT, why="so it is")
 HELD = Accepted(
-    Acceptance(LOSS, "anna", "Nine old rows.", 9, Bound.EXACT),
-    Acceptance(REPEATS, "bert", "Three more.", 3, Bound.AT_MOST),
+    loss=Acceptance(effect=LOSS, by="anna", reason="Nine old rows.", rows=9, bound=Bound.EXACT),
+    repeats=Acceptance(effect=REPEATS, by="bert", reason="Three more.", rows=3, bound=Bound.AT_MOST),
 )
 
 
@@ -53,7 +55,7 @@ def test_what_a_forecast_costs_is_all_that_it_does_not_exclude(
 ) -> None:
     told = forecast_of(lost=lost, doubled=doubled)
     assert tuple(c.effect for c in costs_of(told)) == effects
-    assert tuple(stored_cost(c.as_dict()) for c in costs_of(told)) == costs_of(told)
+    assert tuple(codec.read(Cost, codec.to_json(c)) for c in costs_of(told)) == costs_of(told)
 
 
 def test_a_plan_of_before_accepted_nothing() -> None:
@@ -123,7 +125,7 @@ def test_a_plan_that_loses_rows_or_may_is_sealed_only_where_that_is_accepted(
         assert (no.value.costs[0].rows, no.value.costs[0].bound) == (rows, bound)
     body = sealed(of, loss=True, repeats=True).body
     held = stored_accepted(body["accepted"])
-    assert held.loss == Acceptance(LOSS, RESPONDER.name, "", rows, bound)
+    assert held.loss == Acceptance(effect=LOSS, by=RESPONDER.name, reason="", rows=rows, bound=bound)
     assert (held.repeats is not None) is (body["forecast"]["doubled"]["rows"] != 0)
     of.refresh_from_db()
     assert stored_accepted(of.choices["accepted"]) == held
@@ -171,8 +173,8 @@ TAKEN_BACK = {
 
 @pytest.mark.parametrize("name", TAKEN_BACK)
 def test_another_choice_takes_it_back(name: str) -> None:
-    refused_once = {"status": "failed", "costs": [NINE.as_dict()]}
-    of = of_options(patch={"/p/a.py": "x = 1"}, accepted=HELD.as_dict(), sealing=refused_once)
+    refused_once = {"status": "failed", "costs": [codec.to_json(NINE)]}
+    of = of_options(patch={"/p/a.py": "x = 1"}, accepted=codec.to_json(HELD), sealing=refused_once)
     TAKEN_BACK[name](of.pk)
     of.refresh_from_db()
     assert stored_accepted(of.choices.get("accepted")) == Accepted()
@@ -190,7 +192,7 @@ SAVED_AGAIN = {
 
 @pytest.mark.parametrize("name", SAVED_AGAIN)
 def test_the_same_choice_saved_again_keeps_it(name: str) -> None:
-    of = of_options(patch={"/p/a.py": "x = 1"}, key=["id"], confirmed=["0->"], accepted=HELD.as_dict())
+    of = of_options(patch={"/p/a.py": "x = 1"}, key=["id"], confirmed=["0->"], accepted=codec.to_json(HELD))
     SAVED_AGAIN[name](of.pk)
     of.refresh_from_db()
     assert stored_accepted(of.choices["accepted"]) == HELD
@@ -232,19 +234,19 @@ ENOUGH = [
 def test_an_acceptance_covers_no_more_rows_and_no_weaker_number_than_were_accepted(
     rows: int | None, bound: Bound | None, now: int | None, now_is: Bound, enough: bool
 ) -> None:
-    held = Accepted(Acceptance(LOSS, "anna", "", rows, bound))
-    assert stored_accepted(held.as_dict()) == held
-    assert held.allows(Cost(LOSS, now, now_is, "")) is enough
-    assert not held.allows(Cost(REPEATS, 1, Bound.EXACT, ""))
+    held = Accepted(loss=Acceptance(effect=LOSS, by="anna", reason="", rows=rows, bound=bound))
+    assert stored_accepted(codec.to_json(held)) == held
+    assert held.allows(Cost(effect=LOSS, rows=now, bound=now_is, why="")) is enough
+    assert not held.allows(Cost(effect=REPEATS, rows=1, bound=Bound.EXACT, why=""))
 
 
 def test_a_plan_names_the_person_of_each_effect_and_refuses_more_than_they_accepted(gathered: Any) -> None:
     gathered(stateful((AGGREGATE, 9)))
-    of = of_options(accepted=HELD.as_dict())
+    of = of_options(accepted=codec.to_json(HELD))
     body = sealing.seal_recovery(recovery=of, by=RESPONDER).body
     assert stored_accepted(body["accepted"]) == Accepted(loss=HELD.loss)
     gathered(stateful((AGGREGATE, 9000)))
-    of = of_options(accepted=HELD.as_dict())
+    of = of_options(accepted=codec.to_json(HELD))
     with refused("loses_rows", accepting.NotAccepted) as no:
         sealing.seal_recovery(recovery=of, by=RESPONDER)
     assert [(c.effect, c.rows) for c in no.value.costs] == [(LOSS, 9000)]
@@ -253,7 +255,7 @@ def test_a_plan_names_the_person_of_each_effect_and_refuses_more_than_they_accep
 def test_what_was_accepted_before_numbers_were_kept_is_asked_again_before_it_is_sealed(gathered: Any) -> None:
     before = {"loss": True, "repeats": False, "by": "anna", "reason": "Nine old rows."}
     held = stored_accepted(before)
-    assert held == Accepted(Acceptance(LOSS, "anna", "Nine old rows."))
+    assert held == Accepted(loss=Acceptance(effect=LOSS, by="anna", reason="Nine old rows."))
     gathered(stateful((AGGREGATE, 9)))
     with refused("loses_rows", accepting.NotAccepted):
         sealing.seal_recovery(recovery=of_options(accepted=before), by=RESPONDER)
@@ -275,7 +277,7 @@ def test_a_refusal_that_a_worker_meets_tells_the_page_what_to_accept(gathered: A
     studies.seal_plan(of.pk, ticket)
     of.refresh_from_db()
     told = of.choices["sealing"]
-    (cost,) = (stored_cost(c) for c in told["costs"])
+    (cost,) = (codec.read(Cost, c) for c in told["costs"])
     assert (told["code"], cost.effect, cost.rows, cost.bound) == ("loses_rows", LOSS, 9, Bound.EXACT)
 
 
@@ -288,7 +290,7 @@ def test_a_worker_accepts_what_the_call_that_asked_it_named(gathered: Any) -> No
     of.refresh_from_db()
     assert of.choices["sealing"]["status"] == "ready"
     assert stored_accepted(of.plans.get().body["accepted"]).loss == Acceptance(
-        LOSS, "ada", "", 9, Bound.EXACT
+        effect=LOSS, by="ada", reason="", rows=9, bound=Bound.EXACT
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.contracts.acceptance import Accepted
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
-from recovery.plans.accepted import Accepted
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.slices import Slice
