@@ -7,7 +7,7 @@ what the audit log holds of a secret is where it is, or that it is kept encrypte
 import ipaddress
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -307,17 +307,7 @@ def _columns(given: Given, row: Workspace | None) -> dict[str, Any]:
         values["environment"] = _check_environment(given.environment)
     values |= _secret("token", given.token_ref, given.token, TOKEN)
     if given.roots is not None:
-        if len(given.roots) > MOST_ROOTS:
-            raise WrongUse(f"A workspace has at most {MOST_ROOTS} roots.", code="too_many_roots")
-        values["roots"] = reach.check_roots(given.roots)
-        held = (
-            {}
-            if row is None
-            else {root: where for root, where in row.real_roots.items() if root in row.roots}
-        )
-        values["real_roots"] = reach.resolve_roots([root for root in values["roots"] if root not in held]) | {
-            root: held[root] for root in values["roots"] if root in held
-        }  # a root that led elsewhere since is not taken by saving something else
+        values |= _rooted(given.roots, row)
     if given.questions_url is not None:
         url = given.questions_url.strip().rstrip("/")
         values["questions_url"] = _check_address(url) if url else ""
@@ -327,6 +317,20 @@ def _columns(given: Given, row: Workspace | None) -> dict[str, Any]:
         values["questions_spark"] = _check_spark(given.questions_spark.strip())
     values |= _secret("questions_token", given.questions_token_ref, given.questions_token, QUESTIONS)
     return values
+
+
+def _rooted(given: Sequence[str], row: Workspace | None) -> dict[str, Any]:
+    """Roots, and where they lead. One that `row` has stays where it led: saving something else takes no link that has
+    come since. Raises WrongUse, Refused."""
+    if len(given) > MOST_ROOTS:
+        raise WrongUse(f"A workspace has at most {MOST_ROOTS} roots.", code="too_many_roots")
+    roots = reach.check_roots(given)
+    before = {} if row is None else row.real_roots
+    held = {root: before[root] for root in roots if root in before}
+    return {
+        "roots": roots,
+        "real_roots": held | reach.resolve_roots([root for root in roots if root not in held]),
+    }
 
 
 def _secret(field: str, ref: str | None, value: str | None, purpose: str) -> dict[str, str]:

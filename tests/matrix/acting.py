@@ -83,7 +83,10 @@ def _seed(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, s
 
 def _flow(world: World) -> Any:
     pipeline = SimpleNamespace(
-        spec={"storage": str(world.root)}, name="p", pipeline_id="p", workspace=SimpleNamespace(roots=())
+        spec={"storage": str(world.root)},
+        name="p",
+        pipeline_id="p",
+        workspace=SimpleNamespace(roots=(), real_roots={}),
     )
     return SimpleNamespace(name=world.dataset, short=world.name, dataset=world.dataset, pipeline=pipeline)
 
