@@ -52,7 +52,7 @@ ROWS: Final = (
         code="SINK_PASSED_OVER",
         conditions=("SINK_PASSED_OVER",),
         family=FAMILY,
-        title="The flow's batch numbers began again below those that its file table has, which passes such batches "
+        title="The flow's batch numbers began again below those that its table has, which passes such batches "
         "over: the update completed, and rows may be missing.",
         damaged="the table: rows that were read may not be in it",
         reset=RESET_NO,

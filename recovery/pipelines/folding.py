@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recovery.pipelines import events as log
-from recovery.pipelines import failing, losses
+from recovery.pipelines import failing, losses, requeried
 from recovery.pipelines.downstream import VIRTUAL
 from recovery.pipelines.failures import (
     FailurePhase,
@@ -45,6 +45,7 @@ class Reading:
     file_batches: Mapping[str, losses.FileBatches] = field(
         default_factory=dict
     )  # of flows into tables of files
+    query_batches: Mapping[str, requeried.QueryBatches] = field(default_factory=dict)  # into Delta tables
     failure: UpdateFailure | None = None
     end: log.UpdateEnd | None = None
 
@@ -75,6 +76,7 @@ def read(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], *, now:
         emptied=log.emptied(events),
         wrote=frozenset(n for n in statuses if any(b.rows_in != 0 for b in log.batches(events, n))),
         file_batches=losses.file_batches(events, progress),
+        query_batches=requeried.read_batches(events, progress),
     )
 
 
@@ -121,6 +123,7 @@ def remembered(reading: Reading, *, continuous: bool = False) -> dict[str, Any]:
         kept["flows"] = flows | _views(reading, state)
         kept["emptied"] = {name: at.isoformat() if at else "" for name, at in reading.emptied.items()}
         kept["file_batches"] = {name: asdict(ran) for name, ran in reading.file_batches.items()}
+        kept["query_batches"] = {name: asdict(ran) for name, ran in reading.query_batches.items()}
         kept["error"] = list(reading.causes)
         kept["failure"] = reading.failure.as_json() if reading.failure else None
         kept["ended_at"] = reading.end.at.isoformat() if reading.end and reading.end.at else ""

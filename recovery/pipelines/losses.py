@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from recovery.models import Flow
 from recovery.pipelines import events as log
+from recovery.pipelines import requeried
 from recovery.pipelines.downstream import refreshed_in_full
 
 
@@ -139,6 +140,8 @@ def over(
             before = memory.loss
             again = before is not None and before.condition is LostRows.SHARED
             memory = replace(memory, loss=before if again else shared)
+        if memory.loss is None and (skipped := _find_skipped(updates, name, dataset, reruns)):
+            memory = replace(memory, loss=skipped)
         found[name] = values | {"sink_memory": memory.as_json()}
         loss = memory.loss
         if loss is None and pending.hidden is not None and memory.newest:
@@ -146,6 +149,21 @@ def over(
         if loss is not None and not values.get("failure_memory"):
             found[name] |= _fields(values["state"], loss)
     return found
+
+
+def _find_skipped(
+    updates: Sequence[Mapping[str, Any]], flow: str, dataset: str, reruns: Reruns
+) -> Loss | None:
+    """Rows that a Delta table skipped, as it had taken batches of these numbers from the same query."""
+
+    def planned(update: str, first: int) -> bool:
+        rerun = reruns.by_update.get(update)
+        return rerun is not None and rerun.flow == flow and first >= rerun.next_batch
+
+    skipped = requeried.find_skipped(updates, flow, dataset, planned)
+    if skipped is None:
+        return None
+    return Loss(LostRows.PASSED_OVER, _time(skipped, flow), str(skipped.get("update_id") or ""))
 
 
 def _fields(state: str, loss: Loss) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def run(
     sink: str = FILES,
     tables: dict[str, str] | None = None,
     sinks: dict[str, str] | None = None,
+    query: str = "",
     **info: object,
 ) -> None:
     """A whole update whose flows run these batches into one table, or into `tables`; no numbers: an idle look."""
@@ -61,7 +62,7 @@ def run(
     for flow, batches in numbers.items():
         for batch in batches:
             into = {"description": (sinks or {}).get(flow, sink)}
-            body = {"batchId": batch, "numInputRows": rows, "sources": [], "sink": into}
+            body = {"id": query, "batchId": batch, "numInputRows": rows, "sources": [], "sink": into}
             shop.event(update, "stream_progress", {"progress_json": json.dumps(body)}, flow)
         shop.status(update, flow, "COMPLETED")
     shop.end(update, "COMPLETED")
@@ -338,3 +339,39 @@ def test_a_flow_of_another_pipeline_into_the_same_file_table_is_seen(
     assert seen(workspace, TWO) == found
     run(api.pipelines["p1"], "u2", {ONE: [1]}, sink=sink)
     assert seen(workspace) == found
+
+
+def test_a_delta_table_skips_numbers_that_one_query_begins_again(api: Api, workspace: Workspace) -> None:
+    """Its checkpoint lost offsets and commits, and kept its id: each update completed, and wrote nothing."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
+    assert seen(workspace) == FINE
+    run(shop, "u2", {ONE: [2]}, sink=DELTA, query="q-1")
+    assert seen(workspace) == FINE
+    run(shop, "u3", {ONE: [0]}, sink=DELTA, query="q-1")
+    assert seen(workspace) == LOST
+    for number in range(UPDATES + 2):  # longer than updates are kept
+        run(shop, f"v{number}", {ONE: [3 + number]}, sink=DELTA, query="q-1")
+        seen(workspace)
+    assert seen(workspace) == LOST
+    run(shop, "w", {ONE: [0]}, sink=DELTA, query="q-2", full_refresh_selection=[TABLE])
+    assert seen(workspace) == FINE
+
+
+@pytest.mark.parametrize(
+    ("numbers", "rows", "sink", "query"),
+    [
+        ([0], 10, DELTA, "q-2"),  # a new checkpoint has an id of its own
+        ([0], 0, DELTA, "q-1"),
+        ([2], 10, DELTA, "q-1"),
+        ([0], 10, "DeltaSink[/tables/new]", "q-1"),
+    ],
+)
+def test_a_delta_table_takes_what_it_has_not_had(
+    api: Api, workspace: Workspace, numbers: list[int], rows: int, sink: str, query: str
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
+    seen(workspace)
+    run(shop, "u2", {ONE: numbers}, rows=rows, sink=sink, query=query)
+    assert seen(workspace) == FINE

@@ -1,0 +1,71 @@
+"""Batches that a Delta table skips: those of a query that it has taken already. Pure: no I/O, no database.
+
+Such a table keeps the newest number of each query by its id (`DeltaSink.addBatch`), and skips a batch that is not above
+it without an error. That comes of a checkpoint whose offsets and commits were removed while its id stayed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from recovery.pipelines import events as log
+from recovery.pipelines.downstream import refreshed_in_full
+
+SINK: Final = "DeltaSink"
+
+
+@dataclass(frozen=True)
+class QueryBatches:
+    """Batches of one update that read rows, into a Delta table. `query`: the table's place, as Spark's progress names
+    it, and the query's id; `first`, `last`: the lowest and the highest number."""
+
+    query: str
+    first: int
+    last: int
+
+
+def read_batches(
+    events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.Progress]
+) -> dict[str, QueryBatches]:
+    """What one update's events say of each flow whose sink is a Delta table, and that read rows. A flow whose query
+    began under another id within the update is left out: which numbers are whose is not told."""
+    found = {}
+    for name, newest in progress.items():
+        query_id, sink = newest.body.get("id"), newest.body.get("sink")
+        says = str(sink.get("description") or "") if isinstance(sink, Mapping) else ""
+        if not query_id or not says.startswith(SINK) or len(_ids(events, name)) > 1:
+            continue
+        if numbers := [b.number for b in log.batches(events, name) if b.rows_in]:
+            found[name] = QueryBatches(f"{says} {query_id}", min(numbers), max(numbers))
+    return found
+
+
+def _ids(events: Sequence[Mapping[str, Any]], flow: str) -> set[str]:
+    mine = [e for e in events if log.flow_name(e) == flow]
+    return {str(told.body.get("id") or "") for e in mine for told in log.progress([e]).values()}
+
+
+def find_skipped(
+    updates: Sequence[Mapping[str, Any]],
+    flow: str,
+    dataset: str,
+    planned: Callable[[str, int], bool],
+) -> Mapping[str, Any] | None:
+    """The update, of those given newest first, in which the numbers of a query began again since the table was last
+    emptied; None where none did. `planned`: whether a recovery's own update began with such a number."""
+    newest: dict[str, int] = {}
+    skipped: Mapping[str, Any] | None = None
+    for update in reversed(updates):
+        if update.get("validate_only"):
+            continue
+        if refreshed_in_full(update, flow, dataset):
+            newest, skipped = {}, None
+        kept = (update.get("query_batches") or {}).get(flow)
+        if kept is None:
+            continue
+        ran = QueryBatches(**kept)
+        again = ran.first <= newest.get(ran.query, -1)
+        if again and skipped is None and not planned(str(update.get("update_id") or ""), ran.first):
+            skipped = update
+        newest[ran.query] = max(ran.last, newest.get(ran.query, -1))
+    return skipped
