@@ -121,9 +121,12 @@ def _cell(of: Rows, now: datetime) -> Cell:
 
 def _difference(held: Held) -> str:
     """`3 missing, 1 too many`; "" where it agrees or that is not known: equal numbers may be other rows."""
-    if not held.missing and not held.extra:
-        return ""
-    return f"{words.number(held.missing)} missing, {words.number(held.extra)} too many"
+    return _differs(held.missing, held.extra)
+
+
+def _differs(missing: int | None, extra: int | None) -> str:
+    parts = ((missing, "missing"), (extra, "too many"))
+    return ", ".join(f"{words.number(rows)} {word}" for rows, word in parts if rows)
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,7 @@ def sentence(late: list[Row]) -> tuple[str, str]:
     since = f" since {first.since:%H:%M:%S} UTC" if first.since and len(empty or late) == 1 else ""
     return (
         f"The flow is right, what it feeds is not: {named} {verb} {state}{since}.",
-        f"{first.why} An update that selects it mends it; the flow and its checkpoint stay as they are.".strip(),
+        f"{first.why} An update that selects it mends it.".strip(),
     )
 
 
@@ -357,16 +360,13 @@ RESULT: Final = {
 def _compared(one: Mapping[str, Any]) -> Compared:
     code, why = _result(one)
     rows, should = one.get("rows"), one.get("expected_rows")
-    differs = ""
-    if one.get("missing") or one.get("extra"):
-        differs = f"{words.number(one['missing'])} missing, {words.number(one['extra'])} too many"
     return Compared(
         str(one["dataset"]),
         words.last_part(str(one["dataset"])),
         "view" if one.get("view", True) else "streaming table",
         "not known" if should is None else words.count(should, "row"),
         "not counted" if rows is None else words.count(rows, "row"),
-        differs,
+        _differs(one.get("missing"), one.get("extra")),
         RESULT[code],
         why,
         code,

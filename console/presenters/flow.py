@@ -116,7 +116,11 @@ def facts(
         *(_counted(gathered, now) if gathered else _listed(waits, now)),
         sink if writes(flow) == "sink" else _table(gathered, last, now),
     ]
-    return [_standing(flow, last, now), *(streams if flow.streaming else ()), *(_late(r, now) for r in late)]
+    return [
+        _standing(flow, last, now),
+        *(streams if flow.streaming else ()),
+        *(_late(r, now) for r in late[:2]),
+    ]
 
 
 def _standing(flow: Flow, last: Recovery | None, now: datetime) -> Fact:

@@ -57,5 +57,5 @@ def _is_none(amount: RowAmount) -> bool:
 def _way(option: Mapping[str, Any]) -> wizard.Rung:
     name = str(option["strategy"])
     empties = ("Empties the table",) if name == EMPTIES else ()
-    text = f"{option['summary']} Undo: {option['rollback']}"
+    text = f"{str(option['summary']).rstrip('.')}. Undo: {option['rollback']}"
     return wizard.Rung(name.capitalize(), text, ("Loses nothing", *empties), code=f"way-{name}")

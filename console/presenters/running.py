@@ -142,6 +142,7 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
     """The three questions when a step is unknown or failed, or when the run was stopped before it."""
     name = STEP_NAMES.get(step.kind, step.kind)
     proven = [e for e in step.evidence if e.get("proven") is not None]
+    unread = [str(e["says"]) for e in step.evidence if e.get("proven") is None]
     if step.state == "unknown":
         first = Ask(
             "What happened",
@@ -151,8 +152,8 @@ def asks(recovery: Any, step: Any) -> list[Ask]:
         )
         bad = Ask(
             "How bad",
-            f"{len(proven)} things are proven" if step.evidence else "Being read",
-            "The evidence is below, line by line. A step that is proven not done goes on by itself; no other does.",
+            f"{len(proven)} of {len(step.evidence)} things are known" if step.evidence else "Being read",
+            " ".join([*unread[:1], "A step that is proven not done goes on by itself; no other does."]),
         )
     elif step.state == "pending":
         how = _ended_how(recovery)

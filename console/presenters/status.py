@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Badge:
-    """`kind` names colour and shape: ok, attention, failed, running, unknown, stopped, pending, info."""
+    """`kind` names colour and shape: ok, attention, failed, empty, running, unknown, stopped, pending, info."""
 
     kind: str
     word: str
@@ -14,8 +14,8 @@ class Badge:
 
     @property
     def colour(self) -> str:
-        """The badge class; `info` has no colour of its own."""
-        return "stopped" if self.kind == "info" else self.kind
+        """The badge class; `info` and `empty` have no colour of their own."""
+        return {"info": "stopped", "empty": "failed"}.get(self.kind, self.kind)
 
 
 FLOW: Final = {
@@ -24,7 +24,7 @@ FLOW: Final = {
     "running": Badge("running", "Running", spin=True),
     "stopped": Badge("stopped", "Stopped"),
     "stale": Badge("attention", "Stale"),
-    "empty": Badge("failed", "Empty"),
+    "empty": Badge("empty", "Empty"),
     "unknown": Badge("unknown", "Unknown"),
 }
 

@@ -200,7 +200,7 @@ def _absent(whole: ComparedWhole, *, key: bool) -> WholeFinding | None:
     rows = plural(whole.absent, "key" if key else "row")
     says = (
         f"{rows} that today's code yields over the input {'is' if whole.absent == 1 else 'are'} not in the table: "
-        "given up or lost before, or left out by earlier code."
+        "given up, lost, or left out by earlier code."
     )
     return WholeFinding(FlowCode.ABSENT, says)
 
