@@ -101,6 +101,10 @@ class PipelinesClient:
             return ApiError(f"The Pipelines API refused to start an update: {error.sentence}", status=409)
         return ActiveUpdate(error.sentence, update_id=str(active["update_id"]))
 
+    def asks_of_people(self, pipeline_id: str, update_id: str) -> str:
+        """What a person has to do now for an update that was asked for; "" where nobody has to do anything."""
+        return ""
+
     def stop(self, pipeline_id: str) -> None:
         """Ask for the active update to be stopped; nothing happens when there is none."""
         self._http.act("POST", f"{API}/pipelines/{_part(pipeline_id)}/stop")

@@ -182,6 +182,16 @@ class StreamsClient(PipelinesClient):
             start.save(update_fields=["folder"])
         return start.update_id
 
+    def asks_of_people(self, pipeline_id: str, update_id: str) -> str:
+        start = StreamStart.objects.filter(update_id=update_id, by_hand=True, is_look=False).first()
+        if start is None:
+            return ""
+        batch = 0 if start.batch_before is None else start.batch_before + 1
+        return (
+            f"Start the stream now, where you always do. Nothing is started from here: batch {batch} is watched for in "
+            f"{start.stream.checkpoint}, and this step goes on by itself once it is committed."
+        )
+
     def stop(self, pipeline_id: str) -> None:
         """Run the stop command where the stream may run; by hand a person does it, and what is seen then tells."""
         held = self._one(pipeline_id)

@@ -87,6 +87,8 @@ def start(context: Context, body: Mapping[str, Any], **noted: Any) -> str:
         raise
     _note(context, update_id)
     context.log(f"Update {update_id} accepted. Accepted is not yet success.")
+    if told := context.client.asks_of_people(context.pipeline_id, update_id):
+        context.log(told)
     return update_id
 
 
