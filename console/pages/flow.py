@@ -31,6 +31,7 @@ from recovery.workflow.waiting import Waiting, waiting
 
 TABS = (("", "Overview"), ("checkpoint", "Checkpoint"), ("events", "Events"), ("code", "Code"))
 EVENTS = 250
+FEEDERS = 3  # flows of other pipelines that a page leads to
 PATIENCE = 5.0  # seconds: a page says that something is away rather than wait for it
 
 
@@ -72,9 +73,10 @@ def _seen_below(flow: Flow, by: Actor) -> list[tuple[Node, Flow]]:
 
 
 def _writers(flow: Flow, by: Actor) -> list[Flow]:
-    """The flows that write what this one reads, of those that `by` may see."""
+    """The flows that write what this one reads: those of its own pipeline, else of others that `by` may see."""
     written = flows_of(flow.pipeline.workspace_id).filter(dataset__in=node_of(flow).inputs)
-    return [f for f in written.select_related("pipeline") if by.may(Right.VIEW, f.pipeline.environment)]
+    seen = [f for f in written.select_related("pipeline") if by.may(Right.VIEW, f.pipeline.environment)]
+    return [f for f in seen if f.pipeline_id == flow.pipeline_id] or seen[:FEEDERS]
 
 
 def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None:

@@ -59,3 +59,11 @@ def test_a_view_that_is_right_leads_nowhere(responder: Client) -> None:
     Flow.objects.filter(pk=view.pk).update(state="ok", behind_why="", behind_since=None)
     page = parse(text(responder, f"/flows/{view.pk}"))
     assert not [code for code in page.codes if code.startswith("feeder-")]
+
+
+def test_it_leads_to_its_own_pipeline_where_others_write_the_table_too(responder: Client) -> None:
+    source, view = two_pipelines()
+    own = f.flow(view.pipeline, "own_flow", dataset=source.dataset)
+    page = parse(text(responder, f"/flows/{view.pk}"))
+    assert [a for a in page.links() if a == f"/flows/{own.pk}"]
+    assert page.one("feeder-ok").attributes["href"] == f"/flows/{own.pk}"
